@@ -1,0 +1,290 @@
+"""The lines of the agent's log, as typed structs (docs/session-format.md is generated from this module).
+
+The agent writes plain JSON (it may import the standard library only); the collector decodes with ``decode``.
+``at`` is CLOCK_MONOTONIC nanoseconds in the log and nanoseconds since session start in a session. Ids are small
+integers, unique within one process. Unknown fields are ignored, so that a newer agent's lines still open.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+Frame = tuple[str, str, int]
+"""(file, function, line)."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
+    """Base: a moment in one process."""
+
+    at: int = 0
+
+
+class ProcessStarted(Event, tag="process", frozen=True, kw_only=True):
+    """First line of every log."""
+
+    pid: int
+    ppid: int
+    argv: list[str] = []
+    executable: str = ""
+    python: str = ""
+    cwd: str = ""
+    main_thread: int = 0
+    origin: str = ""
+    """How it came to be: "exec" or "fork"."""
+
+
+class ThreadSeen(Event, tag="thread", frozen=True, kw_only=True):
+    """A thread that writes records or is sampled. ``id`` is the record's thread field."""
+
+    id: int
+    native: int = 0
+    name: str = ""
+    main: bool = False
+
+
+class Name(Event, tag="name", frozen=True, kw_only=True):
+    """What a record's ``name`` means."""
+
+    id: int
+    text: str
+    role: str = ""
+    """For EXECUTION train|test|predict; LOOP fit|evaluate|predict|train_on_batch|...; PYFUNC py_function|
+    numpy_function|generator|pydataset; SAVE checkpoint|weights|model|saved_model; SUMMARY write|flush."""
+    file: str = ""
+    line: int = 0
+    end_line: int = 0
+    """Where the thing is defined: the traced function, the callback's method, the generator."""
+    hook: str = ""
+    own: bool = False
+    """Defined in the user's code, not in site-packages."""
+    call_file: str = ""
+    call_line: int = 0
+    call_function: str = ""
+    """Where user code calls it (first seen), where that is known."""
+
+
+class Framework(Event, tag="framework", frozen=True, kw_only=True):
+    """A framework was imported. ``name``: tensorflow, keras, tf_keras, numpy."""
+
+    name: str
+    version: str
+    detail: str = ""
+
+
+class Probe(Event, tag="probe", frozen=True, kw_only=True):
+    """A probe did or did not attach."""
+
+    name: str
+    attached: bool
+    why: str = ""
+
+
+class AgentDiagnostic(Event, tag="diagnostic", frozen=True, kw_only=True):
+    """Something of ours failed or was given up, inside the job."""
+
+    code: str
+    text: str
+
+
+class Code(Event, tag="code", frozen=True, kw_only=True):
+    """A code object seen in stacks."""
+
+    id: int
+    file: str
+    function: str
+    line: int = 0
+    own: bool = False
+
+
+class Stack(Event, tag="stack", frozen=True, kw_only=True):
+    """A call stack, root to leaf: (id of a ``code`` line, line number)."""
+
+    id: int
+    frames: list[tuple[int, int]]
+
+
+class Traced(Event, tag="trace", frozen=True, kw_only=True):
+    """A tf.function was traced."""
+
+    id: int
+    function: str
+    function_key: int
+    """Identity of the Function object: retraces are counted per key. Never reused within a process."""
+    definition_key: str = ""
+    """file:line of the Python function: the same function made again and again has one of these, many keys."""
+    ordinal: int = 1
+    """1 for the first trace of this Function object."""
+    dur: int = 0
+    file: str = ""
+    line: int = 0
+    end_line: int = 0
+    signature: str = ""
+    cause: str = ""
+    """"first" | "python-value" | "shape" | "dtype" | "structure" | "object" | "new-function" | "other"."""
+    argument: str = ""
+    """The argument that changed."""
+    before: str = ""
+    after: str = ""
+    nodes: int = 0
+    stack: list[Frame] = []
+    """User frames of the call that led to the trace, root to leaf."""
+    owner: str = ""
+    """"user", "keras" (its train_function ...), "tf.data", "tensorflow"."""
+    outer: int = 0
+    """Id of the trace that encloses this one, 0 if none."""
+
+
+class DatasetMade(Event, tag="dataset", frozen=True, kw_only=True):
+    """A tf.data transformation was constructed."""
+
+    id: int
+    cls: str
+    inputs: list[int] = []
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    """User code that made it."""
+    stack: list[Frame] = []
+    fn_name: str = ""
+    fn_file: str = ""
+    fn_line: int = 0
+    fn_end_line: int = 0
+    """The Python function that a map, filter, flat_map, interleave or from_generator was given."""
+    batch: int = 0
+    cardinality: int = -2
+    """tf.data's words: -1 infinite, -2 unknown."""
+    parallel: int = 0
+    """num_parallel_calls as given; 0 none, -1 AUTOTUNE."""
+    buffer: int = 0
+
+
+class PyFunctionMade(Event, tag="pyfunction", frozen=True, kw_only=True):
+    """A py_function or numpy_function was put into a graph. ``name``: the id of its PYFUNC name line."""
+
+    name: int
+    role: str
+    stack: list[Frame] = []
+    """User frames at the place of the tf.py_function call, root to leaf."""
+
+
+class IteratorMade(Event, tag="iterator", frozen=True, kw_only=True):
+    """An iterator over a dataset was made."""
+
+    id: int
+    dataset: int = 0
+    batch: int = 0
+    """Static leading dimension of its elements, 0 if unknown."""
+    stack: list[Frame] = []
+
+
+class IteratorModel(Event, tag="itermodel", frozen=True, kw_only=True):
+    """tf.data's live model of one iterator. ``proto`` is base64 of a serialised ModelProto; ``error`` instead where
+    there is none (autotune off: "no-model"; TensorFlow < 2.17: "no-op")."""
+
+    iterator: int
+    executions: int = 0
+    """Calls of the consuming compiled function that had ended when the model was read."""
+    in_call: bool = False
+    """Whether such a call was running at that moment."""
+    proto: str = ""
+    error: str = ""
+
+
+class BatchSeen(Event, tag="batch", frozen=True, kw_only=True):
+    """Samples per execution for a compiled Keras function, where records cannot know it.
+
+    ``loop``: start_ns of the enclosing LOOP record. ``size``: batch size; ``samples``: samples per epoch, 0 unknown;
+    ``steps``: batches per epoch, 0 unknown."""
+
+    loop: int
+    role: str
+    size: int = 0
+    samples: int = 0
+    steps: int = 0
+    source: str = ""
+
+
+class ChildStarted(Event, tag="child", frozen=True, kw_only=True):
+    """The job started another process (subprocess, multiprocessing)."""
+
+    pid: int
+    command: str = ""
+    file: str = ""
+    line: int = 0
+    function: str = ""
+
+
+class ModelBuilt(Event, tag="model", frozen=True, kw_only=True):
+    """A Keras model was compiled. Settings that explain how its step runs."""
+
+    name: str = ""
+    parameters: int = 0
+    run_eagerly: bool = False
+    steps_per_execution: int = 1
+    jit_compile: bool = False
+    file: str = ""
+    line: int = 0
+
+
+class Metric(Event, tag="metric", frozen=True, kw_only=True):
+    """The user's ``stepscope.metric(name, value)``."""
+
+    name: str
+    value: float
+
+
+class UserProfiler(Event, tag="profiler", frozen=True, kw_only=True):
+    """The user's own profiler started or stopped."""
+
+    action: str
+
+
+class AgentCost(Event, tag="cost", frozen=True, kw_only=True):
+    """The calibrated cost of a record (with its wrapper), measured in this process once it is idle enough."""
+
+    record_ns: int
+    wrapper_ns: int
+    samples: int = 0
+
+
+class ProcessEnded(Event, tag="end", frozen=True, kw_only=True):
+    """Last line, written at a normal interpreter exit."""
+
+    records: int = 0
+    lost_lines: int = 0
+    thread_cpu_ns: int = 0
+
+
+AnyEvent = (
+    ProcessStarted
+    | ThreadSeen
+    | Name
+    | Framework
+    | Probe
+    | AgentDiagnostic
+    | Code
+    | Stack
+    | Traced
+    | DatasetMade
+    | PyFunctionMade
+    | IteratorMade
+    | IteratorModel
+    | BatchSeen
+    | ChildStarted
+    | ModelBuilt
+    | Metric
+    | UserProfiler
+    | AgentCost
+    | ProcessEnded
+)
+
+_DECODER = msgspec.json.Decoder(AnyEvent)
+
+
+def decode(line: bytes) -> AnyEvent:
+    """One line of the log.
+
+    Raises:
+        msgspec.DecodeError: the line is damaged, or of a type that this version does not know.
+    """
+    return _DECODER.decode(line)

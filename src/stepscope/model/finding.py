@@ -1,0 +1,257 @@
+"""Findings and the report: public API, schema ``stepscope.report/1`` (additions only).
+
+``docs/schemas/report-1.json`` is generated from these structs. Words: DESIGN 3.4, the codebook of the FSE'22 study.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+SCHEMA = "stepscope.report/1"
+
+Severity = Literal["high", "medium", "low", "info"]
+Basis = Literal["measured", "modelled", "prior"]
+Safety = Literal["safe", "review", "unsafe"]
+PipelineStage = Literal[
+    "raw-input",
+    "preprocessing",
+    "host-to-device",
+    "forward-backward",
+    "gradient-sharing",
+    "device-to-host",
+    "output-processing",
+    "storage",
+    "none",
+]
+Stage = Literal[
+    "environment setting",
+    "initialization",
+    "data preparation",
+    "model building",
+    "training",
+    "evaluation",
+    "hyper parameter tuning",
+    "prediction",
+    "unknown",
+]
+Symptom = Literal[
+    "Time: slow execution time",
+    "Time: slow initialization time",
+    "Time: increasing time over time",
+    "Time: program hang",
+    "Memory: out of memory",
+    "Memory: memory leak",
+    "Memory: abnormal GPU memory usage",
+    "Processor: not using GPU",
+    "Processor: abnormal GPU utilization",
+    "Processor: abnormal CPU utilization",
+    "unknown",
+]
+Cause = Literal[
+    "API: not using efficient API",
+    "API: inefficient API usage",
+    "API: not using batch API",
+    "Model: confusion with computation model",
+    "Model: improper hyper parameter",
+    "Model: improper model parameter",
+    "Model: inefficient model structure",
+    "Data: inefficient data transmission",
+    "Data: improper data input",
+    "Data: inefficient data preprocessing",
+    "Library: buggy library version",
+    "Library: mismatched library version",
+    "Hardware: hardware and code mismatch",
+    "Hardware: hardware and library mismatch",
+    "Hardware: improper configuration",
+    "System: allocator",
+    "System: memory layout",
+    "System: scheduling",
+    "System: network",
+    "Python: interpreter overhead",
+    "unknown",
+]
+Outcome = Literal["found", "clear", "undecided", "not-applicable", "failed"]
+
+
+class Struct(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of everything in a report: immutable, written with every field."""
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """A range of source lines. ``file`` is relative to the job's working directory where it lies below it."""
+
+    file: str
+    line: int
+    end_line: int | None = None
+    function: str = ""
+
+
+class Evidence(Struct, frozen=True, kw_only=True):
+    """A measured value. ``refs`` name what the page opens when the number is clicked."""
+
+    metric: str
+    value: float
+    unit: str
+    threshold: float | None = None
+    refs: tuple[str, ...] = ()
+
+
+class Cost(Struct, frozen=True, kw_only=True):
+    """What the remedy is predicted to remove. ``ratio`` of steady wall time, with its interval."""
+
+    ratio: float
+    low: float
+    high: float
+    ns_per_step: int = 0
+    basis: Basis = "measured"
+
+
+class Remedy(Struct, frozen=True, kw_only=True):
+    """What to change. ``what_if``: the command that proves it, once such a command exists."""
+
+    id: str
+    text: str
+    safety: Safety = "review"
+    what_if: str | None = None
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One cause of lost time, with its evidence and its cost."""
+
+    code: str
+    name: str
+    title: str
+    severity: Severity
+    confidence: float
+    symptom: Symptom
+    cause: Cause
+    introduced_stage: Stage
+    exposed_stage: Stage
+    pipeline_stage: PipelineStage
+    where: tuple[Place, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    cost: Cost
+    remedies: tuple[Remedy, ...] = ()
+    explanation: str = ""
+    """Two or three sentences more than the title, for the long report."""
+
+
+class Checked(Struct, frozen=True, kw_only=True):
+    """What became of one detector. ``missing`` names signals, ``hint`` the command or version that provides them."""
+
+    detector: str
+    name: str
+    outcome: Outcome
+    missing: tuple[str, ...] = ()
+    hint: str = ""
+
+
+class Diagnostic(Struct, frozen=True, kw_only=True):
+    """A problem of stepscope's own: lost records, a probe that did not attach, no rights."""
+
+    code: str
+    text: str
+
+
+class Component(Struct, frozen=True, kw_only=True):
+    """A share of the mean steady step. Components add up to the step's wall time."""
+
+    component: str
+    """input-wait, call, retrace, callbacks, saving, host-sync, gc, evaluation, other-python, unmeasured."""
+    pipeline_stage: PipelineStage
+    ratio: float
+    ns_per_step: int
+    name: str = ""
+    """For callbacks and other Python: the largest contributor."""
+    where: Place | None = None
+
+
+class StageShare(Struct, frozen=True, kw_only=True):
+    """One of the eight pipeline stages. ``ratio`` None: could not look; ``basis`` says on what it rests or why not."""
+
+    stage: PipelineStage
+    ratio: float | None
+    basis: str
+
+
+class Throughput(Struct, frozen=True, kw_only=True):
+    """Of the steady part. None where samples are unknown."""
+
+    samples_per_s: float | None = None
+    steps_per_s: float | None = None
+
+
+class StepTimes(Struct, frozen=True, kw_only=True):
+    """Distribution of steady steps. Nanoseconds."""
+
+    count: int
+    mean_ns: int
+    p50_ns: int
+    p95_ns: int
+    p99_ns: int
+    warmup_steps: int = 0
+    warmup_ns: int = 0
+    source: str = ""
+    """What a step is here: "keras fit", "tf.function train_step", "Session.run", "predict", "stepscope.step"..."""
+
+
+class SessionSummary(Struct, frozen=True, kw_only=True):
+    """What was run."""
+
+    id: str
+    command: tuple[str, ...]
+    framework: str
+    hosts: int
+    steps: int
+    throughput: Throughput
+    wall_ns: int = 0
+    exit_code: int | None = None
+    processes: int = 1
+    step_times: StepTimes | None = None
+
+
+class Capture(Struct, frozen=True, kw_only=True):
+    """A level-2-or-deeper capture and what it cost."""
+
+    kind: str
+    steps: int
+    ratio: float
+    low: float
+    high: float
+
+
+class Overhead(Struct, frozen=True, kw_only=True):
+    """What measuring cost: share of step time, with its interval, and the sidecar's share of one core."""
+
+    ratio: float
+    low: float
+    high: float
+    captures: tuple[Capture, ...] = ()
+    records: int = 0
+    record_ns: int = 0
+    sidecar_core_ratio: float = 0.0
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """The whole report."""
+
+    schema: str = SCHEMA
+    session: SessionSummary
+    overhead: Overhead
+    anatomy: tuple[Component, ...]
+    stages: tuple[StageShare, ...] = ()
+    findings: tuple[Finding, ...]
+    checked: tuple[Checked, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    series: dict[str, tuple[float, ...]] = {}
+    """Small series for charts, times in seconds since session start (keys: docs/report-schema.md)."""
+
+
+def severity_of(ratio: float) -> Severity:
+    """Severity from the share of steady wall time: high from 25 %, medium 10 %, low 3 %, else info (DESIGN 3.3)."""
+    for floor, severity in ((0.25, "high"), (0.10, "medium"), (0.03, "low")):
+        if ratio >= floor:
+            return severity  # type: ignore[return-value]
+    return "info"

@@ -1,0 +1,142 @@
+"""Tables of numbers, as frozen sets of equally long numpy columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from typing_extensions import Self
+
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Base of tables: every field is a numpy array int64 or float64 of the same length."""
+
+    def __len__(self) -> int:
+        """How many rows."""
+        return len(getattr(self, fields(self)[0].name))
+
+    def take(self, index: Any) -> Self:
+        """The rows that ``index`` (a mask, a slice or positions) picks."""
+        return type(self)(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
+    @classmethod
+    def concat(cls, tables: Iterable[Self]) -> Self:
+        """The rows of all tables, in order; an empty table of none."""
+        parts = list(tables)
+        if not parts:
+            return cls.empty()
+        return cls(**{f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(cls)})
+
+    @classmethod
+    def empty(cls) -> Self:
+        """No rows; ratio columns float64, the rest int64."""
+        kinds = {True: np.float64, False: np.int64}
+        return cls(**{f.name: np.empty(0, kinds[f.name.endswith("_ratio")]) for f in fields(cls)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordTable(Table):
+    """Records of one process, sorted by ``start_ns``. Shapes: int64[record]. See ``wire.kinds`` for meanings."""
+
+    start_ns: I64
+    """Nanoseconds since session start."""
+    dur_ns: I64
+    arg: I64
+    name: I64
+    kind: I64
+    flags: I64
+    thread: I64
+    seq: I64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessTable(Table):
+    """One measured process, sampled about once a second; counters are totals since its start. int64[sample]."""
+
+    at_ns: I64
+    pid: I64
+    cpu_user_ns: I64
+    cpu_system_ns: I64
+    run_ns: I64
+    """Time on a CPU, summed over threads (schedstat); exited threads drop out, so use rises only."""
+    wait_ns: I64
+    """Time runnable but waiting for a CPU, summed over threads."""
+    threads: I64
+    threads_running: I64
+    """Threads in state R at the moment."""
+    rss_bytes: I64
+    minor_faults: I64
+    major_faults: I64
+    voluntary_switches: I64
+    involuntary_switches: I64
+    read_bytes: I64
+    write_bytes: I64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadTable(Table):
+    """Threads of measured processes; counters are totals since the thread's start. int64[sample]."""
+
+    at_ns: I64
+    pid: I64
+    native: I64
+    run_ns: I64
+    wait_ns: I64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostTable(Table):
+    """The host, about once a second; counters are totals. int64[sample]; -1 where the host does not tell."""
+
+    at_ns: I64
+    cpus: I64
+    """CPUs that the job may use (affinity and cgroup quota rounded up)."""
+    quota_milli_cpus: I64
+    """cgroup quota in thousandths of a CPU, -1 for none."""
+    busy_ns: I64
+    """User + nice + system + irq time of all CPUs of the job's affinity."""
+    idle_ns: I64
+    iowait_ns: I64
+    steal_ns: I64
+    job_cpu_ns: I64
+    """CPU time of the job's process tree that is measured (the job itself and children with TensorFlow)."""
+    others_cpu_ns: I64
+    """CPU time of all other processes, stepscope's own sidecar excluded; includes unmeasured children of the job."""
+    own_cpu_ns: I64
+    """CPU time of the sidecar."""
+    throttled_ns: I64
+    """cgroup throttled time of the job's cgroup."""
+    psi_cpu_ns: I64
+    psi_io_ns: I64
+    psi_memory_ns: I64
+    """Totals of /proc/pressure "some"."""
+    net_rx_bytes: I64
+    net_tx_bytes: I64
+    disk_read_bytes: I64
+    disk_write_bytes: I64
+    available_bytes: I64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RivalTable(Table):
+    """Other processes that used CPU, the largest of each second. int64[sample]. ``name`` is an index into the
+    session's rival names ((pid, command) pairs); ``child`` is 1 when the job started it (at any depth)."""
+
+    at_ns: I64
+    pid: I64
+    name: I64
+    child: I64
+    cpu_ns: I64
+    """CPU time used within the interval that ends at ``at_ns``."""
+    interval_ns: I64

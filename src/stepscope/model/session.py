@@ -1,0 +1,99 @@
+"""A session in memory: what the store reads, and what derive, detectors and reports are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence  # noqa: TC003 - msgspec reads the annotations
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from stepscope.model.events import AnyEvent, Event
+from stepscope.model.finding import Diagnostic
+from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, ThreadTable
+
+SCHEMA_VERSION = 1
+"""Version of the session on disk (docs/decisions/0001). A reader opens every older version."""
+
+E = TypeVar("E", bound=Event)
+
+
+class HostInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Where it ran."""
+
+    name: str = ""
+    kernel: str = ""
+    machine: str = ""
+    cpu: str = ""
+    cpus: int = 0
+    memory_bytes: int = 0
+    boot_id: str = ""
+
+
+class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """One measured process. ``key`` names its folder below ``workers/``."""
+
+    key: str
+    pid: int
+    ppid: int = 0
+    command: tuple[str, ...] = ()
+    frameworks: dict[str, str] = {}
+    started_ns: int = 0
+    ended_ns: int = 0
+    lost_records: int = 0
+    lost_lines: int = 0
+    clean_exit: bool = False
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """``manifest.json``. Times are nanoseconds since session start; ``origin_monotonic_ns`` is that start."""
+
+    schema_version: int = SCHEMA_VERSION
+    stepscope_version: str = ""
+    id: str = ""
+    name: str = ""
+    command: tuple[str, ...] = ()
+    cwd: str = ""
+    started_unix_ns: int = 0
+    origin_monotonic_ns: int = 0
+    ended_ns: int = 0
+    exit_code: int | None = None
+    """The job's exit code, negative for a signal; None while it runs or when nobody saw it end."""
+    state: str = "running"
+    """running | finished | recovered"""
+    job_pid: int = 0
+    run_dir: str = ""
+    sidecar_starts: int = 1
+    host: HostInfo = HostInfo()
+    workers: tuple[WorkerInfo, ...] = ()
+    signals: tuple[str, ...] = ()
+    """Signals present; names as in ``detectors.signals``."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One measured process: its records and events."""
+
+    info: WorkerInfo
+    records: RecordTable
+    events: Sequence[AnyEvent] = ()
+
+    def all(self, kind: type[E]) -> list[E]:
+        """The events of one type, in the order written."""
+        return [e for e in self.events if isinstance(e, kind)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """Everything that was captured, read-only."""
+
+    manifest: Manifest
+    workers: Sequence[Worker] = ()
+    process: ProcessTable = field(default_factory=ProcessTable.empty)
+    threads: ThreadTable = field(default_factory=ThreadTable.empty)
+    host: HostTable = field(default_factory=HostTable.empty)
+    rivals: RivalTable = field(default_factory=RivalTable.empty)
+    rival_names: Sequence[str] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Absolute path to text of user files that a record names."""

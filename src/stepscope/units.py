@@ -1,0 +1,63 @@
+"""Branded numbers and the only place that turns them into text.
+
+Times are integer nanoseconds since the session's start on the host's monotonic clock; ratios are
+0-1 floats; sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+Ns = NewType("Ns", int)
+"""Nanoseconds; a point in time (since session start) or a duration."""
+
+Bytes = NewType("Bytes", int)
+"""A size in bytes."""
+
+Ratio = NewType("Ratio", float)
+"""A share, 0 to 1."""
+
+NS_PER_S = 1_000_000_000
+NS_PER_MS = 1_000_000
+NS_PER_US = 1_000
+
+_TIME_STEPS = ((NS_PER_S, "s"), (NS_PER_MS, "ms"), (NS_PER_US, "us"), (1, "ns"))
+_SIZE_STEPS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+
+
+def _scaled(value: float, unit: str) -> str:
+    size = abs(value)
+    digits = 0 if size >= 100 or value == int(value) else 1 if size >= 10 else 2  # noqa: PLR2004 - three digits
+    text = f"{value:.{digits}f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return f"{text} {unit}"
+
+
+def format_ns(value: float) -> str:
+    """Duration with three significant digits: ``format_ns(78_900_000) == "78.9 ms"``."""
+    for step, unit in _TIME_STEPS:
+        if abs(value) >= step:
+            return _scaled(value / step, unit)
+    return "0 ns"
+
+
+def format_bytes(value: float) -> str:
+    """Size with three significant digits: ``format_bytes(3 << 20) == "3 MiB"``."""
+    for step, unit in _SIZE_STEPS:
+        if abs(value) >= step:
+            return _scaled(value / step, unit)
+    return "0 B"
+
+
+def format_ratio(value: float) -> str:
+    """Share as percent: ``format_ratio(0.61) == "61 %"``, below ten percent with one digit."""
+    percent = 100 * value
+    small = 10.0
+    return f"{percent:.0f} %" if abs(percent) >= small or percent == 0 else f"{percent:.1f} %"
+
+
+def format_rate(value: float) -> str:
+    """Rate with three significant digits and a thousands separator: ``format_rate(1812.4) == "1,812"``."""
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2  # noqa: PLR2004 - three digits
+    return f"{value:,.{digits}f}"
