@@ -278,7 +278,7 @@ AnyEvent = (
     | ProcessEnded
 )
 
-_DECODER = msgspec.json.Decoder(AnyEvent)
+_DECODER: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 
 def decode(line: bytes) -> AnyEvent:

@@ -24,6 +24,7 @@ import mmap
 import os
 import struct
 import time
+from collections.abc import Callable, Iterator
 
 MAGIC = b"STEPRING"
 VERSION = 1
@@ -65,9 +66,7 @@ class RingWriter:
             raise
         finally:
             os.close(fd)
-        HEADER.pack_into(
-            self.buffer, 0, MAGIC, VERSION, RECORD_BYTES, self.slots, os.getpid(), 0, time.monotonic_ns()
-        )
+        HEADER.pack_into(self.buffer, 0, MAGIC, VERSION, RECORD_BYTES, self.slots, os.getpid(), 0, time.monotonic_ns())
         self._counter = itertools.count()
         self.write = _make_write(self.buffer, self.slots, self._counter)
 
@@ -88,7 +87,9 @@ def _allocate(fd: int, slots: int) -> int:
     raise RingFullError("no space for a ring of %d records" % MIN_SLOTS)
 
 
-def _make_write(buffer, slots, counter):  # type: ignore[no-untyped-def]
+def _make_write(
+    buffer: mmap.mmap, slots: int, counter: Iterator[int]
+) -> Callable[[int, int, int, int, int, int, int], None]:
     """Build ``write(start_ns, dur_ns, arg, name, kind, flags, thread)`` as a closure over locals (speed)."""
     pack_into = RECORD.pack_into
     step = counter.__next__

@@ -1,0 +1,115 @@
+# The only list of commands. `make test` and `make demo` need Python 3.10 or newer, git, make and a package registry.
+
+PYTHON      ?= python3
+VENV        := .venv
+BIN         := $(VENV)/bin
+OLD_VENV    := .venv-tf215
+OLD_PYTHONS := python3.11 python3.10 python3.9 $(PYTHON)
+PIP_FLAGS   := --quiet --quiet --disable-pip-version-check
+
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+export PYTHONDONTWRITEBYTECODE ?= 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "make %-18s %s\n", $$1, $$2}'
+
+# ---- environments ----------------------------------------------------------------------------------------------
+
+.PHONY: venv
+venv: $(VENV)/.stamp ## .venv: stepscope (editable), TensorFlow, tests and checks
+
+$(VENV)/.stamp: pyproject.toml requirements/constraints.txt
+	@echo "making $(VENV) (about a minute, once)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install $(PIP_FLAGS) --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install $(PIP_FLAGS) -c requirements/constraints.txt --editable . --group dev
+	@touch $@
+
+# The oldest TensorFlow that is tested: a job's Python only, without stepscope. Absent where it cannot be had.
+.PHONY: venv-tf215
+venv-tf215: ## .venv-tf215: TensorFlow 2.15 and Keras 2, as some jobs have them
+	@test -e $(OLD_VENV)/.stamp -a $(OLD_VENV)/.stamp -nt requirements/tf215.txt || \
+	  scripts/old-venv.sh $(OLD_VENV) requirements/tf215.txt $(OLD_PYTHONS)
+
+.PHONY: system-deps
+system-deps: ## chromium and iproute2, by apt where this may
+	@scripts/system-deps.sh
+
+.PHONY: lock
+lock: ## new requirements/constraints.txt from the newest allowed versions
+	@scripts/lock.sh $(PYTHON)
+
+# ---- demo and tests --------------------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: $(VENV)/.stamp ## traces a training with a real bottleneck and says what it is
+	@cd examples && ../$(BIN)/stepscope run demo_train.py
+
+.PHONY: test
+test: $(VENV)/.stamp system-deps venv-tf215 ## all tests
+	@$(BIN)/python -m pytest --quiet $(ARGS)
+
+.PHONY: test-fast
+test-fast: $(VENV)/.stamp ## the tests that start no TensorFlow and no browser
+	@$(BIN)/python -m pytest --quiet -m "not tf and not browser and not slow" $(ARGS)
+
+# ---- static checks ---------------------------------------------------------------------------------------------
+
+.PHONY: check
+check: lint types contracts docs-check ratchet ## every static check
+
+.PHONY: lint
+lint: $(VENV)/.stamp ## ruff, all rules
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check . || { echo "make format would change the files above"; exit 1; }
+
+.PHONY: format
+format: $(VENV)/.stamp ## ruff's formatter and its safe fixes
+	@$(BIN)/ruff check --quiet --fix-only . ; $(BIN)/ruff format --quiet .
+
+.PHONY: types
+types: $(VENV)/.stamp ## mypy, strict
+	@$(BIN)/mypy --no-error-summary
+
+.PHONY: contracts
+contracts: $(VENV)/.stamp ## who may import whom
+	@out=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$out"; exit 1; }
+
+.PHONY: docs
+docs: $(VENV)/.stamp ## writes the generated pages and schemas
+	@$(BIN)/python scripts/gen_docs.py
+	@test ! -e scripts/gen_schema.py || $(BIN)/python scripts/gen_schema.py
+
+.PHONY: docs-check
+docs-check: $(VENV)/.stamp ## generated pages and schemas equal what the code says
+	@$(BIN)/python scripts/gen_docs.py --check
+	@test ! -e scripts/gen_schema.py || $(BIN)/python scripts/gen_schema.py --check
+
+.PHONY: ratchet
+ratchet: $(VENV)/.stamp ## module length, Any, type: ignore, broad except, noqa: may only fall
+	@$(BIN)/python scripts/ratchet.py
+
+# ---- benchmarks ------------------------------------------------------------------------------------------------
+
+.PHONY: bench-diagnosis
+bench-diagnosis: $(VENV)/.stamp ## precision, recall and top-1 accuracy on bench/cases
+	@$(BIN)/python benchmarks/diagnosis.py $(ARGS)
+
+.PHONY: bench-input-truth
+bench-input-truth: $(VENV)/.stamp ## input wait against inputs of known cost
+	@$(BIN)/python benchmarks/input_truth.py $(ARGS)
+
+.PHONY: bench-overhead
+bench-overhead: $(VENV)/.stamp ## what measuring costs, interleaved with and without
+	@$(BIN)/python benchmarks/overhead.py $(ARGS)
+
+.PHONY: clean
+clean: ## everything that can be made again
+	@rm -rf $(VENV) $(OLD_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage*
+	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+	@find . -name '*.stepscope' -type d -not -path './tests/data/*' -prune -exec rm -rf {} +

@@ -1,0 +1,128 @@
+"""Counts what may only become fewer, and holds the counts against ``ratchet.toml``.
+
+Per tree: ``Any`` in annotations and code, ``type: ignore``, ``noqa``, broad excepts, asserts (in src), unfinished
+marks; per module: its length, soft cap 400 lines, hard cap 700. A module over the soft cap stands in the file by name
+with its length, which may only fall.
+
+Usage: ratchet.py            fails when a count rose
+       ratchet.py --update   lowers the numbers of the file to what is counted, never raises one
+       ratchet.py --raise    writes what is counted; the commit message says why
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+LIMITS = Path(__file__).with_name("ratchet.toml")
+TREES = ("src", "tests", "benchmarks", "bench", "scripts")
+PROGRAMS = ("bench/cases/", "tests/programs/", "tests/data/")
+"""Programs as users write them, and data: not ours to count."""
+SOFT_LINES = 400
+HARD_LINES = 700
+UNFINISHED = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+IGNORE = re.compile(r"#\s*type:\s*ignore")
+NOQA = re.compile(r"#\s*noqa", re.IGNORECASE)
+BROAD = frozenset({"Exception", "BaseException"})
+
+
+def modules(tree: str) -> list[Path]:
+    """Python files of one tree, without the programs."""
+    found = sorted((ROOT / tree).rglob("*.py"))
+    return [path for path in found if not path.relative_to(ROOT).as_posix().startswith(PROGRAMS)]
+
+
+def broad(handler: ast.ExceptHandler) -> bool:
+    """Whether it catches everything."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(kind is None or (isinstance(kind, ast.Name) and kind.id in BROAD) for kind in kinds)
+
+
+def count(path: Path, tree: str) -> Counter[str]:
+    """The counts of one module."""
+    text = path.read_text()
+    counts: Counter[str] = Counter()
+    for node in ast.walk(ast.parse(text, str(path))):
+        if isinstance(node, ast.Name) and node.id == "Any":
+            counts["any"] += 1
+        elif isinstance(node, ast.ExceptHandler) and broad(node):
+            counts["broad_except"] += 1
+        elif isinstance(node, ast.Assert) and tree == "src":
+            counts["assert"] += 1
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            counts["type_ignore"] += bool(IGNORE.search(token.string))
+            counts["noqa"] += bool(NOQA.search(token.string))
+            counts["unfinished"] += bool(UNFINISHED.search(token.string))
+    return counts
+
+
+def measure() -> dict[str, dict[str, int]]:
+    """Every table of ``ratchet.toml`` as it is now."""
+    tables: dict[str, dict[str, int]] = {}
+    long: dict[str, int] = {}
+    for tree in TREES:
+        total: Counter[str] = Counter()
+        for path in modules(tree):
+            total += count(path, tree)
+            lines = len(path.read_text().splitlines())
+            if lines > SOFT_LINES:
+                long[path.relative_to(ROOT).as_posix()] = lines
+        tables[tree] = dict(sorted(total.items()))
+    return {**tables, "lines": long}
+
+
+def write(tables: dict[str, dict[str, int]]) -> None:
+    """Write ``ratchet.toml``."""
+    parts = ["# What may only become fewer. Lowered by `python scripts/ratchet.py --update`.\n"]
+    for name, table in tables.items():
+        parts.append(f"\n[{name}]\n" + "".join(f'"{key}" = {value}\n' for key, value in sorted(table.items())))
+    LIMITS.write_text("".join(parts))
+
+
+def main() -> int:
+    """Compare, report, perhaps update."""
+    parser = argparse.ArgumentParser(description="counts what may only become fewer")
+    parser.add_argument("--update", action="store_true", help="lower the numbers to what is counted")
+    parser.add_argument("--raise", dest="up", action="store_true", help="write what is counted, higher or lower")
+    options = parser.parse_args()
+    now = measure()
+    allowed: dict[str, dict[str, int]] = tomllib.loads(LIMITS.read_text()) if LIMITS.exists() else {}
+    if options.up:
+        write(now)
+        return 0
+    worse = []
+    better = False
+    for table, counts in now.items():
+        limits = allowed.get(table, {})
+        default = SOFT_LINES if table == "lines" else 0
+        for key in sorted({*counts, *limits}):
+            have, limit = counts.get(key, 0), limits.get(key, default)
+            better |= have < limit and key in limits
+            if table == "lines" and have > HARD_LINES:
+                worse.append(f"{key}: {have} lines; no module may have more than {HARD_LINES}")
+            elif have > limit:
+                worse.append(f"{table}: {key} is {have}, was {limit}")
+    for line in worse:
+        print(line, file=sys.stderr)
+    if worse:
+        print("ratchet: these may only fall (scripts/ratchet.toml)", file=sys.stderr)
+    elif better and options.update:
+        write(now)
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

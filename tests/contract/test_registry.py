@@ -1,0 +1,56 @@
+"""The registry of detectors is complete, and every detector explains itself."""
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import stepscope
+
+DETECTORS = Path(stepscope.__file__).parent / "detectors"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+HEADINGS = ("What it detects", "Why it matters", "Evidence", "Known limits", "Remedy", "References")
+FAMILIES = ("INP", "HST", "GRF", "KRN", "LAY", "MEM", "COM", "CFG")
+CODE = re.compile(rf"(?:{'|'.join(FAMILIES)})\d{{3}}")
+NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
+
+registry = importlib.import_module("stepscope.detectors.registry")
+
+
+def _files() -> list[str]:
+    """Modules of the package that define a detector."""
+    found = [
+        path.stem
+        for path in sorted(DETECTORS.glob("*.py"))
+        if re.search(r"^DETECTOR\b", path.read_text(), re.MULTILINE)
+    ]
+    assert found
+    return found
+
+
+def test_every_file_is_registered() -> None:
+    """A detector that has a file is listed in ``registry.ALL``, once, sorted by code."""
+    modules = [detector.detect.__module__.rpartition(".")[2] for detector in registry.ALL]
+    assert sorted(modules) == _files()
+    codes = [detector.code for detector in registry.ALL]
+    assert codes == sorted(set(codes))
+
+
+@pytest.mark.parametrize("detector", registry.ALL, ids=lambda detector: detector.code)
+def test_a_detector_is_documented(detector) -> None:
+    """A detector's module has every heading, in order, each with prose, and its page is in docs/detectors.md."""
+    doc = inspect.getdoc(importlib.import_module(detector.detect.__module__)) or ""
+    sections = re.findall(r"^## (.+)\n+((?:(?!## ).+\n?|\n)*)", doc, re.MULTILINE)
+    assert tuple(title for title, _ in sections) == HEADINGS
+    assert all(body.strip() for _, body in sections)
+    page = (DOCS / "detectors.md").read_text()
+    assert f"## {detector.code} {detector.name}\n" in page
+
+
+@pytest.mark.parametrize("detector", registry.ALL, ids=lambda detector: detector.code)
+def test_a_detector_is_named_by_the_bad_pattern(detector) -> None:
+    """Codes are of a known family; names are lower-case words with hyphens, readable after "allow"."""
+    assert CODE.fullmatch(detector.code)
+    assert NAME.fullmatch(detector.name)
