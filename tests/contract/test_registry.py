@@ -4,6 +4,7 @@ import importlib
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,13 +22,8 @@ registry = importlib.import_module("stepscope.detectors.registry")
 
 def _files() -> list[str]:
     """Modules of the package that define a detector."""
-    found = [
-        path.stem
-        for path in sorted(DETECTORS.glob("*.py"))
-        if re.search(r"^DETECTOR\b", path.read_text(), re.MULTILINE)
-    ]
-    assert found
-    return found
+    defines = re.compile(r"^DETECTOR\b", re.MULTILINE)
+    return [path.stem for path in sorted(DETECTORS.glob("*.py")) if defines.search(path.read_text())]
 
 
 def test_every_file_is_registered() -> None:
@@ -39,7 +35,7 @@ def test_every_file_is_registered() -> None:
 
 
 @pytest.mark.parametrize("detector", registry.ALL, ids=lambda detector: detector.code)
-def test_a_detector_is_documented(detector) -> None:
+def test_a_detector_is_documented(detector: Any) -> None:
     """A detector's module has every heading, in order, each with prose, and its page is in docs/detectors.md."""
     doc = inspect.getdoc(importlib.import_module(detector.detect.__module__)) or ""
     sections = re.findall(r"^## (.+)\n+((?:(?!## ).+\n?|\n)*)", doc, re.MULTILINE)
@@ -50,7 +46,7 @@ def test_a_detector_is_documented(detector) -> None:
 
 
 @pytest.mark.parametrize("detector", registry.ALL, ids=lambda detector: detector.code)
-def test_a_detector_is_named_by_the_bad_pattern(detector) -> None:
+def test_a_detector_is_named_by_the_bad_pattern(detector: Any) -> None:
     """Codes are of a known family; names are lower-case words with hyphens, readable after "allow"."""
     assert CODE.fullmatch(detector.code)
     assert NAME.fullmatch(detector.name)
