@@ -1,0 +1,258 @@
+"""The report in the terminal: about ten lines, plain text at any width, colours only when asked.
+
+It refuses to draw and to advise beyond the findings; the page (``reports.html``) has the charts. The shape is
+fixed by the golden files in ``tests/reports/golden``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len, set_cell_size
+
+from stepscope.reports import words
+from stepscope.units import format_ns, format_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from stepscope.model.finding import Finding, Report
+
+MIN_WIDTH = 60
+TOP_FINDINGS = 5
+TOP_DIAGNOSTICS = 3
+SMALL_SHARE = 0.005
+"""Components below half a percent are left out of the one-line breakdown."""
+HEAD = 12
+"""Column of the text after ``stepscope`` and ``the step``."""
+TAIL = 10
+"""Column of the text after ``checked`` and ``report``."""
+BODY = 18
+"""Column of a finding's text."""
+SEPARATOR = " \u00b7 "
+NO_BREAK = "\u00a0"
+STYLES = {
+    "high": "1;31",
+    "medium": "1;33",
+    "low": "36",
+    "label": "1",
+    "good": "32",
+    "dim": "2",
+    "place": "4",
+    "": "",
+}
+"""SGR parameters (ECMA-48) of each style."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of one line with one style."""
+
+    text: str
+    style: str = ""
+
+
+Line = tuple[Piece, ...]
+
+
+def render(
+    report: Report, *, color: bool = False, width: int = 120, session_path: str = "", html_path: str = ""
+) -> str:
+    """The report as lines of text that end in a newline.
+
+    Args:
+        report: what to show.
+        color: with ANSI colours.
+        width: columns of the terminal; at least 60 are used.
+        session_path: where the session lies, for the command that opens it again.
+        html_path: where the page lies.
+    """
+    width = max(width, MIN_WIDTH)
+    lines = [*_header(report, width), (), *_findings(report, width), *_checked(report, width)]
+    lines += [*_diagnostics(report, width), *_paths(session_path, html_path, width)]
+    return "".join(_paint(line, color=color) + "\n" for line in lines)
+
+
+def _paint(line: Line, *, color: bool) -> str:
+    if not color:
+        return "".join(p.text for p in line).rstrip()
+    return "".join(f"\x1b[{STYLES[p.style]}m{p.text}\x1b[0m" if p.style else p.text for p in line)
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Break ``text`` at blanks into lines of at most ``width`` cells; a longer word is cut.
+
+    No-break spaces keep a command together, and come out as blanks.
+    """
+    lines: list[str] = []
+    line = ""
+    for word in text.split(" "):
+        rest = word
+        joined = f"{line} {rest}" if line else rest
+        if cell_len(joined) <= width:
+            line = joined
+            continue
+        if line:
+            lines.append(line)
+        while cell_len(rest) > width:
+            part = set_cell_size(rest, width).rstrip()
+            lines.append(part)
+            rest = rest[len(part) :]
+        line = rest
+    return [text.replace(NO_BREAK, " ") for text in ([*lines, line] if line else lines)]
+
+
+def _wrap_items(items: Iterable[str], width: int) -> list[str]:
+    """Join items by middle dots; break between them where that is enough, else inside them."""
+    lines: list[str] = []
+    line = ""
+    for item in items:
+        joined = f"{line}{SEPARATOR}{item}" if line else item
+        if cell_len(joined) <= width:
+            line = joined
+            continue
+        if line:
+            lines.append(line)
+        *full, line = wrap(item, width) or [""]
+        lines.extend(full)
+    return [*lines, line] if line else lines
+
+
+def _labelled(label: str, column: int, texts: Sequence[str], style: str = "") -> list[Line]:
+    first = Piece(label.ljust(column), "label")
+    rest = Piece(" " * column)
+    return [(rest if i else first, Piece(text, style)) for i, text in enumerate(texts)]
+
+
+def _header(report: Report, width: int) -> list[Line]:
+    room = width - HEAD
+    summary, times = report.session, report.session.step_times
+    if not summary.steps:
+        items = ["no steps seen", words.framework_text(summary), format_ns(summary.wall_ns)]
+        items += [words.plural(summary.processes, "process"), words.exit_text(summary.exit_code)]
+        items.append(words.overhead_text(report.overhead))
+        measured = _wrap_items(measured_items(report), room)
+        return [
+            *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
+            *_labelled("measured", HEAD, measured or ["nothing: the job was too short, or no sampler ran"]),
+        ]
+    items = [words.plural(summary.steps, "step"), words.throughput_text(summary)]
+    if times is not None:
+        mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
+        items.append(f"step {mean} (p95 {p95})")
+    items += [words.exit_text(summary.exit_code), words.overhead_text(report.overhead)]
+    return [
+        *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
+        *_labelled("the step", HEAD, _wrap_items(_anatomy(report), room)),
+    ]
+
+
+def _anatomy(report: Report) -> list[str]:
+    shares: dict[str, float] = {}
+    for part in report.anatomy:
+        shares[part.component] = shares.get(part.component, 0.0) + part.ratio
+    shown = sorted((c for c in shares if shares[c] >= SMALL_SHARE), key=lambda c: -shares[c])
+    items = [f"{words.component_word(c)} {100 * shares[c]:.0f} %" for c in shown]
+    return items or ["could not be taken apart"]
+
+
+def measured_items(report: Report) -> list[str]:
+    """What the samplers say about a job, whether or not it makes steps."""
+    series = report.series
+
+    def mean(key: str) -> float | None:
+        values = series.get(key)
+        return sum(values) / len(values) if values else None
+
+    items: list[str] = []
+    if (cores := mean("res:cpu_cores")) is not None:
+        others = mean("res:others_cores")
+        items.append(f"CPU {cores:.1f} cores" + (f" (others {others:.1f})" if others is not None else ""))
+    if (wait := mean("res:wait_cores")) is not None:
+        items.append(f"waiting for a CPU {wait:.1f} cores")
+    if memory := series.get("res:rss_mb"):
+        items.append(f"memory {format_rate(max(memory))} MB at most")
+    for key, word in (("res:read_mb_s", "read"), ("res:write_mb_s", "written")):
+        if (rate := mean(key)) is not None:
+            items.append(f"{word} {rate:.1f} MB/s")
+    return items
+
+
+def _findings(report: Report, width: int) -> list[Line]:
+    found = words.significant(report)
+    infos = len(report.findings) - len(found)
+    lines: list[Line] = []
+    for number, finding in enumerate(found[:TOP_FINDINGS], 1):
+        lines += _finding(number, finding, width)
+    if not found:
+        text = words.NOTHING if report.session.steps else "no steps, so no finding about them"
+        lines.append((Piece(text, "good" if report.session.steps else "label"),))
+    more = [
+        f"+ {count} {word}"
+        for count, word in ((len(found) - TOP_FINDINGS, "more"), (infos, "info"))
+        if count > 0
+    ]
+    if more:
+        lines.append((Piece(SEPARATOR.join(more), "dim"),))
+    return lines
+
+
+def _finding(number: int, finding: Finding, width: int) -> list[Line]:
+    room = width - BODY
+    indent = Piece(" " * BODY)
+    head = (
+        Piece(f"{number} "),
+        Piece(finding.severity.ljust(8), finding.severity),
+        Piece(f"{words.printable(finding.code)}  ".ljust(8), "label"),
+    )
+    titles = wrap(words.printable(finding.title), room)
+    lines: list[Line] = [(head if i == 0 else (indent,)) + (Piece(text),) for i, text in enumerate(titles)]
+    if finding.where:
+        place = words.place_text(finding.where[0], short=True)
+        used = sum(cell_len(p.text) for p in lines[-1])
+        gap = width - used - cell_len(place)
+        if gap >= 2:  # noqa: PLR2004 - two blanks part the columns
+            lines[-1] += (Piece(" " * gap), Piece(place, "place"))
+        else:
+            lines.append((indent, Piece("at "), Piece(_shorten(place, room - 3), "place")))
+    cost = words.cost_text(finding.cost, between_steps=words.is_between_steps(finding))
+    if finding.remedies:
+        cost += f"{SEPARATOR}remedy: {words.printable(finding.remedies[0].text)}"
+    rule = f"(stepscope rule {words.printable(finding.code)})".replace(" ", NO_BREAK)
+    lines += [(indent, Piece(text)) for text in wrap(f"{cost} {rule}", room)]
+    proof = next((r.what_if for r in finding.remedies if r.what_if is not None), None)
+    if proof is not None:
+        lines += [(indent, Piece(text)) for text in wrap(f"prove it: {words.printable(proof)}", room)]
+    return lines
+
+
+def _shorten(place: str, room: int) -> str:
+    """Drop folders from the front of a path that does not fit; its end says more."""
+    while cell_len(place) > room:
+        _, slash, rest = place.lstrip("\u2026/").partition("/")
+        place = f"\u2026/{rest}" if slash else wrap(place.replace(" ", NO_BREAK), room)[0]
+    return place
+
+
+def _checked(report: Report, width: int) -> list[Line]:
+    return _labelled("checked", TAIL, _wrap_items(words.checked_items(report.checked), width - TAIL))
+
+
+def _diagnostics(report: Report, width: int) -> list[Line]:
+    rows = words.merged_diagnostics(report.diagnostics)
+    lines: list[Line] = []
+    for code, text, count in rows[:TOP_DIAGNOSTICS]:
+        times = f" ({count} times)" if count > 1 else ""
+        lines += _labelled("note", TAIL, wrap(f"{code} {text}{times}", width - TAIL))
+    if len(rows) > TOP_DIAGNOSTICS:
+        lines.append((Piece(" " * TAIL), Piece(f"+ {len(rows) - TOP_DIAGNOSTICS} more in the report", "dim")))
+    return lines
+
+
+def _paths(session_path: str, html_path: str, width: int) -> list[Line]:
+    items = [words.printable(html_path)] if html_path else []
+    if session_path:
+        items.append(f"stepscope report {shlex.quote(words.printable(session_path))}")
+    return _labelled("report", TAIL, _wrap_items(items, width - TAIL))

@@ -1,0 +1,201 @@
+"""Words and small texts that all reports share, so that text, Markdown and page say the same thing.
+
+Everything from a session is hostile: names and paths pass through :func:`printable` before a terminal or a
+page sees them, so that no control sequence, line break or bidirectional override comes through.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from stepscope.units import format_ns, format_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stepscope.model.finding import (
+        Checked,
+        Cost,
+        Diagnostic,
+        Finding,
+        Overhead,
+        Place,
+        Report,
+        SessionSummary,
+    )
+
+COMPONENT_WORDS = {
+    "input-wait": "input wait",
+    "call": "compute",
+    "retrace": "retracing",
+    "callbacks": "callbacks",
+    "saving": "saving",
+    "host-sync": "host sync",
+    "gc": "garbage collection",
+    "evaluation": "evaluation",
+    "other-python": "other Python",
+    "unmeasured": "not measured",
+}
+"""What a component of the step is called, in the order in which colours are given."""
+
+STAGE_WORDS = {
+    "raw-input": "raw input",
+    "preprocessing": "preprocessing",
+    "host-to-device": "host to device",
+    "forward-backward": "forward and backward",
+    "gradient-sharing": "gradient sharing",
+    "device-to-host": "device to host",
+    "output-processing": "output processing",
+    "storage": "storage",
+    "none": "between steps",
+}
+
+NOTHING = "nothing significant found"
+"""What a job with nothing wrong is told."""
+
+MISSING_LIMIT = 3
+"""How many reasons for "could not look" a one-line summary names."""
+
+
+def printable(text: str) -> str:
+    """``text`` on one line, with every control, format and unassigned character made visible as U+FFFD."""
+    flat = " ".join(text.split())
+    if flat.isascii() and flat.isprintable():
+        return flat
+    return "".join("\ufffd" if unicodedata.category(c).startswith("C") else c for c in flat)
+
+
+def component_word(component: str) -> str:
+    """What a component of the step is called; an unknown one keeps its own name."""
+    return COMPONENT_WORDS.get(component) or printable(component.replace("-", " "))
+
+
+def stage_word(stage: str) -> str:
+    """What a pipeline stage is called."""
+    return STAGE_WORDS.get(stage) or printable(stage.replace("-", " "))
+
+
+def percent(ratio: float) -> str:
+    """A share as a number of percent without the sign: one digit below ten, none above."""
+    return f"{100 * ratio:.{_digits(ratio)}f}"
+
+
+def _digits(ratio: float) -> int:
+    return 0 if abs(ratio) >= 0.0995 or ratio == 0 else 1  # noqa: PLR2004 - from 9.95 % on it prints as 10
+
+
+def interval(cost: Cost) -> str:
+    """``55-60``: bounds of a cost in percent, with the digits that the cost itself is printed with."""
+    digits = _digits(cost.ratio)
+    return f"{100 * cost.low:.{digits}f}-{100 * cost.high:.{digits}f}"
+
+
+def place_text(place: Place, *, short: bool = False) -> str:
+    """``train.py:41 Model.make_dataset``; ``short`` leaves the function's owners away."""
+    function = printable(place.function)
+    if short:
+        function = function.rpartition(".")[2]
+    return f"{printable(place.file)}:{place.line} {function}".rstrip()
+
+
+def cost_text(cost: Cost, *, between_steps: bool) -> str:
+    """``costs 58 % (55-60) of the step``; what is not measured says so."""
+    whole = "run time" if between_steps else "step"
+    basis = "" if cost.basis == "measured" else f", {cost.basis}"
+    return f"costs {percent(cost.ratio)} % ({interval(cost)}{basis}) of the {whole}"
+
+
+def speedup(cost: Cost) -> float:
+    """How many times as fast the job would be without this cost: ``1 / (1 - ratio)``, at most 100."""
+    return 1 / max(1 - cost.ratio, 0.01)
+
+
+def is_between_steps(finding: Finding) -> bool:
+    """Whether the time is lost outside of the steps."""
+    return finding.pipeline_stage == "none"
+
+
+def significant(report: Report) -> list[Finding]:
+    """The findings above info, in the report's order (by cost)."""
+    return [f for f in report.findings if f.severity != "info"]
+
+
+def overhead_text(overhead: Overhead) -> str:
+    """``measuring cost 0.3 % (0.0-0.9)``."""
+    return f"measuring cost {100 * overhead.ratio:.1f} % ({100 * overhead.low:.1f}-{100 * overhead.high:.1f})"
+
+
+def time_pair(first: float, second: float) -> tuple[str, str]:
+    """Two durations, the second without its unit where it is the same: ``("78.9 ms", "96.1")``."""
+    one, two = format_ns(first), format_ns(second)
+    return one, two.rpartition(" ")[0] if one.rpartition(" ")[2] == two.rpartition(" ")[2] else two
+
+
+def throughput_text(summary: SessionSummary) -> str:
+    """``812 samples/s``, ``12.7 steps/s`` where samples are unknown, or nothing."""
+    rates = summary.throughput
+    if rates.samples_per_s is not None:
+        return f"{format_rate(rates.samples_per_s)} samples/s"
+    return f"{format_rate(rates.steps_per_s)} steps/s" if rates.steps_per_s is not None else ""
+
+
+def exit_text(code: int | None) -> str:
+    """How the job ended; nothing for success."""
+    if code is None:
+        return "end not seen"
+    if code < 0:
+        return f"ended by signal {-code}"
+    return f"exit code {code}" if code else ""
+
+
+def framework_text(summary: SessionSummary) -> str:
+    """The framework, or that there was none."""
+    return printable(summary.framework) or "no TensorFlow in the job"
+
+
+def plural(count: int, word: str) -> str:
+    """``1 step``, ``2 steps``, ``2 processes``."""
+    ending = "" if count == 1 else "es" if word.endswith("s") else "s"
+    return f"{count:,} {word}{ending}"
+
+
+def why_not(checked: Checked) -> str:
+    """Why a detector could not look: ``no host samples (hint)``."""
+    missing = ", ".join(f"no {printable(m).replace('-', ' ')}" for m in checked.missing)
+    hint = printable(checked.hint)
+    if missing and hint:
+        return f"{missing} ({hint})"
+    return missing or hint
+
+
+def could_not_look(checked: Checked) -> bool:
+    """Whether the detector would have applied, but something it needs is missing."""
+    return checked.outcome == "undecided" or (checked.outcome == "not-applicable" and bool(checked.missing))
+
+
+def checked_items(checked: Iterable[Checked]) -> list[str]:
+    """What became of the detectors: ``21 clear``, ``3 could not look: no perf (...)``."""
+    rows = list(checked)
+    clear = sum(c.outcome == "clear" for c in rows)
+    idle = sum(c.outcome == "not-applicable" and not c.missing for c in rows)
+    blind = [c for c in rows if could_not_look(c)]
+    failed = [printable(c.detector) for c in rows if c.outcome == "failed"]
+    items = [f"{clear} clear"] if rows else ["no detector ran"]
+    if blind:
+        reasons = Counter(why_not(c) or printable(c.detector) for c in blind)
+        named = "; ".join(reason for reason, _ in reasons.most_common(MISSING_LIMIT))
+        more = len(reasons) - MISSING_LIMIT
+        items.append(f"{len(blind)} could not look: {named}" + (f"; {more} more reasons" if more > 0 else ""))
+    if idle:
+        items.append(f"{idle} not applicable")
+    if failed:
+        items.append(f"{len(failed)} failed: {', '.join(failed)}")
+    return items
+
+
+def merged_diagnostics(diagnostics: Iterable[Diagnostic]) -> list[tuple[str, str, int]]:
+    """Diagnostics (code, text, how often), equal ones once, in order of first appearance."""
+    counts = Counter((printable(d.code), printable(d.text)) for d in diagnostics)
+    return [(code, text, count) for (code, text), count in counts.items()]

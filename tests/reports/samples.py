@@ -1,0 +1,471 @@
+"""Reports made by hand: what the tests, the golden files and the example pictures show."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from typing import Any
+
+import msgspec
+
+from stepscope.model.finding import (
+    Capture,
+    Checked,
+    Component,
+    Cost,
+    Diagnostic,
+    Evidence,
+    Finding,
+    Overhead,
+    Place,
+    Remedy,
+    Report,
+    SessionSummary,
+    StageShare,
+    StepTimes,
+    Throughput,
+    severity_of,
+)
+
+MS = 1_000_000
+
+SOURCE = '''"""Trains a small image classifier on pictures that are made on the fly."""
+import numpy as np
+import tensorflow as tf
+
+SIZE, BATCH = 64, 64
+
+
+def augment(rng, image):
+    shift = rng.integers(-4, 5, size=2)
+    image = np.roll(image, shift, axis=(0, 1))
+    if rng.random() < 0.5:
+        image = image[:, ::-1]
+    return image * rng.uniform(0.8, 1.2)
+
+
+def read_pictures(seed=0):
+    rng = np.random.default_rng(seed)
+    while True:
+        label = int(rng.integers(10))
+        image = rng.normal(label / 10, 0.4, (SIZE, SIZE, 3))
+        yield augment(rng, image).astype("float32"), label
+
+
+def make_dataset():
+    signature = (tf.TensorSpec((SIZE, SIZE, 3)), tf.TensorSpec((), tf.int32))
+    ds = tf.data.Dataset.from_generator(read_pictures, output_signature=signature)
+    return ds.batch(BATCH).prefetch(tf.data.AUTOTUNE)
+
+
+class ConfusionPlot(tf.keras.callbacks.Callback):
+    def __init__(self, images, labels):
+        super().__init__()
+        self.images, self.labels, self.rows = images, labels, []
+
+    def on_train_batch_end(self, batch, logs=None):
+        guess = self.model(self.images, training=False)
+        table = tf.math.confusion_matrix(self.labels, tf.argmax(guess, 1))
+        self.rows.append(table.numpy().tolist())
+
+
+def main():
+    model = tf.keras.applications.MobileNetV3Small(input_shape=(SIZE, SIZE, 3), weights=None, classes=10)
+    model.compile("adam", "sparse_categorical_crossentropy", jit_compile=False)
+    model.fit(make_dataset(), steps_per_epoch=300, epochs=2, verbose=2)
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+REMEDY_MAP = Remedy(
+    id="use-tf-data-map",
+    text="write the generator as tf.data ops in map with num_parallel_calls, or read TFRecord files",
+)
+REMEDY_CACHE = Remedy(
+    id="cache-input",
+    text="if the pictures fit into memory, make them once: dataset.cache() before shuffle and batch",
+)
+
+
+def finding(code: str = "INP003", ratio: float = 0.58, **fields: Any) -> Finding:
+    """A finding with every field filled; ``fields`` replace."""
+    values: dict[str, Any] = {
+        "code": code,
+        "name": "python-generator-input",
+        "title": "the input generator runs in Python; each step waits 48 of 79 ms for it",
+        "severity": severity_of(ratio),
+        "confidence": 0.93,
+        "symptom": "Time: slow execution time",
+        "cause": "API: inefficient API usage",
+        "introduced_stage": "data preparation",
+        "exposed_stage": "training",
+        "pipeline_stage": "preprocessing",
+        "where": (
+            Place(file="train.py", line=24, end_line=27, function="make_dataset"),
+            Place(file="train.py", line=16, end_line=21, function="read_pictures"),
+        ),
+        "evidence": (
+            Evidence(metric="input_wait_ratio", value=0.61, unit="ratio", threshold=0.10, refs=("span:812",)),
+            Evidence(metric="generator_python_share", value=0.94, unit="ratio", threshold=0.5),
+            Evidence(metric="input_wait_per_step", value=48.1, unit="ms"),
+            Evidence(metric="batches_ready_at_next", value=0.02, unit="count", threshold=1.0),
+        ),
+        "cost": Cost(ratio=ratio, low=max(ratio - 0.03, 0.0), high=min(ratio + 0.02, 1), ns_per_step=46 * MS),
+        "remedies": (REMEDY_MAP, REMEDY_CACHE),
+        "explanation": (
+            "tf.data waits in Dataset.from_generator for Python code that holds the interpreter's lock, so "
+            "the stages behind it cannot run ahead. In 98 of 100 steps no batch was ready when the step asked "
+            "for one."
+        ),
+    }
+    return Finding(**(values | fields))
+
+
+def callback_finding(ratio: float = 0.05) -> Finding:
+    """A small second finding."""
+    return finding(
+        "HST004",
+        ratio,
+        name="slow-callback",
+        title="the callback ConfusionPlot runs the model again on every batch: 4.1 ms",
+        introduced_stage="training",
+        pipeline_stage="output-processing",
+        where=(Place(file="train.py", line=36, end_line=39, function="ConfusionPlot.on_train_batch_end"),),
+        evidence=(
+            Evidence(metric="callback_ratio", value=0.052, unit="ratio", threshold=0.03),
+            Evidence(metric="callback_per_step", value=4.1, unit="ms"),
+        ),
+        cost=Cost(ratio=ratio, low=max(ratio - 0.004, 0.0), high=ratio + 0.003, ns_per_step=4 * MS),
+        remedies=(Remedy(id="move-to-epoch-end", text="do this in on_epoch_end, or every hundredth batch"),),
+        explanation="It is the only callback that costs more than 0.1 ms a step.",
+    )
+
+
+def anatomy(step_ns: int, **ratios: float) -> tuple[Component, ...]:
+    """Components that add up to ``step_ns``."""
+    stages: dict[str, Any] = {
+        "input-wait": "preprocessing",
+        "call": "forward-backward",
+        "callbacks": "output-processing",
+        "saving": "storage",
+        "host-sync": "device-to-host",
+    }
+    extra: dict[str, dict[str, Any]] = {
+        "input-wait": {
+            "name": "Generator",
+            "where": Place(file="train.py", line=26, end_line=26, function="make_dataset"),
+        },
+        "callbacks": {
+            "name": "ConfusionPlot",
+            "where": Place(
+                file="train.py", line=36, end_line=39, function="ConfusionPlot.on_train_batch_end"
+            ),
+        },
+    }
+    keys = {word.replace("_", "-"): ratio for word, ratio in ratios.items()}
+    return tuple(
+        Component(
+            component=key,
+            pipeline_stage=stages.get(key, "none"),
+            ratio=ratio,
+            ns_per_step=round(step_ns * ratio),
+            **extra.get(key, {}),
+        )
+        for key, ratio in keys.items()
+    )
+
+
+def stages(preprocessing: float | None = 0.61, forward: float | None = 0.31) -> tuple[StageShare, ...]:
+    """Eight stages, some of them unseen."""
+    live = (
+        "tf.data's live model" if preprocessing is not None else "tf.data's live model needs TensorFlow 2.17"
+    )
+    return (
+        StageShare(stage="raw-input", ratio=0.0 if preprocessing is not None else None, basis=live),
+        StageShare(stage="preprocessing", ratio=preprocessing, basis=live),
+        StageShare(stage="host-to-device", ratio=None, basis="no device in this job, so nothing to copy to"),
+        StageShare(
+            stage="forward-backward", ratio=forward, basis="time in train_function less its wait for input"
+        ),
+        StageShare(
+            stage="gradient-sharing",
+            ratio=None,
+            basis="one worker: needs an op trace to be told from compute",
+        ),
+        StageShare(stage="device-to-host", ratio=None, basis="needs an op trace"),
+        StageShare(stage="output-processing", ratio=0.06, basis="callbacks and their Python"),
+        StageShare(stage="storage", ratio=0.0, basis="no checkpoint and no summary was written within steps"),
+    )
+
+
+CHECKED = (
+    Checked(detector="GRF001", name="retracing", outcome="clear"),
+    Checked(detector="HST001", name="slow-python-in-loop", outcome="clear"),
+    Checked(detector="HST004", name="slow-callback", outcome="clear"),
+    Checked(detector="HST006", name="blocking-checkpoint", outcome="clear"),
+    Checked(detector="HST008", name="predict-in-loop", outcome="not-applicable"),
+    Checked(detector="INP003", name="python-generator-input", outcome="clear"),
+    Checked(detector="SYS001", name="cpu-starvation", outcome="clear"),
+)
+
+
+def checked(**outcomes: Any) -> tuple[Checked, ...]:
+    """The seven detectors with some outcomes replaced."""
+    return tuple(
+        msgspec.structs.replace(c, outcome=outcomes[c.detector])
+        if isinstance(outcomes.get(c.detector), str)
+        else msgspec.structs.replace(c, **outcomes[c.detector])
+        if c.detector in outcomes
+        else c
+        for c in CHECKED
+    )
+
+
+BLIND = {
+    "outcome": "not-applicable",
+    "missing": ("schedstat",),
+    "hint": "the kernel was built without CONFIG_SCHEDSTATS",
+}
+
+
+def series(
+    seed: int = 7, steps: int = 600, mean_ms: float = 78.9, *, first: float = 3.2
+) -> dict[str, tuple[float, ...]]:
+    """Plausible series: a warm-up, a slow drift, a checkpoint's spike."""
+    rng = random.Random(seed)
+    times, clock = [], first
+    rows = []
+    for i in range(steps):
+        ms = mean_ms * rng.lognormvariate(0, 0.09) * (1.12 if 240 <= i < 330 else 1.0)
+        if rng.random() < 0.008:
+            ms *= rng.uniform(1.6, 3.2)
+        clock += ms / 1000
+        times.append(clock)
+        rows.append(ms)
+    buckets = 150
+    size = max(1, len(rows) // buckets)
+    groups = [sorted(rows[i : i + size]) for i in range(0, len(rows), size)]
+    at = [round(times[i], 3) for i in range(0, len(rows), size)]
+    slow = sorted(range(len(rows)), key=lambda i: -rows[i])[:20]
+    edges = [mean_ms * 10 ** (-0.5 + i * 0.03) for i in range(41)]
+    counts = [sum(lo <= r < hi for r in rows) for lo, hi in itertools.pairwise(edges)]
+    shares = {"input-wait": 0.61, "call": 0.31, "callbacks": 0.05, "other-python": 0.03}
+    seconds = [float(i) for i in range(int(clock) + 2)]
+    result = {
+        "step_t": at,
+        "step_ms_p50": [g[len(g) // 2] for g in groups],
+        "step_ms_p95": [g[int(0.95 * (len(g) - 1))] for g in groups],
+        "step_ms_max": [g[-1] for g in groups],
+        "anat_t": at[::2],
+        "outlier_t": [times[i] for i in sorted(slow)],
+        "outlier_ms": [rows[i] for i in sorted(slow)],
+        "hist_ms_edges": edges,
+        "hist_count": [float(c) for c in counts],
+        "res_t": seconds,
+        "res:cpu_cores": [1.0 + 0.35 * math.tanh(s - 3) + rng.uniform(-0.1, 0.1) for s in seconds],
+        "res:others_cores": [max(0.0, 0.15 + rng.uniform(-0.1, 0.2)) for _ in seconds],
+        "res:wait_cores": [max(0.0, 0.08 + rng.uniform(-0.08, 0.1)) for _ in seconds],
+        "res:rss_mb": [420 + 480 * (1 - math.exp(-s / 4)) + rng.uniform(-4, 4) for s in seconds],
+        "res:read_mb_s": [38.0 if s < 3 else max(0.0, rng.gauss(0.4, 0.4)) for s in seconds],
+        "res:write_mb_s": [max(0.0, rng.gauss(0.1, 0.1)) + (22 if s == 24 else 0) for s in seconds],
+    }
+    for key, share in shares.items():
+        means = [sum(rows[i : i + 2 * size]) / (2 * size) for i in range(0, len(rows), 2 * size)]
+        result[f"anat:{key}"] = [m * share * rng.uniform(0.96, 1.04) for m in means]
+    return {key: tuple(round(v, 4) for v in values) for key, values in result.items()}
+
+
+def input_bound() -> Report:
+    """A Keras fit that waits for a Python generator."""
+    return Report(
+        session=SessionSummary(
+            id="train-1121-0130",
+            command=("python", "train.py"),
+            framework="tensorflow 2.21.0 · keras 3.15.1",
+            hosts=1,
+            steps=600,
+            throughput=Throughput(samples_per_s=812.4, steps_per_s=12.69),
+            wall_ns=52_310_000_000,
+            exit_code=0,
+            step_times=StepTimes(
+                count=598,
+                mean_ns=78_900_000,
+                p50_ns=77_800_000,
+                p95_ns=96_100_000,
+                p99_ns=151_000_000,
+                warmup_steps=2,
+                warmup_ns=4_130_000_000,
+                source="keras fit",
+            ),
+        ),
+        overhead=Overhead(
+            ratio=0.003, low=0.0, high=0.009, records=41_230, record_ns=412, sidecar_core_ratio=0.0031
+        ),
+        anatomy=anatomy(78_900_000, input_wait=0.61, call=0.31, callbacks=0.05, other_python=0.03),
+        stages=stages(),
+        findings=(finding(), callback_finding()),
+        checked=checked(INP003="found", HST004="found", SYS001=BLIND),
+        diagnostics=(
+            Diagnostic(code="DX004", text="no schedstat in this kernel: waiting for a CPU is not measured"),
+        ),
+        series=series(),
+    )
+
+
+def clean() -> Report:
+    """A job with nothing wrong."""
+    base = input_bound()
+    return msgspec.structs.replace(
+        base,
+        anatomy=anatomy(
+            31_000_000, call=0.93, input_wait=0.03, other_python=0.02, callbacks=0.01, unmeasured=0.01
+        ),
+        stages=stages(0.03, 0.93),
+        findings=(),
+        checked=CHECKED,
+        diagnostics=(),
+        series=series(mean_ms=31.0),
+    )
+
+
+def no_steps() -> Report:
+    """A script without TensorFlow."""
+    base = input_bound()
+    return Report(
+        session=msgspec.structs.replace(
+            base.session,
+            command=("python", "convert.py", "--all"),
+            framework="",
+            steps=0,
+            throughput=Throughput(),
+            step_times=None,
+            processes=2,
+            wall_ns=12_300_000_000,
+            exit_code=3,
+        ),
+        overhead=Overhead(ratio=0.0, low=0.0, high=0.001, sidecar_core_ratio=0.004),
+        anatomy=(),
+        findings=(),
+        checked=tuple(
+            msgspec.structs.replace(
+                c, outcome="not-applicable", missing=("steps",), hint="no TensorFlow in the job"
+            )
+            for c in CHECKED
+        ),
+        diagnostics=(
+            Diagnostic(code="DX001", text="TensorFlow was never imported: steps cannot be told apart"),
+        ),
+        series={k: v for k, v in base.series.items() if k.startswith("res")},
+    )
+
+
+EVIL = '<script>alert("x")</script>'
+
+
+def hostile() -> Report:
+    """Every text of the session tries to break out."""
+    base = input_bound()
+    place = Place(file=f"a b/{EVIL}\n|`x`.py", line=2, end_line=3, function=f"</pre>{EVIL}\x1b[31m\u202e")
+    bad = finding(
+        name=EVIL,
+        title=f"{EVIL} \x1b]0;title\x07 | `code` @somebody &amp; \u202ereversed",
+        where=(place,),
+        explanation=f"</style>{EVIL}",
+        remedies=(Remedy(id='x" onload="alert(1)', text=f"]]> --> {EVIL}"),),
+        evidence=(Evidence(metric=f'"><img src=x onerror=alert(1)>{EVIL}', value=1.0, unit=f"</td>{EVIL}"),),
+    )
+    component = Component(
+        component=f'call" onmouseover="{EVIL}',
+        pipeline_stage="none",
+        ratio=0.5,
+        ns_per_step=5,
+        name=EVIL,
+        where=place,
+    )
+    return msgspec.structs.replace(
+        base,
+        session=msgspec.structs.replace(
+            base.session, command=("python", f"{EVIL}.py", "`rm -rf`"), framework=EVIL
+        ),
+        anatomy=(component, *base.anatomy),
+        stages=(StageShare(stage="storage", ratio=None, basis=EVIL),),
+        findings=(bad,),
+        checked=(Checked(detector=EVIL, name=EVIL, outcome="failed", missing=(EVIL,), hint=EVIL),),
+        diagnostics=(Diagnostic(code="DX<b>", text=f"</title>{EVIL}"),),
+        series=base.series | {f"anat:{EVIL}": base.series["anat:call"]},
+    )
+
+
+def eight() -> Report:
+    """Eight findings: five are shown, the rest is counted."""
+    base = input_bound()
+    many = [finding(f"INP{i:03d}", ratio) for i, ratio in enumerate((0.3, 0.2, 0.12, 0.08, 0.05, 0.04))]
+    infos = [
+        finding("HST009", 0.01, title="one slow step"),
+        finding("GRF002", 0.0, title="a long first trace"),
+    ]
+    return msgspec.structs.replace(base, findings=(*many, *infos))
+
+
+def long_paths() -> Report:
+    """Paths and titles that do not fit on a line."""
+    base = input_bound()
+    deep = "/".join(["experiments", "2026-11-21-image-classification-with-augmentation", "pipelines"] * 2)
+    where = Place(
+        file=f"{deep}/train_everything.py", line=1241, end_line=1250, function="Trainer.build.<locals>.map_fn"
+    )
+    title = (
+        "the function that Dataset.map calls runs Python for each of the 64 elements of a batch, one after "
+        "the other, because num_parallel_calls is not set; each step waits 48 of 79 ms for it"
+    )
+    whatif = Remedy(
+        id="parallel", text="set num_parallel_calls=tf.data.AUTOTUNE in the map", what_if="stepscope report x"
+    )
+    first = finding(title=title, where=(where,), remedies=(whatif,))
+    modelled = finding(
+        "GRF001",
+        0.04,
+        title="train_step is traced anew in each step because the learning rate is a Python float",
+        pipeline_stage="none",
+        cost=Cost(ratio=0.04, low=0.01, high=0.2, basis="modelled"),
+        remedies=(),
+    )
+    return msgspec.structs.replace(base, findings=(first, modelled))
+
+
+def no_series() -> Report:
+    """No chart can be drawn; a signal ended the job."""
+    base = input_bound()
+    blind = {"outcome": "undecided", "missing": ("tf.data live model",), "hint": "TensorFlow 2.17 or later"}
+    return msgspec.structs.replace(
+        base,
+        session=msgspec.structs.replace(
+            base.session, exit_code=-15, throughput=Throughput(steps_per_s=12.69)
+        ),
+        overhead=Overhead(
+            ratio=0.003,
+            low=0.0,
+            high=0.009,
+            captures=(Capture(kind="ops", steps=20, ratio=0.021, low=0.014, high=0.029),),
+        ),
+        stages=stages(None, None),
+        findings=(callback_finding(),),
+        checked=checked(INP003=blind, HST004="found", SYS001=BLIND, HST006="failed"),
+        diagnostics=tuple(
+            Diagnostic(
+                code=f"DX{i % 5:03d}", text=f"the ring of process {i % 5} wrapped; 1,204 records were lost"
+            )
+            for i in range(7)
+        ),
+        series={},
+    )
+
+
+SAMPLES = {
+    f.__name__.replace("_", "-"): f
+    for f in (input_bound, clean, no_steps, hostile, eight, long_paths, no_series)
+}
+"""Name to builder of each sample."""

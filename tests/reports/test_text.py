@@ -1,0 +1,90 @@
+"""The report in the terminal."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from rich.cells import cell_len
+
+from stepscope.reports import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.model.finding import Report
+
+SESSION = "train-1121-0130.stepscope"
+PAGE = f"{SESSION}/report.html"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_golden(report: Report, name: str, width: int, golden: Callable[[str, str], None]) -> None:
+    """The text of every sample at two widths is as reviewed."""
+    golden(f"{name}-{width}.txt", text.render(report, width=width, session_path=SESSION, html_path=PAGE))
+
+
+@pytest.mark.parametrize("width", [60, 72, 80, 100, 120, 200])
+def test_lines_fit(report: Report, width: int) -> None:
+    """No line is wider than the terminal, and none ends in a blank."""
+    for line in text.render(report, width=width, session_path=SESSION, html_path=PAGE).splitlines():
+        assert cell_len(line) <= width
+        assert line == line.rstrip()
+
+
+def test_colour_changes_no_word(report: Report) -> None:
+    """Colours only add control sequences."""
+    plain = text.render(report, session_path=SESSION)
+    coloured = text.render(report, session_path=SESSION, color=True)
+    assert coloured != plain
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+
+
+def test_no_control_characters(report: Report) -> None:
+    """A name from the session cannot send control sequences to the terminal."""
+    shown = text.render(report).replace("\n", "")
+    assert shown.isprintable()
+
+
+def test_ten_lines(samples: Any) -> None:
+    """A usual report has about ten lines at 120 columns."""
+    lines = text.render(samples.input_bound(), session_path=SESSION, html_path=PAGE).splitlines()
+    assert len(lines) <= 12
+
+
+def test_nothing_found_gives_no_advice(samples: Any) -> None:
+    """A job with nothing wrong gets its breakdown and no remedy."""
+    shown = text.render(samples.clean())
+    assert "nothing significant found" in shown
+    assert "compute 93 %" in shown
+    assert "remedy" not in shown
+
+
+def test_infos_are_counted_only(samples: Any) -> None:
+    """Findings of level info are counted, and more than five are cut."""
+    shown = text.render(samples.eight())
+    assert "+ 1 more \u00b7 + 2 info" in shown
+    assert "HST009" not in shown
+
+
+def test_blind_is_not_clear(samples: Any) -> None:
+    """A detector that could not look is told apart from one that saw nothing."""
+    shown = text.render(samples.no_series())
+    assert "2 could not look: no tf.data live model (TensorFlow 2.17 or later)" in shown
+    assert "1 failed: HST006" in shown
+
+
+@pytest.mark.parametrize(
+    ("sentence", "width", "lines"),
+    [
+        ("a bb ccc", 4, ["a bb", "ccc"]),
+        ("abcdefgh", 3, ["abc", "def", "gh"]),
+        ("", 5, []),
+        ("\u5b57\u5b57\u5b57", 4, ["\u5b57\u5b57", "\u5b57"]),
+        ("ab \u5b57\u5b57", 3, ["ab", "\u5b57", "\u5b57"]),
+    ],
+)
+def test_wrap(sentence: str, width: int, lines: list[str]) -> None:
+    """Lines break at blanks; words that are too long, and wide characters, are cut to fit."""
+    assert text.wrap(sentence, width) == lines
