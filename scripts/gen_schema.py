@@ -28,11 +28,7 @@ def field_texts() -> dict[str, dict[str, str]]:
         if not isinstance(node, ast.ClassDef):
             continue
         for field, text in zip(node.body, node.body[1:], strict=False):
-            if (
-                isinstance(field, ast.AnnAssign)
-                and isinstance(text, ast.Expr)
-                and isinstance(field.target, ast.Name)
-            ):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(field.target, ast.Name):
                 words = ast.literal_eval(text.value)
                 texts.setdefault(node.name, {})[field.target.id] = " ".join(str(words).split())
     return texts

@@ -160,9 +160,7 @@ def anatomy(step_ns: int, **ratios: float) -> tuple[Component, ...]:
         },
         "callbacks": {
             "name": "ConfusionPlot",
-            "where": Place(
-                file="train.py", line=36, end_line=39, function="ConfusionPlot.on_train_batch_end"
-            ),
+            "where": Place(file="train.py", line=36, end_line=39, function="ConfusionPlot.on_train_batch_end"),
         },
     }
     keys = {word.replace("_", "-"): ratio for word, ratio in ratios.items()}
@@ -180,16 +178,12 @@ def anatomy(step_ns: int, **ratios: float) -> tuple[Component, ...]:
 
 def stages(preprocessing: float | None = 0.61, forward: float | None = 0.31) -> tuple[StageShare, ...]:
     """Eight stages, some of them unseen."""
-    live = (
-        "tf.data's live model" if preprocessing is not None else "tf.data's live model needs TensorFlow 2.17"
-    )
+    live = "tf.data's live model" if preprocessing is not None else "tf.data's live model needs TensorFlow 2.17"
     return (
         StageShare(stage="raw-input", ratio=0.0 if preprocessing is not None else None, basis=live),
         StageShare(stage="preprocessing", ratio=preprocessing, basis=live),
         StageShare(stage="host-to-device", ratio=None, basis="no device in this job, so nothing to copy to"),
-        StageShare(
-            stage="forward-backward", ratio=forward, basis="time in train_function less its wait for input"
-        ),
+        StageShare(stage="forward-backward", ratio=forward, basis="time in train_function less its wait for input"),
         StageShare(
             stage="gradient-sharing",
             ratio=None,
@@ -301,16 +295,12 @@ def input_bound() -> Report:
                 source="keras fit",
             ),
         ),
-        overhead=Overhead(
-            ratio=0.003, low=0.0, high=0.009, records=41_230, record_ns=412, sidecar_core_ratio=0.0031
-        ),
+        overhead=Overhead(ratio=0.003, low=0.0, high=0.009, records=41_230, record_ns=412, sidecar_core_ratio=0.0031),
         anatomy=anatomy(78_900_000, input_wait=0.61, call=0.31, callbacks=0.05, other_python=0.03),
         stages=stages(),
         findings=(finding(), callback_finding()),
         checked=checked(INP003="found", HST004="found", SYS001=BLIND),
-        diagnostics=(
-            Diagnostic(code="DX004", text="no schedstat in this kernel: waiting for a CPU is not measured"),
-        ),
+        diagnostics=(Diagnostic(code="DX004", text="no schedstat in this kernel: waiting for a CPU is not measured"),),
         series=series(),
     )
 
@@ -320,9 +310,7 @@ def clean() -> Report:
     base = input_bound()
     return msgspec.structs.replace(
         base,
-        anatomy=anatomy(
-            31_000_000, call=0.93, input_wait=0.03, other_python=0.02, callbacks=0.01, unmeasured=0.01
-        ),
+        anatomy=anatomy(31_000_000, call=0.93, input_wait=0.03, other_python=0.02, callbacks=0.01, unmeasured=0.01),
         stages=stages(0.03, 0.93),
         findings=(),
         checked=CHECKED,
@@ -350,14 +338,10 @@ def no_steps() -> Report:
         anatomy=(),
         findings=(),
         checked=tuple(
-            msgspec.structs.replace(
-                c, outcome="not-applicable", missing=("steps",), hint="no TensorFlow in the job"
-            )
+            msgspec.structs.replace(c, outcome="not-applicable", missing=("steps",), hint="no TensorFlow in the job")
             for c in CHECKED
         ),
-        diagnostics=(
-            Diagnostic(code="DX001", text="TensorFlow was never imported: steps cannot be told apart"),
-        ),
+        diagnostics=(Diagnostic(code="DX001", text="TensorFlow was never imported: steps cannot be told apart"),),
         series={k: v for k, v in base.series.items() if k.startswith("res")},
     )
 
@@ -387,9 +371,7 @@ def hostile() -> Report:
     )
     return msgspec.structs.replace(
         base,
-        session=msgspec.structs.replace(
-            base.session, command=("python", f"{EVIL}.py", "`rm -rf`"), framework=EVIL
-        ),
+        session=msgspec.structs.replace(base.session, command=("python", f"{EVIL}.py", "`rm -rf`"), framework=EVIL),
         anatomy=(component, *base.anatomy),
         stages=(StageShare(stage="storage", ratio=None, basis=EVIL),),
         findings=(bad,),
@@ -442,9 +424,7 @@ def no_series() -> Report:
     blind = {"outcome": "undecided", "missing": ("tf.data live model",), "hint": "TensorFlow 2.17 or later"}
     return msgspec.structs.replace(
         base,
-        session=msgspec.structs.replace(
-            base.session, exit_code=-15, throughput=Throughput(steps_per_s=12.69)
-        ),
+        session=msgspec.structs.replace(base.session, exit_code=-15, throughput=Throughput(steps_per_s=12.69)),
         overhead=Overhead(
             ratio=0.003,
             low=0.0,
@@ -455,9 +435,7 @@ def no_series() -> Report:
         findings=(callback_finding(),),
         checked=checked(INP003=blind, HST004="found", SYS001=BLIND, HST006="failed"),
         diagnostics=tuple(
-            Diagnostic(
-                code=f"DX{i % 5:03d}", text=f"the ring of process {i % 5} wrapped; 1,204 records were lost"
-            )
+            Diagnostic(code=f"DX{i % 5:03d}", text=f"the ring of process {i % 5} wrapped; 1,204 records were lost")
             for i in range(7)
         ),
         series={},
@@ -465,7 +443,6 @@ def no_series() -> Report:
 
 
 SAMPLES = {
-    f.__name__.replace("_", "-"): f
-    for f in (input_bound, clean, no_steps, hostile, eight, long_paths, no_series)
+    f.__name__.replace("_", "-"): f for f in (input_bound, clean, no_steps, hostile, eight, long_paths, no_series)
 }
 """Name to builder of each sample."""

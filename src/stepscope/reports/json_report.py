@@ -30,10 +30,7 @@ def encode(report: Report) -> bytes:
     empty = b'"series": {}\n}'
     if not body.endswith(empty):
         raise SessionError("a report whose last field is not its series cannot be written")
-    rows = [
-        b"  " + msgspec.json.encode(k) + b": " + msgspec.json.encode(v)
-        for k, v in sorted(report.series.items())
-    ]
+    rows = [b"  " + msgspec.json.encode(k) + b": " + msgspec.json.encode(v) for k, v in sorted(report.series.items())]
     if not rows:
         return body + b"\n"
     return body[: -len(empty)] + b'"series": {\n' + b",\n".join(rows) + b"\n }\n}\n"

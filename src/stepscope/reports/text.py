@@ -189,11 +189,7 @@ def _findings(report: Report, width: int) -> list[Line]:
     if not found:
         text = words.NOTHING if report.session.steps else "no steps, so no finding about them"
         lines.append((Piece(text, "good" if report.session.steps else "label"),))
-    more = [
-        f"+ {count} {word}"
-        for count, word in ((len(found) - TOP_FINDINGS, "more"), (infos, "info"))
-        if count > 0
-    ]
+    more = [f"+ {count} {word}" for count, word in ((len(found) - TOP_FINDINGS, "more"), (infos, "info")) if count > 0]
     if more:
         lines.append((Piece(SEPARATOR.join(more), "dim"),))
     return lines
