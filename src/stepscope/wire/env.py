@@ -4,8 +4,10 @@ The run directory (on /dev/shm, else a local temporary directory) belongs to one
 
     RUN/config.json          written by the launcher, read by every armed process
     RUN/arm/                 first entry of PYTHONPATH: sitecustomize.py, stepscope/ (stub, agent, wire)
-    RUN/procs/PID-START/     one per measured process (START: its start in clock ticks since boot)
-        ring                 the ring, or a symbolic link to it where another file system had the space
+    RUN/procs/PID-START/     one per measured process (START: its start in clock ticks since boot); a process that
+                             called exec and measures again has PID-START-2 and so on
+        ring                 the ring, or a symbolic link to it where another file system had the space; it
+                             appears under this name when it is complete
         log-0001.jsonl ...   the log
     RUN/commands/            from the collector to the agents (later)
 """

@@ -9,12 +9,17 @@ the reader deletes a file that it has made durable and that has a successor.
 
 from __future__ import annotations
 
+import fcntl
 import json
+import operator
 import os
+import threading
 
 ROTATE_BYTES = 8 << 20
 MAX_FILES = 64
 """Unread files kept at most (512 MB); beyond it lines are dropped and counted."""
+_HIGH_DESCRIPTOR = 900
+"""Descriptors of ours start here where the limit allows: the job's own get the numbers they have without us."""
 
 
 def log_name(index: int) -> str:
@@ -23,7 +28,12 @@ def log_name(index: int) -> str:
 
 
 class LogWriter:
-    """The job's end of the log. Not locked: ``os.write`` of one line is atomic enough under O_APPEND."""
+    """The job's end of the log. Not locked: ``os.write`` of one line is atomic under O_APPEND.
+
+    The descriptor's number never changes (a new file is put behind it with ``dup2``): another thread can be between
+    reading the number and writing to it. A job that closes all descriptors, ours included, may own that number
+    afterwards: the file behind it is checked before each write.
+    """
 
     def __init__(self, folder: str) -> None:
         """Open the first file in ``folder``, which exists."""
@@ -31,36 +41,91 @@ class LogWriter:
         self.index = 1
         self.lost = 0
         self._size = 0
-        self._fd = self._open()
+        self._torn = False
+        self._rotating = threading.Lock()
+        self._fd = _moved_up(self._open())
+        self._files = {_identity(self._fd)}
 
     def _open(self) -> int:
         path = os.path.join(self.folder, log_name(self.index))
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
-    def write(self, line: dict) -> None:  # type: ignore[type-arg]
+    def write(self, line: dict[str, object]) -> None:
         """Append one line; a failure (full disk) is counted in ``lost``, never raised."""
         try:
-            data = json.dumps(line, separators=(",", ":"), default=str).encode("utf-8", "backslashreplace") + b"\n"
+            text = json.dumps(line, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_plain)
+            data = text.encode("utf-8", "replace") + b"\n"
             if self._size > ROTATE_BYTES:
                 self._rotate()
-            if os.write(self._fd, data) != len(data):
-                self.lost += 1
-            self._size += len(data)
-        except (OSError, ValueError, TypeError):
+            if _identity(self._fd) not in self._files:
+                self._reopen()
+            if self._torn:
+                data = b"\n" + data
+            done = os.write(self._fd, data)
+            self._torn = done != len(data)
+            self.lost += self._torn
+            self._size += done
+        except (OSError, ValueError, TypeError, RecursionError):
             self.lost += 1
 
     def _rotate(self) -> None:
+        if not self._rotating.acquire(blocking=False):
+            return
+        try:
+            self._next_file()
+        finally:
+            self._rotating.release()
+
+    def _next_file(self) -> None:
         oldest = os.path.join(self.folder, log_name(max(1, self.index - MAX_FILES)))
         if self.index > MAX_FILES and os.path.exists(oldest):
             raise OSError("the log is not being read")
-        self.index += 1
-        old, self._fd = self._fd, self._open()
-        os.close(old)
         self._size = 0
+        self.index += 1
+        fresh = self._open()
+        new = _identity(fresh)
+        self._files = {*self._files, new}
+        os.dup2(fresh, self._fd, inheritable=False)
+        self._files = {new}
+        os.close(fresh)
+
+    def _reopen(self) -> None:
+        """Somebody closed our descriptor: leave that number to its new owner."""
+        self._fd = _moved_up(self._open())
+        self._files = {_identity(self._fd)}
 
     def close(self) -> None:
         """Close the descriptor; for a forked child that leaves its parent's log alone."""
         try:
-            os.close(self._fd)
+            if _identity(self._fd) in self._files:
+                os.close(self._fd)
         except OSError:
             self.lost += 1
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    try:
+        status = os.fstat(fd)
+    except OSError:
+        return (0, 0)
+    return (status.st_dev, status.st_ino)
+
+
+def _moved_up(fd: int) -> int:
+    """The same file under a high number, or ``fd`` itself where the limit forbids it."""
+    try:
+        high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_DESCRIPTOR)
+    except OSError:
+        return fd
+    os.close(fd)
+    return high
+
+
+def _plain(value: object) -> object:
+    """A number out of whatever numpy scalar a caller passed, else its type: no code of the user's is run."""
+    for convert in (operator.index, float):
+        try:
+            return convert(value)  # type: ignore[operator]
+        except (TypeError, ValueError):
+            continue
+    return "<%s>" % type(value).__name__

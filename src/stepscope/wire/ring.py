@@ -15,6 +15,11 @@ A record's last field is its sequence number, 1 + index, low 32 bits, written la
 when it holds the number that its index calls for. There is no write cursor to keep: the reader finds the
 end by the sequence numbers. Writers are threads of one process under one GIL; a forked child must never
 write here (it makes a ring of its own).
+
+What the reader must know: a writer claims its index and may then lose the GIL, so that for some milliseconds a
+slot is behind its successors; a kill in that moment leaves it so for ever. The writer never waits for the reader:
+what was overwritten is counted by the reader, as the distance of the sequence numbers. A record that was copied
+while it was overwritten is recognised by reading its sequence number again after the copy.
 """
 
 from __future__ import annotations
@@ -23,8 +28,17 @@ import itertools
 import mmap
 import os
 import struct
+import sys
 import time
-from collections.abc import Callable, Iterator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Union
+
+    Buffer = Union[bytearray, mmap.mmap]
+    Write = Callable[[int, int, int, int, int, int, int], None]
+    Thin = Callable[[int, int, int, int, int, int], int]
 
 MAGIC = b"STEPRING"
 VERSION = 1
@@ -38,6 +52,7 @@ DEFAULT_SLOTS = 1_250_000
 """60 s at 20,000 records a second (DESIGN 3)."""
 MIN_SLOTS = 8_192
 SEQ_MASK = 0xFFFFFFFF
+_LIMITS = ((1 << 63) - 1, (1 << 32) - 1, (1 << 16) - 1)
 
 
 class RingFullError(OSError):
@@ -50,29 +65,42 @@ class RingWriter:
     def __init__(self, path: str, slots: int = DEFAULT_SLOTS) -> None:
         """Make and fully allocate the file: a sparse map on a full disk would kill the job with SIGBUS.
 
-        Tries ever smaller rings down to ``MIN_SLOTS``.
+        Tries ever smaller rings down to ``MIN_SLOTS``. The file gets its name when it is complete.
 
         Raises:
             RingFullError: not even the smallest ring could be allocated.
         """
         self.path = path
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        making = path + ".new"
+        fd = os.open(making, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             self.slots = _allocate(fd, slots)
-            size = HEADER_BYTES + self.slots * RECORD_BYTES
-            self.buffer = mmap.mmap(fd, size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+            self.buffer = _map(fd, HEADER_BYTES + self.slots * RECORD_BYTES)
+            HEADER.pack_into(
+                self.buffer, 0, MAGIC, VERSION, RECORD_BYTES, self.slots, os.getpid(), 0, time.monotonic_ns()
+            )
+            os.rename(making, path)
         except BaseException:
-            os.unlink(path)
+            os.unlink(making)
             raise
         finally:
             os.close(fd)
-        HEADER.pack_into(self.buffer, 0, MAGIC, VERSION, RECORD_BYTES, self.slots, os.getpid(), 0, time.monotonic_ns())
         self._counter = itertools.count()
-        self.write = _make_write(self.buffer, self.slots, self._counter)
+        self.claim: Callable[[], int] = self._counter.__next__
+        """The next index; each is given once, to whichever thread asks."""
+        self.write, self.rebind = make_write(self.buffer, self.slots, self.claim)
 
     def written(self) -> int:
-        """How many records were claimed so far. Costs one number of the sequence's 32 bits? No: it only peeks."""
+        """How many records were claimed so far."""
         return int(repr(self._counter)[6:-1])
+
+
+def _map(fd: int, size: int) -> mmap.mmap:
+    """Map the file; from Python 3.13 on without a second descriptor, which would take a number from the job."""
+    protection = mmap.PROT_READ | mmap.PROT_WRITE
+    if sys.version_info >= (3, 13):
+        return mmap.mmap(fd, size, mmap.MAP_SHARED, protection, trackfd=False)
+    return mmap.mmap(fd, size, mmap.MAP_SHARED, protection)
 
 
 def _allocate(fd: int, slots: int) -> int:
@@ -87,20 +115,70 @@ def _allocate(fd: int, slots: int) -> int:
     raise RingFullError("no space for a ring of %d records" % MIN_SLOTS)
 
 
-def _make_write(
-    buffer: mmap.mmap, slots: int, counter: Iterator[int]
-) -> Callable[[int, int, int, int, int, int, int], None]:
-    """Build ``write(start_ns, dur_ns, arg, name, kind, flags, thread)`` as a closure over locals (speed)."""
+def make_write(
+    buffer: Buffer, slots: int, claim: Callable[[], int]
+) -> tuple[Write, Callable[[Buffer, int, Callable[[], int], Thin | None], None]]:
+    """Build the hot path as closures over cells (speed): ``write`` and the ``rebind`` that moves it elsewhere.
+
+    Callers keep ``write`` for ever; after a fork, or when the record rate is too high, ``rebind(buffer, slots,
+    claim, thin)`` changes what is behind it. ``claim`` gives the index and may itself call ``rebind``: ``buffer``
+    and ``slots`` are read after it. ``thin(start_ns, dur_ns, name, kind, flags, thread)`` returns the flags to
+    write, or -1 for a record that is not to be written.
+
+    ``write(start_ns, dur_ns, arg, name, kind, flags, thread)`` never raises an error of its own; values out of
+    range are clamped. An interrupt that arrives inside passes through, after the claimed slot has been filled.
+    """
     pack_into = RECORD.pack_into
-    step = counter.__next__
     size = RECORD_BYTES
     base = HEADER_BYTES
     mask = SEQ_MASK
+    thin: Thin | None = None
 
     def write(start_ns: int, dur_ns: int, arg: int, name: int, kind: int, flags: int, thread: int) -> None:
-        index = step()
-        pack_into(
-            buffer, base + index % slots * size, start_ns, dur_ns, arg, name, kind, flags, thread, 0, (index + 1) & mask
-        )
+        index = -1
+        try:
+            if thin is not None:
+                flags = thin(start_ns, dur_ns, name, kind, flags, thread)
+                if flags < 0:
+                    return
+            index = claim()
+            pack_into(
+                buffer,
+                base + index % slots * size,
+                start_ns,
+                dur_ns,
+                arg,
+                name,
+                kind,
+                flags,
+                thread,
+                0,
+                (index + 1) & mask,
+            )
+        except BaseException as error:  # the claimed slot must be filled whatever happened: a hole stops the reader
+            if index >= 0:
+                values = _clamped((start_ns, dur_ns, arg), name, (kind, flags, thread))
+                pack_into(buffer, base + index % slots * size, *values, 0, (index + 1) & mask)
+            if not isinstance(error, Exception):
+                raise
 
-    return write
+    def rebind(new_buffer: Buffer, new_slots: int, new_claim: Callable[[], int], new_thin: Thin | None) -> None:
+        nonlocal buffer, slots, claim, thin
+        buffer, slots, claim, thin = new_buffer, new_slots, new_claim, new_thin
+
+    return write, rebind
+
+
+def _clamped(longs: tuple[int, ...], name: int, shorts: tuple[int, ...]) -> list[int]:
+    """The fields of a record, each an integer within its width; 0 for what is no number."""
+    long_max, name_max, short_max = _LIMITS
+    bounds = [(value, -long_max, long_max) for value in longs]
+    bounds.append((name, 0, name_max))
+    bounds.extend((value, 0, short_max) for value in shorts)
+    out = []
+    for value, low, high in bounds:
+        try:
+            out.append(min(max(int(value), low), high))
+        except (TypeError, ValueError, OverflowError):
+            out.append(0)
+    return out

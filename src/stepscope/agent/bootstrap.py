@@ -1,0 +1,174 @@
+"""Arms a process: waits for a framework to be imported, at no other cost.
+
+Imported by the payload's sitecustomize in every Python process of a run, so it is short, imports nothing that the
+interpreter has not loaded already, makes no thread and opens no file. The first import of one of ``ROOTS`` makes the
+agent's state and attaches the probes; callbacks run after the import of exactly named modules, inside that module's
+import lock, and never import a framework themselves.
+
+A finder at the front of ``sys.meta_path`` answers for the awaited names only. It returns the spec that the other
+finders give, with the loader that they gave: only that loader's ``exec_module`` is shadowed, on the instance, until
+it has run. So ``__loader__``, ``__spec__``, ``find_spec``, lazy loaders and reloading behave as without us.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+    from stepscope.agent.state import AgentState
+
+    Callback = Callable[[Any], object]
+
+ROOTS = ("tensorflow", "keras", "tf_keras")
+"""The import of one of these makes a process a measured one."""
+
+HOOK: ImportHook | None = None
+
+
+class _Exec:
+    """Stands in for one loader's ``exec_module`` until it has run once."""
+
+    __slots__ = ("hook", "loader", "name", "original")
+
+    def __init__(self, hook: ImportHook, loader: Any, name: str) -> None:
+        self.hook = hook
+        self.loader = loader
+        self.name = name
+        self.original = loader.exec_module
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Exec) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (getattr, (self.loader.__class__, "exec_module"))
+
+    def __call__(self, module: ModuleType) -> None:
+        if module.__name__ != self.name:
+            self.original(module)
+            return
+        self.remove()
+        self.hook.starting(self.name)
+        self.original(module)
+        self.hook.finished(self.name, module)
+
+    def remove(self) -> None:
+        """Uncover the loader's own method."""
+        if vars(self.loader).get("exec_module") is self:
+            del self.loader.exec_module
+
+
+class ImportHook:
+    """A finder that finds nothing by itself and tells when an awaited module has been imported."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.pid = os.getpid()
+        self._awaited: dict[str, list[Callback]] = {name: [] for name in ROOTS}
+        self._running: set[str] = set()
+        self._lock = _thread.allocate_lock()
+        self._tried = False
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """What the other finders say, with a watched loader; None for every name that nobody waits for."""
+        if name not in self._awaited:
+            return None
+        for finder in list(sys.meta_path):
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                self._watch(spec.loader, name)
+                return spec
+        return None
+
+    def _watch(self, loader: Any, name: str) -> None:
+        if isinstance(loader, type) or not hasattr(loader, "exec_module") or not hasattr(loader, "__dict__"):
+            return
+        try:
+            loader.exec_module = _Exec(self, loader, name)
+        except Exception as error:
+            self._report(name, error)
+
+    def starting(self, name: str) -> None:
+        """The body of ``name`` is about to run."""
+        if name in ROOTS:
+            self.activate()
+
+    def finished(self, name: str, module: ModuleType) -> None:
+        """The body of ``name`` has run; its callbacks do, once, also where loaders wrap each other."""
+        if name in self._running:
+            return
+        self._running.add(name)
+        try:
+            for callback in list(self._awaited.get(name, ())):
+                self._call(callback, name, sys.modules.get(name, module))
+        finally:
+            self._running.discard(name)
+
+    def after_import(self, name: str, callback: Callback) -> None:
+        """Call ``callback(module)`` after each execution of ``name``; at once if it has been imported already."""
+        self._awaited.setdefault(name, []).append(callback)
+        module = sys.modules.get(name)
+        spec = getattr(module, "__spec__", None)
+        if module is not None and not getattr(spec, "_initializing", False):
+            self._call(callback, name, module)
+
+    def _call(self, callback: Callback, name: str, module: Any) -> None:
+        try:
+            callback(module)
+        except Exception as error:
+            self._report(name, error)
+
+    def _report(self, name: str, error: Exception) -> None:
+        state = sys.modules.get("stepscope.agent.state")
+        current = getattr(state, "CURRENT", None)
+        if current is not None:
+            current.diagnostic("DX901", "import hook, %s: %s: %s" % (name, type(error).__name__, error))
+
+    def activate(self) -> AgentState | None:
+        """Make this process a measured one, once. None if that cannot be done: then the hook goes."""
+        from stepscope.agent import state
+
+        with self._lock:
+            if self._tried:
+                return state.CURRENT
+            self._tried = True
+        try:
+            from stepscope.agent import start
+
+            current = start.start(self)
+        except Exception:
+            current = None
+        if current is None:
+            self.remove()
+        return current
+
+    def remove(self) -> None:
+        """Leave ``sys.meta_path``; no callback runs any more."""
+        self._awaited = {}
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)  # type: ignore[arg-type]
+
+
+def arm(run: str) -> None:
+    """Wait for a framework, for the run whose directory is ``run``. Does nothing where that is gone."""
+    global HOOK
+    if HOOK is not None or not os.path.isdir(run):
+        return
+    HOOK = ImportHook(run)
+    sys.meta_path.insert(0, HOOK)  # type: ignore[arg-type]
+    for name in ROOTS:
+        if name in sys.modules:
+            HOOK.activate()
+            return

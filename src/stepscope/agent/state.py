@@ -1,0 +1,402 @@
+"""What the agent knows about the process it lives in: one ``AgentState``, and the global ``CURRENT`` that holds it.
+
+Rule of failure: an exception in code of ours becomes a diagnostic line, and the probe that failed three times, or the
+whole agent, takes itself out. Nothing of ours raises into the job. What the job's own code raises, also from a signal
+handler that runs inside ours, passes through.
+
+A forked child drops its parent's ring and log at once and makes its own at its first record, with ids as they were:
+``write`` stays the same object, what is behind it changes. A child that records nothing costs nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import json
+import os
+import sys
+import threading
+import time
+from _thread import allocate_lock, get_ident
+
+from stepscope.agent import frames
+from stepscope.agent.short import ShortCalls
+from stepscope.wire.env import CONFIG_NAME, PROCS_NAME
+from stepscope.wire.log import LogWriter
+from stepscope.wire.place import make_ring
+from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, RECORD_BYTES, make_write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from types import TracebackType
+    from typing import Any, Optional
+
+    from stepscope.wire.ring import RingWriter, Thin, Write
+
+CURRENT: AgentState | None = None
+"""The state of this process; None when it is not measured."""
+
+MAX_FAILURES = 3
+"""Failures of one probe after which it is taken out."""
+_MAX_DIAGNOSTICS = 200
+_MAX_THREADS = 65_535
+_CHILD_SLOTS_DIVISOR = 8
+"""A forked child gets a smaller ring: there may be many, and each takes its memory at its first record."""
+_KEPT = frozenset(("name", "framework", "probe"))
+"""Lines that a forked child's log needs too: their ids stay in use."""
+_MISSING = object()
+
+
+class AgentState:
+    """Everything that probes share. ``write`` and ``now`` are hot: take them as locals."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.config = _read_config(run)
+        self.now: Callable[[], int] = time.monotonic_ns
+        self.local = threading.local()
+        """Free for probes: nesting depths and the like."""
+        self.started_ns = time.monotonic_ns()
+        self.folder = ""
+        self.out = False
+        """Whether the agent has taken itself out."""
+        self.dormant = False
+        """Whether this is a forked child that has recorded nothing yet."""
+        self.children_after_fork: list[Callable[[], object]] = []
+        """Called in a forked child once it records: restarts the agent's thread."""
+        self.ticks: list[Callable[[int], object]] = []
+        self._scratch = bytearray(HEADER_BYTES + RECORD_BYTES)
+        self._ring: Optional[RingWriter] = None
+        self._log: Optional[LogWriter] = None
+        self._claim: Callable[[], int] = itertools.count().__next__
+        self._thin: Optional[Thin] = None
+        write, self._rebind = make_write(self._scratch, 1, self._claim)
+        self.write: Write = write
+        """``write(start_ns, dur_ns, arg, name, kind, flags, thread)``: one record. Never raises."""
+        self._opening = allocate_lock()
+        self._kept: list[dict[str, object]] = []
+        self._names: dict[Hashable, int] = {}
+        self._counters: dict[str, itertools.count[int]] = {}
+        self._threads = threading.local()
+        self._idents: dict[int, tuple[int, object]] = {}
+        self._patches: list[tuple[str, Any, str, Any, Any]] = []
+        self._attaching = ""
+        self._failures: dict[str, int] = {}
+        self._told: set[tuple[str, str]] = set()
+        self._cleanups: list[Callable[[], object]] = []
+        self._short = ShortCalls(self)
+        self.short = self._short.add
+        """``short(name, kind, start_ns, dur_ns)``: a call too short to record, see ``agent.short``."""
+
+    # -- opening and leaving -------------------------------------------------------------------------------------
+
+    def open(self, origin: str) -> bool:
+        """Make the process directory, the log and the ring. False: this process cannot be measured."""
+        if not self._opening.acquire(blocking=False):
+            return False
+        try:
+            self.dormant = False
+            self._rebind(self._scratch, 1, self._claim, None)
+            self.folder = _make_folder(os.path.join(self.run, PROCS_NAME))
+            self._log = LogWriter(self.folder)
+            self._log.write(_process_line(origin))
+            for line in list(self._kept):
+                self._log.write(line)
+            slots = int(self.config.get("slots") or DEFAULT_SLOTS)
+            if origin == "fork":
+                slots //= _CHILD_SLOTS_DIVISOR
+            self._ring = make_ring(self.folder, list(self.config.get("ring_dirs") or ()), slots)
+            self._rebind(self._ring.buffer, self._ring.slots, self._ring.claim, self._thin)
+        except Exception as error:
+            self.take_out("no ring: %s: %s" % (type(error).__name__, error))
+            return False
+        finally:
+            self._opening.release()
+        return True
+
+    def _wake(self) -> int:
+        """First record of a forked child: its index, after its own ring and log have been made."""
+        if self.dormant and self.open("fork"):
+            for restart in self.children_after_fork:
+                restart()
+        return self._ring.claim() if self._ring is not None else self._claim()
+
+    def after_fork(self) -> None:
+        """In a forked child: leave the parent's ring and log to the parent. Cheap; makes nothing."""
+        if self.out:
+            return
+        log, self._log, self._ring = self._log, None, None
+        self._threads = threading.local()
+        self._idents = {}
+        self._opening = allocate_lock()
+        self._thin = None
+        self._short.__init__(self)  # type: ignore[misc]
+        self.ticks.clear()
+        self.dormant = True
+        self._rebind(self._scratch, 1, self._wake, None)
+        if log is not None:
+            log.close()
+
+    def take_out(self, why: str) -> None:
+        """Stop measuring for good, and say why."""
+        self.diagnostic("DX900", "the agent took itself out: " + why)
+        self.out = True
+        self.dormant = False
+        self._rebind(self._scratch, 1, self._claim, None)
+        self.uninstall()
+
+    def finish(self, thread_cpu_ns: int = 0) -> None:
+        """Write the last line. Records of what runs later at exit are still taken."""
+        if self.out or self.dormant or self._log is None:
+            return
+        self._short.flush()
+        line: dict[str, object] = {"t": "end", "at": self.now(), "records": self.written()}
+        line.update(lost_lines=self._log.lost, thread_cpu_ns=thread_cpu_ns)
+        self._log.write(line)
+
+    # -- records and lines ---------------------------------------------------------------------------------------
+
+    def written(self) -> int:
+        """Records written so far by this process."""
+        return self._ring.written() if self._ring is not None else 0
+
+    def set_thin(self, thin: Optional[Thin]) -> None:
+        """Put ``thin`` before every record, or nothing (None)."""
+        self._thin = thin
+        if self._ring is not None and not self.out:
+            self._rebind(self._ring.buffer, self._ring.slots, self._ring.claim, thin)
+
+    def log(self, line: dict[str, object]) -> None:
+        """Append one line to the log as it is; the caller gives ``t`` and ``at``."""
+        if line.get("t") in _KEPT:
+            self._kept.append(line)
+        elif self.dormant:
+            self._wake_for_line()
+        if self._log is not None and not self.out:
+            self._log.write(line)
+
+    def _wake_for_line(self) -> None:
+        if self.open("fork"):
+            for restart in self.children_after_fork:
+                restart()
+
+    def name(self, key: Hashable, text: str, **fields: object) -> int:
+        """The interned id of ``key``, a record's name; its line is logged at first use, with ``fields``."""
+        known = self._names.get(key)
+        if known is not None:
+            return known
+        number = self.new_id("name")
+        self.log({"t": "name", "at": self.now(), "id": number, "text": text, **fields})
+        self._names[key] = number
+        return number
+
+    def new_id(self, what: str) -> int:
+        """1, 2, 3 ... per ``what``."""
+        counter = self._counters.get(what)
+        if counter is None:
+            counter = self._counters.setdefault(what, itertools.count(1))
+        return next(counter)
+
+    def diagnostic(self, code: str, text: str) -> None:
+        """Say that something of ours failed or was given up; the same words are written once."""
+        if (code, text) in self._told or len(self._told) >= _MAX_DIAGNOSTICS:
+            return
+        self._told.add((code, text))
+        if self._log is not None:
+            self._log.write({"t": "diagnostic", "at": self.now(), "code": code, "text": text[:2000]})
+
+    # -- threads -------------------------------------------------------------------------------------------------
+
+    def thread(self) -> int:
+        """The id of the calling thread."""
+        try:
+            return self._threads.id  # type: ignore[no-any-return]
+        except AttributeError:
+            ident = get_ident()
+            number = self._threads.id = self.thread_of(ident)
+            return number
+
+    def thread_of(self, ident: int, name: str = "") -> int:
+        """The id of any thread of the process, by its ``threading.get_ident``.
+
+        Threads that native code made have no Thread object and lose their thread-local values between two calls of
+        Python: they are known by ``ident``. ``current_thread`` is not asked: it would make them visible to the job.
+        """
+        thread = threading._active.get(ident)  # type: ignore[attr-defined]
+        known = self._idents.get(ident)
+        if known is not None and known[1] is thread:
+            return known[0]
+        number = min(self.new_id("thread"), _MAX_THREADS)
+        self._idents[ident] = (number, thread)
+        native = getattr(thread, "native_id", 0) or (threading.get_native_id() if ident == get_ident() else 0)
+        line: dict[str, object] = {"t": "thread", "at": self.now(), "id": number, "native": native}
+        line.update(name=name or getattr(thread, "name", ""), main=thread is threading.main_thread())
+        if self._log is not None and not self.out:
+            self._log.write(line)
+        return number
+
+    def is_known(self, ident: int) -> bool:
+        """Whether that thread has an id already."""
+        return ident in self._idents
+
+    # -- patches -------------------------------------------------------------------------------------------------
+
+    def attach(self, probe: str, attach: Callable[[AgentState, Any], object], module: Any) -> None:
+        """Run one probe's ``attach(state, module)``; its patches are known as that probe's."""
+        if self.out or self._failures.get(probe, 0) >= MAX_FAILURES:
+            return
+        before, self._attaching = self._attaching, probe
+        try:
+            attach(self, module)
+        except Exception as error:
+            why = "%s: %s" % (type(error).__name__, error)
+            self.log({"t": "probe", "at": self.now(), "name": probe, "attached": False, "why": why})
+            self.fail(probe, error)
+        finally:
+            self._attaching = before
+
+    def patch(self, owner: Any, attribute: str, replacement: Any) -> None:
+        """Set an attribute of a module, class or object; ``uninstall`` puts the original back."""
+        original = vars(owner).get(attribute, _MISSING)
+        setattr(owner, attribute, replacement)
+        self._patches.append((self._attaching, owner, attribute, original, replacement))
+
+    def on_tick(self, function: Callable[[int], object]) -> None:
+        """Have ``function(now_ns)`` called by the agent's thread, about 20 times a second."""
+        self.ticks.append(function)
+
+    def on_uninstall(self, function: Callable[[], object]) -> None:
+        """Have ``function()`` called when the agent leaves: for what ``patch`` cannot undo."""
+        self._cleanups.append(function)
+
+    def uninstall(self, probe: Optional[str] = None) -> None:
+        """Put back what was patched (by one probe, or all). What others have patched over since is left alone."""
+        for entry in reversed(self._patches):
+            owner_probe, owner, attribute, original, replacement = entry
+            if probe is not None and owner_probe != probe:
+                continue
+            if vars(owner).get(attribute, _MISSING) is not replacement:
+                continue
+            if original is _MISSING:
+                delattr(owner, attribute)
+            else:
+                setattr(owner, attribute, original)
+        self._patches = [entry for entry in self._patches if probe is not None and entry[0] != probe]
+        if probe is None:
+            cleanups, self._cleanups = self._cleanups, []
+            for cleanup in cleanups:
+                cleanup()
+
+    # -- failures of ours ----------------------------------------------------------------------------------------
+
+    def guard(self, where: str) -> Guard:
+        """Context manager and decorator for code of ours: see ``Guard``. ``where``: "probe" or "probe.place"."""
+        return Guard(self, where)
+
+    def fail(self, where: str, error: BaseException) -> None:
+        """Record a failure of ours; the third of one probe takes it out."""
+        probe = where.partition(".")[0]
+        self._failures[probe] = self._failures.get(probe, 0) + 1
+        text = "%s: %s: %s%s" % (where, type(error).__name__, error, _place(error))
+        self.diagnostic("DX901", text)
+        if self._failures[probe] == MAX_FAILURES:
+            self.diagnostic("DX902", "probe %s failed %d times and was taken out" % (probe, MAX_FAILURES))
+            self.uninstall(probe)
+
+
+class Guard:
+    """Swallows exceptions of our own code and records them; what user code or a signal handler raises passes.
+
+    As a decorator it makes the function return None when it failed, and does not call it any more once its probe
+    has been taken out.
+    """
+
+    __slots__ = ("_probe", "_state", "_where")
+
+    def __init__(self, state: AgentState, where: str) -> None:
+        self._state = state
+        self._where = where
+        self._probe = where.partition(".")[0]
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> bool:
+        if error is None:
+            return False
+        if not isinstance(error, Exception) or _from_user(trace):
+            return False
+        self._state.fail(self._where, error)
+        return True
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        failures = self._state._failures
+        probe = self._probe
+
+        @functools.wraps(function)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            if failures.get(probe, 0) >= MAX_FAILURES:
+                return None
+            with self:
+                return function(*args, **kwargs)
+            return None
+
+        return guarded
+
+
+def _from_user(trace: Optional[TracebackType]) -> bool:
+    """Whether user code is on the way to where the exception was raised: below our own first frame."""
+    trace = trace.tb_next if trace is not None else None
+    while trace is not None:
+        if frames.is_user_frame(trace.tb_frame):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    return " (%s:%d)" % (os.path.basename(trace.tb_frame.f_code.co_filename), trace.tb_lineno or 0)
+
+
+def _read_config(run: str) -> dict[str, Any]:
+    with open(os.path.join(run, CONFIG_NAME), encoding="utf-8") as file:
+        config = json.load(file)
+    if not isinstance(config, dict):
+        raise TypeError("%s is not an object" % CONFIG_NAME)
+    return config
+
+
+def start_ticks() -> int:
+    """When this process started, in clock ticks since boot."""
+    with open("/proc/self/stat", "rb") as file:
+        return int(file.read().rpartition(b")")[2].split()[19])
+
+
+def _make_folder(parent: str) -> str:
+    base = os.path.join(parent, "%d-%d" % (os.getpid(), start_ticks()))
+    for suffix in ("", *("-%d" % n for n in range(2, 1000))):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(base + suffix, 0o700)
+            return base + suffix
+    raise FileExistsError(base)
+
+
+def _process_line(origin: str) -> dict[str, object]:
+    argv = list(getattr(sys, "orig_argv", None) or [sys.executable, *getattr(sys, "argv", ())])
+    try:
+        cwd = os.getcwd()
+    except OSError:
+        cwd = ""
+    line: dict[str, object] = {"t": "process", "at": time.monotonic_ns(), "pid": os.getpid(), "ppid": os.getppid()}
+    line.update(argv=argv, executable=sys.executable, python="%d.%d.%d" % sys.version_info[:3], cwd=cwd)
+    line.update(main_thread=threading.main_thread().native_id or 0, origin=origin)
+    return line
