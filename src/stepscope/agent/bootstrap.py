@@ -158,7 +158,7 @@ class ImportHook:
         """Leave ``sys.meta_path``; no callback runs any more."""
         self._awaited = {}
         if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
 
 
 def arm(run: str) -> None:
@@ -167,7 +167,7 @@ def arm(run: str) -> None:
     if HOOK is not None or not os.path.isdir(run):
         return
     HOOK = ImportHook(run)
-    sys.meta_path.insert(0, HOOK)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, HOOK)
     for name in ROOTS:
         if name in sys.modules:
             HOOK.activate()

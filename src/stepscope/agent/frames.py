@@ -102,7 +102,7 @@ def code_of(fn: Any) -> Optional[CodeType]:
         for name in ("python_function", "_python_function", "func", "__func__"):
             inner = inner if inner is not None else getattr(fn, name, None)
         if inner is None and not isinstance(fn, type):
-            inner = getattr(type(fn), "__call__", None)
+            inner = vars(type(fn)).get("__call__")
         if inner is None or inner is fn:
             return None
         fn = inner

@@ -18,8 +18,10 @@ LIMIT_PER_S = 4_000
 """Records a second above which thinning starts; it ends below half of it. Source: DESIGN 3.1, level 0."""
 THINNABLE = frozenset(
     int(kind)
-    for kind in (Kind.HOOK, Kind.CALLBACK, Kind.FUNCTION, Kind.NEXT, Kind.PYFUNC, Kind.SESSION_RUN, Kind.SUMMARY)
-    + (Kind.SYNC, Kind.MODEL_CALL, Kind.APPLY, Kind.SPAN)
+    for kind in (
+        *(Kind.HOOK, Kind.CALLBACK, Kind.FUNCTION, Kind.NEXT, Kind.PYFUNC, Kind.SESSION_RUN, Kind.SUMMARY),
+        *(Kind.SYNC, Kind.MODEL_CALL, Kind.APPLY, Kind.SPAN),
+    )
 )
 _ALWAYS = int(Flag.TRACED | Flag.RAISED | Flag.END)
 _THINNED = int(Flag.THINNED)

@@ -21,6 +21,10 @@ class ShortCalls:
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all; in a forked child, where the parent reports what was counted so far."""
         self._entries: dict[tuple[int, int, int], list[int]] = {}
         self._reported: dict[tuple[int, int, int], tuple[int, int]] = {}
         self.ticking = False

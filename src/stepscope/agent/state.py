@@ -77,7 +77,8 @@ class AgentState:
         """``write(start_ns, dur_ns, arg, name, kind, flags, thread)``: one record. Never raises."""
         self._opening = allocate_lock()
         self._kept: list[dict[str, object]] = []
-        self._names: dict[Hashable, int] = {}
+        self.names: dict[Hashable, int] = {}
+        """Interned names: key to id; ``name`` fills it."""
         self._counters: dict[str, itertools.count[int]] = {}
         self._threads = threading.local()
         self._idents: dict[int, tuple[int, object]] = {}
@@ -132,7 +133,7 @@ class AgentState:
         self._idents = {}
         self._opening = allocate_lock()
         self._thin = None
-        self._short.__init__(self)  # type: ignore[misc]
+        self._short.reset()
         self.ticks.clear()
         self.dormant = True
         self._rebind(self._scratch, 1, self._wake, None)
@@ -168,6 +169,11 @@ class AgentState:
         if self._ring is not None and not self.out:
             self._rebind(self._ring.buffer, self._ring.slots, self._ring.claim, thin)
 
+    def flush_short(self) -> None:
+        """Write what ``short`` has counted; from the agent's thread, which is then the only one to do so."""
+        self._short.ticking = True
+        self._short.flush()
+
     def log(self, line: dict[str, object]) -> None:
         """Append one line to the log as it is; the caller gives ``t`` and ``at``."""
         if line.get("t") in _KEPT:
@@ -184,12 +190,12 @@ class AgentState:
 
     def name(self, key: Hashable, text: str, **fields: object) -> int:
         """The interned id of ``key``, a record's name; its line is logged at first use, with ``fields``."""
-        known = self._names.get(key)
+        known = self.names.get(key)
         if known is not None:
             return known
         number = self.new_id("name")
         self.log({"t": "name", "at": self.now(), "id": number, "text": text, **fields})
-        self._names[key] = number
+        self.names[key] = number
         return number
 
     def new_id(self, what: str) -> int:
@@ -295,6 +301,10 @@ class AgentState:
         """Context manager and decorator for code of ours: see ``Guard``. ``where``: "probe" or "probe.place"."""
         return Guard(self, where)
 
+    def failures(self, probe: str) -> int:
+        """How often code of that probe has failed."""
+        return self._failures.get(probe, 0)
+
     def fail(self, where: str, error: BaseException) -> None:
         """Record a failure of ours; the third of one probe takes it out."""
         probe = where.partition(".")[0]
@@ -334,6 +344,7 @@ class Guard:
         return True
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """As a decorator."""
         failures = self._state._failures
         probe = self._probe
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import operator
 import os
 import threading
 
@@ -123,9 +122,8 @@ def _moved_up(fd: int) -> int:
 
 def _plain(value: object) -> object:
     """A number out of whatever numpy scalar a caller passed, else its type: no code of the user's is run."""
-    for convert in (operator.index, float):
-        try:
-            return convert(value)  # type: ignore[operator]
-        except (TypeError, ValueError):
-            continue
+    for method in ("__index__", "__float__"):
+        convert = getattr(type(value), method, None)
+        if convert is not None:
+            return convert(value)
     return "<%s>" % type(value).__name__

@@ -14,8 +14,10 @@ from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, MIN_SLOTS, RECORD_B
 FREE_DIVISOR = 4
 """A ring takes at most this part of the free space of its file system."""
 NETWORK_TYPES = frozenset(
-    ("9p", "afs", "beegfs", "ceph", "cifs", "coda", "fuse", "gfs2", "glusterfs", "gpfs", "lustre", "nfs", "nfs4")
-    + ("ocfs2", "orangefs", "pvfs2", "smb3", "smbfs", "wekafs", "virtiofs")
+    (
+        *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "fuse", "gfs2", "glusterfs", "gpfs", "lustre", "nfs", "nfs4"),
+        *("ocfs2", "orangefs", "pvfs2", "smb3", "smbfs", "wekafs", "virtiofs"),
+    )
 )
 """File system types that leave the machine, or may. Every ``fuse.*`` counts as one. Source: Linux
 Documentation/filesystems and the mount names of the common cluster file systems."""
@@ -42,7 +44,7 @@ def is_network(path: str, table: list[tuple[str, str]]) -> bool:
     real = os.path.realpath(path)
     best = ("", "")
     for point, kind in table:
-        inside = point == "/" or real == point or real.startswith(point + "/")
+        inside = point in ("/", real) or real.startswith(point + "/")
         if inside and len(point) >= len(best[0]):
             best = (point, kind)
     return best[1] in NETWORK_TYPES or best[1].startswith("fuse.")

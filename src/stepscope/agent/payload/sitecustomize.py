@@ -13,17 +13,17 @@ if sys.version_info >= (3, 9) and os.environ.get("STEPSCOPE_RUN"):
         from stepscope.agent import bootstrap
 
         bootstrap.arm(os.environ["STEPSCOPE_RUN"])
-    except Exception:  # noqa: S110, BLE001 - no run directory, no rights: the job runs as without us
+    except Exception:  # no run directory, no rights: the job runs as without us
         pass
     # The stub is in sys.modules and knows its own folder: the job's search path is as without us.
     sys.path[:] = [_entry for _entry in sys.path if _entry != _here]
     sys.modules.pop("sitecustomize", None)
-    import sitecustomize  # noqa: F401, PLW0406 - the next one on the path, or the ImportError that site expects
+    import sitecustomize  # type: ignore[import-not-found]
 else:
     _path = list(sys.path)
     sys.path[:] = [_entry for _entry in sys.path if _entry != _here]
     sys.modules.pop("sitecustomize", None)
     try:
-        import sitecustomize  # noqa: F401, PLW0406
+        import sitecustomize  # noqa: F401
     finally:
         sys.path[:] = _path

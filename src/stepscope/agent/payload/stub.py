@@ -34,7 +34,7 @@ class _Path(list):  # type: ignore[type-arg]  # Python 3.8 cannot subscript it, 
                 yield folder
 
 
-__path__ = _Path(__path__)
+__path__ = _Path([os.path.dirname(os.path.abspath(__file__))])
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,107 @@
+"""``step``, ``span`` and ``metric``: what a user may call. Outside of a run they do nothing.
+
+In an armed process the first call makes it a measured one, with or without a framework. Nothing here raises an error
+of its own into the job.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+
+from stepscope.agent import bootstrap, frames, state
+from stepscope.wire.kinds import Flag, Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any, Optional, TypeVar
+
+    from typing_extensions import Self
+
+    from stepscope.agent.state import AgentState
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+_STEP = int(Kind.STEP)
+_SPAN = int(Kind.SPAN)
+_RAISED = int(Flag.RAISED)
+
+
+def _current() -> Optional[AgentState]:
+    if state.CURRENT is None and bootstrap.HOOK is not None:
+        return bootstrap.HOOK.activate()
+    return state.CURRENT
+
+
+def step() -> None:
+    """A training or inference step ends here and the next begins."""
+    current = _current()
+    if current is None:
+        return
+    with current.guard("api.step"):
+        now = current.now()
+        before = getattr(current.local, "step_ns", None)
+        current.local.step_ns = now
+        if before is not None:
+            current.write(before, now - before, 0, _name(current, "step", "stepscope.step"), _STEP, 0, current.thread())
+
+
+def _name(current: AgentState, what: str, text: str) -> int:
+    known = current.names.get((what, text))
+    if known is not None:
+        return known
+    file, function, line = frames.user_frame() or ("", "", 0)
+    return current.name((what, text), text, call_file=file, call_line=line, call_function=function)
+
+
+class span:  # noqa: N801 - used like a function: with stepscope.span("augment"), @stepscope.span("augment")
+    """Measures a block or each call of a function, under a name."""
+
+    __slots__ = ("_name", "_starts")
+
+    def __init__(self, name: str) -> None:
+        self._name = str(name)
+        self._starts: list[int] = []
+
+    def __enter__(self) -> Self:
+        self._starts.append(time.monotonic_ns())
+        return self
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        start = self._starts.pop()
+        current = _current()
+        if current is None:
+            return
+        with current.guard("api.span"):
+            flags = _RAISED if kind is not None else 0
+            name = _name(current, "span", self._name)
+            current.write(start, current.now() - start, 0, name, _SPAN, flags, current.thread())
+
+    def __call__(self, function: F) -> F:
+        """As a decorator: measures each call of ``function``."""
+        name = self._name
+
+        @functools.wraps(function)
+        def measured(*args: Any, **kwargs: Any) -> Any:
+            with span(name):
+                return function(*args, **kwargs)
+
+        return measured  # type: ignore[return-value]
+
+
+def metric(name: str, value: float) -> None:
+    """A number that belongs to this moment, such as a loss."""
+    current = _current()
+    if current is None:
+        return
+    with current.guard("api.metric"):
+        number = float(value)
+        if math.isfinite(number):
+            current.log({"t": "metric", "at": current.now(), "name": str(name), "value": number})
+        else:
+            current.diagnostic("DX911", "metric %s was not finite and is not stored" % name)

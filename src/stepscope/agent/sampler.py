@@ -1,0 +1,161 @@
+"""The agent's thread: samples Python stacks about 20 times a second and runs what must run beside the job.
+
+It is made without a Thread object, so that ``threading.enumerate``, ``active_count`` and tracing hooks of the job do
+not see it, and it never imports.
+
+Sampled are the main thread, threads that write records, and any other thread with user code on its stack; threads
+that wait idly in a pool are left out. A sample stands for the time since the previous one. Bias to know: the thread
+needs the GIL to look, so time inside a C call that holds the GIL shows on the line after that call. The period
+jitters by a quarter, so that it does not beat with the period of the steps.
+
+The rate adapts: the CPU time of this thread over the last ten seconds may be 0.1 % of one core at most.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+import threading
+import time
+from collections import deque
+
+from stepscope.agent.calibrate import Calibration
+from stepscope.agent.governor import Governor
+from stepscope.agent.stacks import StackTable
+from stepscope.wire.kinds import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from stepscope.agent.state import AgentState
+
+DEFAULT_HZ = 20.0
+MAX_CPU_RATIO = 0.001
+"""Share of one core that this thread may use, over ``_WINDOW_S``. Source: DESIGN 3.1, level 0."""
+_WINDOW_S = 10
+_MIN_HZ_YOUNG = 5.0
+_MIN_HZ = 1.0
+_YOUNG_NS = 60_000_000_000
+_SECOND_NS = 1_000_000_000
+_STOP_TIMEOUT_S = 0.5
+_IDLE = frozenset(
+    (
+        *(("threading.py", "wait"), ("threading.py", "_wait_for_tstate_lock"), ("queue.py", "get")),
+        *(("thread.py", "_worker"), ("selectors.py", "select"), ("socket.py", "accept")),
+        *(("pool.py", "worker"), ("connection.py", "wait"), ("connection.py", "_recv")),
+    )
+)
+"""(file, function) of leaf frames in which threads of pools and servers wait for work."""
+_SAMPLE = int(Kind.SAMPLE)
+_TICK = int(Kind.TICK)
+
+
+class Sampler:
+    """The thread and its state. ``start`` and ``stop`` may be called once each."""
+
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self._stop = threading.Event()
+        self._ended = threading.Event()
+        self._stacks = StackTable(state)
+        self._governor = Governor(state)
+        self._calibration = Calibration(state)
+        self._base_hz = float(state.config.get("sample_hz") or DEFAULT_HZ)
+        self._hz = self._base_hz
+        self._noise = state.now() & 0x7FFFFFFF | 1
+        self._costs: deque[tuple[int, int]] = deque(maxlen=_WINDOW_S)
+        self._ident = 0
+        self.pid = os.getpid()
+        self.cpu_ns = 0
+        """CPU time that the thread has used."""
+
+    def start(self) -> None:
+        """Make the thread."""
+        _thread.start_new_thread(self._run, ())
+
+    def stop(self) -> None:
+        """End the thread; waits for it, but not long."""
+        self._stop.set()
+        if self._ident and self._ident != _thread.get_ident():
+            self._ended.wait(_STOP_TIMEOUT_S)
+
+    def _run(self) -> None:
+        state = self._state
+        try:
+            self._ident = _thread.get_ident()
+            thread = state.thread_of(self._ident, "stepscope-agent")
+            self._loop(thread)
+        except Exception as error:
+            state.take_out("its thread failed: %s: %s" % (type(error).__name__, error))
+        finally:
+            self._ended.set()
+
+    def _loop(self, thread: int) -> None:
+        state = self._state
+        last = second = state.now()
+        cpu = 0
+        ticks = 0
+        while not self._stop.wait(self._pause()):
+            now = state.now()
+            if state.out:
+                return
+            self._sample(now, now - last)
+            last = now
+            ticks += 1
+            for function in list(state.ticks):
+                self._call(function, now)
+            if now - second >= _SECOND_NS:
+                state.flush_short()
+                self._governor.tick(now)
+                self._calibration.tick(now)
+                used = time.thread_time_ns()
+                state.write(now, used - cpu, state.written(), 0, _TICK, 0, thread)
+                self._adapt(now, used - cpu, ticks)
+                cpu = self.cpu_ns = used
+                second, ticks = now, 0
+
+    def _call(self, function: object, now: int) -> None:
+        try:
+            function(now)  # type: ignore[operator]
+        except Exception as error:
+            place = getattr(function, "__module__", None) or "tick"
+            self._state.fail("%s.tick" % place.rpartition(".")[2], error)
+            if self._state.failures(place.rpartition(".")[2]) >= 3:  # noqa: PLR2004
+                self._state.ticks.remove(function)  # type: ignore[arg-type]
+
+    def _pause(self) -> float:
+        """Seconds to the next tick: the period, give or take a quarter."""
+        self._noise = (self._noise * 1_103_515_245 + 12_345) & 0x7FFFFFFF
+        return (0.75 + 0.5 * self._noise / 0x7FFFFFFF) / self._hz
+
+    def _adapt(self, now: int, used_ns: int, ticks: int) -> None:
+        """Set the rate so that what a tick has cost of late stays within the budget."""
+        self._costs.append((used_ns, ticks))
+        count = sum(n for _, n in self._costs)
+        if not count:
+            return
+        per_tick = sum(c for c, _ in self._costs) / count
+        young = now - self._state.started_ns < _YOUNG_NS
+        lowest = _MIN_HZ_YOUNG if young else _MIN_HZ
+        affordable = MAX_CPU_RATIO * _SECOND_NS / max(per_tick, 1.0)
+        self._hz = min(self._base_hz, max(affordable, lowest))
+
+    def _sample(self, now: int, period: int) -> None:
+        state = self._state
+        main = threading.main_thread().ident
+        current = sys._current_frames()
+        for ident, frame in current.items():
+            if ident == self._ident:
+                continue
+            if ident != main and not self._wanted(ident, frame):
+                continue
+            stack, _ = self._stacks.stack(frame)
+            state.write(now, period, 0, stack, _SAMPLE, 0, state.thread_of(ident))
+
+    def _wanted(self, ident: int, frame: FrameType) -> bool:
+        code = frame.f_code
+        if (code.co_filename.rpartition("/")[2], code.co_name) in _IDLE:
+            return False
+        return self._state.is_known(ident) or self._stacks.has_user_code(frame)

@@ -1,0 +1,81 @@
+"""Makes a process a measured one: state, probes, thread, and the order in which they leave at exit."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import sys
+
+from stepscope.agent import frames, state
+from stepscope.agent.probes import registry
+from stepscope.agent.sampler import Sampler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional
+
+    from stepscope.agent.bootstrap import ImportHook
+    from stepscope.agent.state import AgentState
+
+
+class Running:
+    """What belongs to one measured process beside its state."""
+
+    def __init__(self, current: AgentState) -> None:
+        self.state = current
+        self.sampler: Optional[Sampler] = None
+
+    def framework(self, name: str, module: Any) -> None:
+        """A framework's import has ended: say so; with TensorFlow's the agent's thread starts."""
+        for folder in list(getattr(module, "__path__", ())):
+            frames.exclude(str(folder))
+        self._say(name, module)
+        if name == "tensorflow":
+            self._say("numpy", sys.modules.get("numpy"))
+            self.start_thread()
+            self.state.children_after_fork.append(self.start_thread)
+            self.register_exit()
+
+    def _say(self, name: str, module: Any) -> None:
+        if module is not None:
+            version = str(getattr(module, "__version__", ""))
+            self.state.log({"t": "framework", "at": self.state.now(), "name": name, "version": version})
+
+    def start_thread(self) -> None:
+        """Start the agent's thread; in a forked child a new one, the parent's did not come along."""
+        if self.sampler is None or self.sampler.pid != os.getpid():
+            self.sampler = Sampler(self.state)
+            self.sampler.start()
+
+    def register_exit(self) -> None:
+        """Run ``finish`` before every exit handler that has been registered so far."""
+        atexit.unregister(self.finish)
+        atexit.register(self.finish)
+
+    def finish(self) -> None:
+        """At exit: end the thread, fold what is counted, write the last line."""
+        cpu_ns = 0
+        if self.sampler is not None and self.sampler.pid == os.getpid():
+            self.sampler.stop()
+            cpu_ns = self.sampler.cpu_ns
+        self.state.finish(cpu_ns)
+
+
+def start(hook: ImportHook) -> Optional[AgentState]:
+    """Open the state, attach the probes by callbacks. None when this process cannot be measured."""
+    if not os.path.isdir(hook.run):
+        return None
+    current = state.AgentState(hook.run)
+    if not current.open("exec" if hook.pid == os.getpid() else "fork"):
+        return None
+    state.CURRENT = current
+    os.register_at_fork(after_in_child=current.after_fork)
+    running = Running(current)
+    running.register_exit()
+    current.on_uninstall(hook.remove)
+    for name in ("tensorflow", "keras", "tf_keras"):
+        hook.after_import(name, functools.partial(running.framework, name))
+    for probe, module_name, attach in registry.targets(current):
+        hook.after_import(module_name, functools.partial(current.attach, probe, attach))
+    return current
