@@ -133,7 +133,7 @@ def callback_finding(ratio: float = 0.05) -> Finding:
         title="the callback ConfusionPlot runs the model again on every batch: 4.1 ms",
         introduced_stage="training",
         pipeline_stage="output-processing",
-        where=(Place(file="train.py", line=36, end_line=39, function="ConfusionPlot.on_train_batch_end"),),
+        where=(Place(file="train.py", line=35, end_line=38, function="ConfusionPlot.on_train_batch_end"),),
         evidence=(
             Evidence(metric="callback_ratio", value=0.052, unit="ratio", threshold=0.03),
             Evidence(metric="callback_per_step", value=4.1, unit="ms"),
@@ -160,7 +160,7 @@ def anatomy(step_ns: int, **ratios: float) -> tuple[Component, ...]:
         },
         "callbacks": {
             "name": "ConfusionPlot",
-            "where": Place(file="train.py", line=36, end_line=39, function="ConfusionPlot.on_train_batch_end"),
+            "where": Place(file="train.py", line=35, end_line=38, function="ConfusionPlot.on_train_batch_end"),
         },
     }
     keys = {word.replace("_", "-"): ratio for word, ratio in ratios.items()}
@@ -239,7 +239,7 @@ def series(
         clock += ms / 1000
         times.append(clock)
         rows.append(ms)
-    buckets = 150
+    buckets = 60
     size = max(1, len(rows) // buckets)
     groups = [sorted(rows[i : i + size]) for i in range(0, len(rows), size)]
     at = [round(times[i], 3) for i in range(0, len(rows), size)]
@@ -253,7 +253,7 @@ def series(
         "step_ms_p50": [g[len(g) // 2] for g in groups],
         "step_ms_p95": [g[int(0.95 * (len(g) - 1))] for g in groups],
         "step_ms_max": [g[-1] for g in groups],
-        "anat_t": at[::2],
+        "anat_t": at,
         "outlier_t": [times[i] for i in sorted(slow)],
         "outlier_ms": [rows[i] for i in sorted(slow)],
         "hist_ms_edges": edges,
@@ -267,7 +267,7 @@ def series(
         "res:write_mb_s": [max(0.0, rng.gauss(0.1, 0.1)) + (22 if s == 24 else 0) for s in seconds],
     }
     for key, share in shares.items():
-        means = [sum(rows[i : i + 2 * size]) / (2 * size) for i in range(0, len(rows), 2 * size)]
+        means = [sum(g) / len(g) for g in groups]
         result[f"anat:{key}"] = [m * share * rng.uniform(0.96, 1.04) for m in means]
     return {key: tuple(round(v, 4) for v in values) for key, values in result.items()}
 

@@ -6,6 +6,7 @@ page sees them, so that no control sequence, line break or bidirectional overrid
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -153,6 +154,19 @@ def exit_text(code: int | None) -> str:
 def framework_text(summary: SessionSummary) -> str:
     """The framework, or that there was none."""
     return printable(summary.framework) or "no TensorFlow in the job"
+
+
+def value_text(value: float, unit: str) -> str:
+    """A measured value with its unit: shares as percent, nanoseconds scaled, the rest with three digits."""
+    if not math.isfinite(value):
+        return "unknown"
+    if unit == "ratio":
+        return f"{percent(value)} %"
+    if unit == "ns":
+        return format_ns(value)
+    whole = value == int(value)
+    number = f"{value:,.0f}" if whole else format_rate(value)
+    return number if unit in ("", "count") else f"{number} {printable(unit)}"
 
 
 def plural(count: int, word: str) -> str:

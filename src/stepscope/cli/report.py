@@ -1,0 +1,72 @@
+"""``stepscope report``: what was found in a session, analysed anew."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from stepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from stepscope.model.finding import Report
+
+FORMATS = ("text", "json", "html", "md")
+
+
+@click.command(short_help="Show what was found in a session.")
+@click.argument("session", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    help="Text for people (default), json for programs, one offline html page, or Markdown for issues and chat. "
+    "With -o, the file's ending decides.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of the terminal.")
+def report(session: Path, format_: str | None, output: Path | None) -> None:
+    """Analyse SESSION (a .stepscope directory or a packed file) and show what was found."""
+    from stepscope.app.analyze import analyze  # noqa: PLC0415 - numpy and pyarrow: not for --help
+
+    form = format_ or _format_of(output)
+    found = analyze(session)
+    if form == "text":
+        color = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        data = _text(found, session, color=color)
+    else:
+        data = _render(found, session, form)
+    if output is None:
+        click.echo(data, nl=False)
+        return
+    try:
+        output.write_text(data, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror}") from error
+
+
+def _format_of(output: Path | None) -> str:
+    ending = output.suffix.lstrip(".").lower() if output is not None else ""
+    return {"htm": "html", "markdown": "md"}.get(ending, ending if ending in FORMATS else "text")
+
+
+def _text(found: Report, session: Path, *, color: bool) -> str:
+    from stepscope.reports import text  # noqa: PLC0415 - as above
+
+    page = session / "report.html"
+    width = shutil.get_terminal_size((120, 24)).columns
+    where = {"session_path": str(session), "html_path": str(page) if page.is_file() else ""}
+    return text.render(found, color=color, width=width, **where)
+
+
+def _render(found: Report, session: Path, form: str) -> str:
+    from stepscope.reports import html, json_report, markdown  # noqa: PLC0415 - as above
+    from stepscope.store import open_session  # noqa: PLC0415 - as above
+
+    if form == "json":
+        return json_report.encode(found).decode()
+    sources = open_session(session).sources
+    return html.render(found, sources=sources) if form == "html" else markdown.render(found, sources=sources)

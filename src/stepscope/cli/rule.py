@@ -1,0 +1,52 @@
+"""``stepscope rule``: what a detector looks for, why it matters and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from stepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NEAR = 3
+"""How many near matches an unknown code is answered with."""
+
+
+@click.command(short_help="Explain a detector.")
+@click.argument("code", required=False)
+def rule(code: str | None) -> None:
+    """Explain the detector with CODE (or its name); list all detectors without one."""
+    from stepscope.detectors.registry import ALL  # noqa: PLC0415 - numpy: not for --help
+
+    if code is None:
+        for detector in ALL:
+            click.echo(f"{detector.code}  {detector.name}")
+        return
+    wanted = code.lower()
+    for detector in ALL:
+        if wanted in (detector.code.lower(), detector.name.lower()):
+            click.echo(page(detector.code, detector.name, detector.doc, color=sys.stdout.isatty()), nl=False)
+            return
+    raise UsageError(unknown(code, [word for d in ALL for word in (d.code, d.name)]))
+
+
+def page(code: str, name: str, doc: str, *, color: bool = False) -> str:
+    """The documentation of a detector for the terminal: headings without their marks."""
+    text = f"# {code} {name}\n\n{inspect.cleandoc(doc)}\n"
+    style = r"\1" if not color else "\x1b[1m\\1\x1b[0m"
+    return re.sub(r"^#+ (.*)$", style, text, flags=re.MULTILINE)
+
+
+def unknown(code: str, words: Iterable[str]) -> str:
+    """One line that says what is near to a code that nobody has."""
+    by_lower = {word.lower(): word for word in words}
+    near = [by_lower[w] for w in difflib.get_close_matches(code.lower(), by_lower, n=NEAR, cutoff=0.5)]
+    known = f"did you mean {', '.join(near)}?" if near else "all detectors: stepscope rule"
+    return f"no detector is called {code!r}; {known}"

@@ -1,0 +1,366 @@
+"""The charts of the page, as inline SVG made here: no script draws them, and they read without one.
+
+A chart is a pure function of the report's series. Where a series is missing, the function returns a
+:class:`LeftOut` with the reason instead. The values under the pointer are shown by style sheet alone.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+from stepscope.reports import svg, words
+from stepscope.reports.svg import LEFT, RIGHT, TOP, WIDTH, Plot, Scale, el
+from stepscope.units import format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from stepscope.model.finding import Component, Cost, StepTimes
+
+Series = "Mapping[str, Sequence[float]]"
+
+HEIGHT, STACK = 280.0, 250.0
+TALL, LOW = 400.0, 165.0
+"""Heights of a chart that stands beside two low ones."""
+BANDS = 80
+"""How many slices of a chart answer the pointer: each costs about 250 bytes of the page."""
+READ_PARTS = 5
+"""How many parts of a stack the readout names."""
+LABEL_FROM = 0.1
+"""Share from which a part of the bar has room for its name."""
+LOG_FROM = 12.0
+"""Largest over smallest value from which step times get a logarithmic axis."""
+LOG_COUNT_FROM = 60
+"""Most over fewest steps in a bin from which the histogram counts on a logarithmic axis."""
+PATTERN_ID = "hatch"
+NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """An entry of a legend. ``css`` is the class of what is drawn, ``kind`` its shape."""
+
+    css: str
+    kind: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A drawn chart: markup, legend, and what it says in a sentence."""
+
+    name: str
+    markup: str
+    keys: tuple[Key, ...] = ()
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Why a chart was not drawn."""
+
+    name: str
+    why: str
+
+
+def component_class(component: str) -> str:
+    """The class that colours a component: the same in all charts."""
+    return f"c-{component}" if component in words.COMPONENT_WORDS else "c-else"
+
+
+def _missing(series: Mapping[str, Sequence[float]], *keys: str) -> str:
+    """Why a chart of these series cannot be drawn; empty when it can."""
+    absent = [k for k in keys if not series.get(k)]
+    if absent:
+        return f"the report has no series {', '.join(absent)}"
+    values = [series[k] for k in keys]
+    if len({len(v) for v in values}) > 1:
+        return f"the series {', '.join(keys)} differ in length"
+    if len(values[0]) < 2:  # noqa: PLR2004 - one point is no line
+        return "there is one point only"
+    if not all(math.isfinite(x) for v in values for x in v):
+        return f"the series {', '.join(keys)} hold values that are not numbers"
+    return ""
+
+
+def _svg(name: str, height: float, desc: str, *parts: str) -> str:
+    attributes: dict[str, svg.Attribute] = {
+        "viewBox": f"0 0 {svg.number(WIDTH)} {svg.number(height)}",
+        "role": "img",
+        "aria-labelledby": f"{name}-title",
+        "aria-describedby": f"{name}-desc",
+    }
+    return el("svg", attributes, el("desc", {"id": f"{name}-desc"}, svg.escape(desc)), *parts)
+
+
+def _readouts(plot: Plot, times: Sequence[float], read: Callable[[int], str]) -> str:
+    """Slices of the plot that show their values while the pointer is over them."""
+    count = min(BANDS, len(times))
+    edges = [plot.x.start + (plot.x.end - plot.x.start) * i / count for i in range(count + 1)]
+    places = [plot.x(t) for t in times]
+    groups = []
+    for left, right in pairwise(edges):
+        middle = (left + right) / 2
+        index = min(bisect_right(places, middle), len(times) - 1)
+        if index and middle - places[index - 1] < places[index] - middle:
+            index -= 1
+        size: dict[str, svg.Attribute] = {"x": left, "y": TOP, "width": right - left, "height": plot.y.start - TOP}
+        line: dict[str, svg.Attribute] = {"x1": places[index], "x2": places[index], "y1": TOP, "y2": plot.y.start}
+        label = f"{_seconds(times[index])}  {read(index)}"
+        shown = el("g", None, el("line", line), svg.text(WIDTH - RIGHT, 12, label, css="t", anchor="end"))
+        groups.append(el("g", None, el("rect", size), shown))
+    return el("g", {"class": "read", "aria-hidden": "true"}, *groups)
+
+
+def _seconds(at: float) -> str:
+    if at < svg.MINUTES_FROM_S:
+        return f"{at:.1f} s"
+    minutes, seconds = divmod(round(at), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}" if minutes >= 60 else f"{minutes}:{seconds:02}"  # noqa: PLR2004
+
+
+def _ms(value: float) -> str:
+    return format_ns(value * NS_PER_MS)
+
+
+def hatch() -> str:
+    """The pattern of time that is not measured; the page holds it once."""
+    stripe = el("path", {"d": "M-1 1L1-1M0 6L6 0M5 7L7 5"})
+    attributes: dict[str, svg.Attribute] = {"id": PATTERN_ID, "width": 6, "height": 6, "patternUnits": "userSpaceOnUse"}
+    pattern = el("pattern", attributes, el("rect", {"width": 6, "height": 6}), stripe)
+    return el("svg", {"width": 0, "height": 0, "aria-hidden": "true", "class": "defs"}, el("defs", None, pattern))
+
+
+def merged(components: Iterable[Component]) -> list[tuple[str, float, float]]:
+    """(component, share, ns per step), parts of the same name added, largest first, what is not measured last."""
+    shares: dict[str, tuple[float, float]] = {}
+    for part in components:
+        ratio, ns = shares.get(part.component, (0.0, 0.0))
+        shares[part.component] = (ratio + part.ratio, ns + part.ns_per_step)
+    rows = [(name, ratio, ns) for name, (ratio, ns) in shares.items() if ratio > 0]
+    return sorted(rows, key=lambda row: (row[0] == "unmeasured", -row[1]))
+
+
+def mean_step(components: Iterable[Component]) -> Chart | LeftOut:
+    """The mean step as one bar. Widths are percentages: it fits any page."""
+    rows = merged(components)
+    if not rows:
+        return LeftOut(name="mean-step", why="no steps were seen")
+    whole = max(1.0, sum(ratio for _, ratio, _ in rows))
+    at, parts = 0.0, []
+    for name, ratio, ns in rows:
+        left, width = 100 * at / whole, 100 * ratio / whole
+        label = words.component_word(name)
+        about = el("title", None, svg.escape(f"{label}: {words.percent(ratio)} %, {format_ns(ns)} per step"))
+        size: dict[str, svg.Attribute] = {"x": f"{left:.3f}%", "width": f"{width:.3f}%", "height": 52}
+        css = component_class(name)
+        inside = [el("rect", size | {"class": f"{css} part"}, about)]
+        if ratio / whole >= LABEL_FROM:
+            middle = f"{left + width / 2:.3f}%"
+            inside.append(svg.text(middle, 23, label, css=f"on-{css} strong", anchor="middle"))
+            amount = f"{words.percent(ratio)} % \u00b7 {format_ns(ns)}"
+            inside.append(svg.text(middle, 40, amount, css=f"on-{css}", anchor="middle"))
+        parts.append("".join(inside))
+        at += ratio
+    said = ", ".join(f"{words.component_word(n)} {words.percent(r)} %" for n, r, _ in rows)
+    head: dict[str, svg.Attribute] = {
+        "class": "bar",
+        "width": "100%",
+        "height": 52,
+        "role": "img",
+        "aria-label": f"The mean step: {said}",
+    }
+    return Chart(name="mean-step", markup=el("svg", head, *parts), summary=said)
+
+
+def anatomy(series: Mapping[str, Sequence[float]], components: Iterable[Component]) -> Chart | LeftOut:
+    """Components of the step over time, stacked."""
+    name = "anatomy"
+    known = [part for part, _, _ in merged(components)]
+    found = [k.removeprefix("anat:") for k in series if k.startswith("anat:")]
+    parts = [p for p in known if p in found] + sorted(p for p in found if p not in known)
+    why = _missing(series, "anat_t", *(f"anat:{p}" for p in parts))
+    if why or not parts:
+        return LeftOut(name=name, why=why or "the report has no series anat:*")
+    parts = [p for p in parts if any(series[f"anat:{p}"])] or parts
+    times = series["anat_t"]
+    columns = [list(accumulate(values)) for values in zip(*(series[f"anat:{p}"] for p in parts), strict=True)]
+    plot = svg.time_plot(times, max(c[-1] for c in columns), "ms per step", height=STACK)
+    layers, below = [], [0.0] * len(times)
+    for i, part in enumerate(parts):
+        above = [c[i] for c in columns]
+        layers.append(plot.area(times, below, above, f"{component_class(part)} part"))
+        below = above
+
+    def read(index: int) -> str:
+        shown = sorted(parts, key=lambda p: -series[f"anat:{p}"][index])[:READ_PARTS]
+        return " \u00b7 ".join(f"{words.component_word(p)} {_ms(series[f'anat:{p}'][index])}" for p in shown)
+
+    keys = tuple(Key(css=component_class(p), kind="box", label=words.component_word(p)) for p in parts)
+    first, last = columns[0][-1], columns[-1][-1]
+    summary = f"From {_ms(first)} per step at the start to {_ms(last)} at the end."
+    body = plot.axes() + "".join(layers) + _readouts(plot, times, read)
+    return Chart(name=name, markup=_svg(name, STACK, summary, body), keys=keys, summary=summary)
+
+
+def step_times(series: Mapping[str, Sequence[float]]) -> Chart | LeftOut:
+    """Median and 95th percentile of the step time over time, and the slowest steps."""
+    name = "step-times"
+    why = _missing(series, "step_t", "step_ms_p50", "step_ms_p95")
+    if why:
+        return LeftOut(name=name, why=why)
+    times, p50, p95 = series["step_t"], series["step_ms_p50"], series["step_ms_p95"]
+    dots: list[tuple[float, float]] = []
+    if not _missing(series, "outlier_t", "outlier_ms"):
+        inside = zip(series["outlier_t"], series["outlier_ms"], strict=True)
+        dots = [(t, ms) for t, ms in inside if times[0] <= t <= times[-1]]
+    top, low = max(*p95, *(ms for _, ms in dots)), min(v for v in p50 if v > 0) if any(v > 0 for v in p50) else 0.0
+    log = low > 0 and top / low > LOG_FROM
+    plot = svg.time_plot(times, top * (1.1 if log else 1.0), "ms", height=HEIGHT, log_from=0.85 * low if log else None)
+    marks = [el("circle", {"cx": plot.x(t), "cy": plot.y(ms), "r": 3, "class": "outlier"}) for t, ms in dots]
+
+    def read(index: int) -> str:
+        return f"median {_ms(p50[index])} \u00b7 p95 {_ms(p95[index])}"
+
+    summary = f"Median between {_ms(min(p50))} and {_ms(max(p50))}; the slowest step took {_ms(top)}."
+    lines = plot.line(times, p95, "line thin s-step") + plot.line(times, p50, "line s-step")
+    body = plot.axes() + plot.area(times, p50, p95, "band s-step") + lines + "".join(marks)
+    keys = (
+        Key(css="line s-step", kind="line", label="median"),
+        Key(css="band s-step", kind="box", label="up to the 95th percentile"),
+        *((Key(css="outlier", kind="dot", label="slowest steps"),) if dots else ()),
+    )
+    axis = "; logarithmic axis" if log else ""
+    markup = _svg(name, HEIGHT, summary, body + _readouts(plot, times, read))
+    return Chart(name=name, markup=markup, keys=keys, summary=f"{summary[:-1]}{axis}.")
+
+
+def histogram(series: Mapping[str, Sequence[float]], times: StepTimes | None) -> Chart | LeftOut:
+    """How many steps took how long, on a logarithmic axis of time."""
+    name = "histogram"
+    edges, counts = series.get("hist_ms_edges", ()), series.get("hist_count", ())
+    if not counts or len(edges) != len(counts) + 1 or not any(counts) or edges[0] <= 0:
+        absent = "the report has no series hist_ms_edges and hist_count that fit"
+        return LeftOut(name=name, why=absent if not counts or any(counts) else "no steady steps were seen")
+    used = [i for i, c in enumerate(counts) if c > 0]
+    first, last = max(0, used[0] - 1), min(len(counts), used[-1] + 2)
+    edges, counts = edges[first : last + 1], counts[first:last]
+    x = Scale(low=edges[0], high=edges[-1], start=LEFT, end=WIDTH - RIGHT, log=True)
+    most, base = max(counts), HEIGHT - svg.BOTTOM
+    log = most / min(c for c in counts if c > 0) > LOG_COUNT_FROM
+    y_marks = [10.0**p for p in range(math.ceil(math.log10(most)) + 1)] if log else svg.ticks(0, most, 5)
+    if not log and y_marks[-1] < most:
+        y_marks.append(y_marks[-1] + y_marks[1] - y_marks[0])
+    y = Scale(low=0.5 if log else 0, high=max(most, y_marks[-1]), start=base, end=TOP + 14, log=log)
+    plot = Plot(
+        x=x,
+        y=y,
+        height=HEIGHT,
+        x_marks=tuple((v, svg.tick_text(v)) for v in svg.log_ticks(edges[0], edges[-1], 9)),
+        y_marks=tuple((v, svg.tick_text(v)) for v in y_marks if v == int(v)),
+        x_title="ms per step (logarithmic)",
+        y_title="steps (logarithmic)" if log else "steps",
+    )
+    bars = []
+    for left, right, count in zip(edges, edges[1:], counts, strict=False):
+        if count > 0:
+            top, start = y(count), x(left)
+            about = el("title", None, svg.escape(f"{_ms(left)} to {_ms(right)}: {words.plural(int(count), 'step')}"))
+            size: dict[str, svg.Attribute] = {"x": start + 0.5, "y": top, "width": max(1.0, x(right) - start - 1)}
+            bars.append(el("rect", size | {"height": base - top, "class": "column"}, about))
+    lines = "" if times is None else _quantiles(x, base, times)
+    total = int(sum(counts))
+    summary = f"{words.plural(total, 'steady step')} from {_ms(edges[1] if first else edges[0])} to {_ms(edges[-2])}."
+    return Chart(name=name, markup=_svg(name, HEIGHT, summary, plot.axes(), *bars, lines), summary=summary)
+
+
+def _quantiles(x: Scale, base: float, times: StepTimes) -> str:
+    """Lines at the median and the 95th percentile; their labels stand apart at whatever distance."""
+    parts = []
+    for label, ns, anchor, shift in (("median", times.p50_ns, "end", -4), ("p95", times.p95_ns, "start", 4)):
+        ms = ns / NS_PER_MS
+        if x.low <= ms <= x.high:
+            at = x(ms)
+            parts.append(el("line", {"x1": at, "x2": at, "y1": TOP - 6, "y2": base, "class": "mark"}))
+            parts.append(svg.text(at + shift, TOP + 2, f"{label} {_ms(ms)}", css="t strong", anchor=anchor))
+    return "".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One line of a chart of resources."""
+
+    key: str
+    css: str
+    label: str
+
+
+def resource(
+    name: str, unit: str, series: Mapping[str, Sequence[float]], lines: Sequence[Resource], *, height: float = HEIGHT
+) -> Chart | LeftOut:
+    """Lines over time; those whose series is missing are left out, the first is filled."""
+    there = [r for r in lines if not _missing(series, "res_t", r.key)]
+    if not there:
+        return LeftOut(name=name, why=_missing(series, "res_t", lines[0].key))
+    times = series["res_t"]
+    plot = svg.time_plot(times, max(max(series[r.key]) for r in there), unit, height=height)
+    parts = [plot.axes()]
+    if there[0] is lines[0]:
+        parts.append(plot.area(times, [0.0] * len(times), series[lines[0].key], f"band {lines[0].css}"))
+    parts += [plot.line(times, series[r.key], f"line {r.css}") for r in reversed(there)]
+
+    def read(index: int) -> str:
+        return " \u00b7 ".join(f"{r.label} {words.value_text(series[r.key][index], unit)}" for r in there)
+
+    said = [f"{r.label} {words.value_text(sum(series[r.key]) / len(times), '')}" for r in there]
+    summary = f"On average: {', '.join(said)} {unit}."
+    if len(lines) == 1:
+        summary = f"{words.value_text(max(series[lines[0].key]), unit)} at most."
+    absent = [r.label for r in lines if r not in there]
+    summary += f" Not measured: {', '.join(absent)}." if absent else ""
+    markup = _svg(name, height, summary, *parts, _readouts(plot, times, read))
+    keys = tuple(Key(css=f"line {r.css}", kind="line", label=r.label) for r in there) if len(lines) > 1 else ()
+    return Chart(name=name, markup=markup, keys=keys, summary=summary)
+
+
+def cost_bar(cost: Cost, severity: str) -> str:
+    """The predicted gain as a share of the whole, with its interval."""
+
+    def place(ratio: float) -> str:
+        return f"{100 * min(max(ratio, 0.0), 1.0):.2f}%"
+
+    low, high = place(cost.low), place(cost.high)
+    whiskers = "".join(el("line", {"x1": at, "x2": at, "y1": 5, "y2": 17, "class": "whisker"}) for at in (low, high))
+    return el(
+        "svg",
+        {"class": "bar cost", "width": "100%", "height": 22, "aria-hidden": "true"},
+        el("rect", {"width": "100%", "height": 10, "y": 6, "rx": 2, "class": "track"}),
+        el("rect", {"width": place(cost.ratio), "height": 10, "y": 6, "rx": 2, "class": f"sev-{severity}"}),
+        el("line", {"x1": low, "x2": high, "y1": 11, "y2": 11, "class": "whisker"}),
+        whiskers,
+    )
+
+
+def share_bar(ratio: float) -> str:
+    """A share as a small bar for tables."""
+    return el(
+        "svg",
+        {"class": "bar share", "width": "100%", "height": 10, "aria-hidden": "true"},
+        el("rect", {"width": "100%", "height": 10, "rx": 2, "class": "track"}),
+        el("rect", {"width": f"{100 * min(max(ratio, 0.0), 1.0):.2f}%", "height": 10, "rx": 2, "class": "fill"}),
+    )
+
+
+def swatch(key: Key) -> str:
+    """What stands before an entry of a legend."""
+    if key.kind == "line":
+        shape = el("path", {"d": "M1 7H19", "class": key.css})
+    elif key.kind == "dot":
+        shape = el("circle", {"cx": 10, "cy": 7, "r": 3.5, "class": key.css})
+    else:
+        shape = el("rect", {"x": 3, "y": 1, "width": 14, "height": 12, "rx": 2, "class": key.css})
+    return el("svg", {"width": 20, "height": 14, "aria-hidden": "true", "class": "swatch"}, shape)

@@ -1,0 +1,387 @@
+"""The report as one page: self-contained, offline, readable without any script (it has none).
+
+The page refuses to run anything: its content-security policy allows its one style sheet, by hash, and nothing else.
+Every text of the session is escaped by ``reports.svg.escape``.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shlex
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from stepscope.reports import charts, words
+from stepscope.reports.charts import Chart, LeftOut, Resource
+from stepscope.reports.excerpt import excerpt
+from stepscope.reports.svg import escape
+from stepscope.units import format_ns, format_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from stepscope.model.finding import Evidence, Finding, Place, Report
+
+MIDDLE_DOT = " \u00b7 "
+ICON = (
+    "data:image/svg+xml;base64,"
+    + base64.b64encode(
+        b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
+        b'<path d="M1 14V9h4V5h4V2h6v12z" fill="#0072B2"/></svg>'
+    ).decode()
+)
+OUTCOMES = {
+    "found": "found",
+    "clear": "clear",
+    "undecided": "undecided",
+    "not-applicable": "not applicable",
+    "failed": "failed",
+}
+CPU = (
+    Resource(key="res:cpu_cores", css="s-job", label="job"),
+    Resource(key="res:others_cores", css="s-others", label="others"),
+    Resource(key="res:wait_cores", css="s-wait", label="waiting for a CPU"),
+)
+MEMORY = (Resource(key="res:rss_mb", css="s-memory", label="resident"),)
+DISK = (
+    Resource(key="res:read_mb_s", css="s-read", label="read"),
+    Resource(key="res:write_mb_s", css="s-write", label="written"),
+)
+
+
+def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
+    """The page. ``sources``: path to text of the user's files, for excerpts of the code."""
+    style = resources.files("stepscope.reports").joinpath("report.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    title = f"stepscope: {escape(shlex.join(report.session.command) or report.session.id)}"
+    head = "\n".join(
+        (
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            '<meta name="referrer" content="no-referrer">',
+            f'<link rel="icon" href="{ICON}">',
+            f"<title>{title}</title>",
+            f"<style>{style}</style>",
+        )
+    )
+    body = _body(report, sources or {})
+    return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+
+
+def _body(report: Report, sources: Mapping[str, str]) -> str:
+    sections = [
+        ("step", "The mean step", _step(report)),
+        ("findings", "Findings", _findings(report, sources)),
+        ("times", "Step times", _times(report)),
+        ("resources", "Resources", _resources(report)),
+        ("stages", "Pipeline stages", _stages(report)),
+        ("checked", "What was checked", _checked(report)),
+        ("measuring", "About this run", _about(report)),
+    ]
+    shown = [(key, title, text) for key, title, text in sections if text]
+    links = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title, _ in shown)
+    parts = [
+        '<a class="skip" href="#main">Skip to the report</a>',
+        charts.hatch(),
+        _header(report),
+        f'<nav aria-label="Sections"><ul>{links}</ul></nav>',
+        '<main id="main">',
+    ]
+    for key, title, text in shown:
+        parts.append(
+            f'<section id="{key}" aria-labelledby="{key}-h">\n<h2 id="{key}-h">{title}</h2>\n{text}\n</section>'
+        )
+    return "\n".join([*parts, "</main>"])
+
+
+# ---- header
+
+
+def _header(report: Report) -> str:
+    summary = report.session
+    command = escape(shlex.join(summary.command)) or escape(summary.id)
+    tiles = "".join(_tile(*tile) for tile in _tiles(report))
+    return (
+        f'<header>\n<p class="brand"><b>stepscope</b><code>{command}</code></p>\n'
+        f'{_verdict(report)}\n<dl class="tiles">{tiles}</dl>\n</header>'
+    )
+
+
+def _verdict(report: Report) -> str:
+    found = words.significant(report)
+    if not report.session.steps:
+        head, more = "No steps seen", "What was measured all the same is below."
+    elif not found:
+        head = words.NOTHING[0].upper() + words.NOTHING[1:]
+        more = f"{escape(MIDDLE_DOT.join(words.checked_items(report.checked)))}."
+    else:
+        first = found[0]
+        cost = first.cost
+        head = f'<span class="badge sev-{first.severity}">{first.severity}</span> {escape(first.title)}'
+        fast, low, high = (1 / max(1 - r, 0.01) for r in (cost.ratio, cost.low, cost.high))
+        more = (
+            f"{words.cost_text(cost, between_steps=words.is_between_steps(first)).capitalize()}: "
+            f"without it the job is predicted to run <b>{fast:.2g} times</b> as fast ({low:.2g}-{high:.2g})."
+        )
+        if len(found) > 1:
+            more += f" {words.plural(len(found) - 1, 'more finding')} below."
+    return f'<h1>{head}</h1>\n<p class="lead">{more}</p>'
+
+
+def _tiles(report: Report) -> list[tuple[str, str, str]]:
+    summary, overhead, times = report.session, report.overhead, report.session.step_times
+    rates = summary.throughput
+    tiles: list[tuple[str, str, str]] = []
+    if rates.samples_per_s is not None:
+        more = f"{format_rate(rates.steps_per_s)} steps/s" if rates.steps_per_s is not None else ""
+        tiles.append(("Throughput", f"{format_rate(rates.samples_per_s)} samples/s", more))
+    elif rates.steps_per_s is not None:
+        tiles.append(("Throughput", f"{format_rate(rates.steps_per_s)} steps/s", "samples per step unknown"))
+    if times is not None:
+        tiles.append(("Mean step", format_ns(times.mean_ns), f"p95 {format_ns(times.p95_ns)}"))
+        warm = f"{times.warmup_steps} of warm-up, {format_ns(times.warmup_ns)}" if times.warmup_steps else ""
+        tiles.append(("Steps", f"{summary.steps:,}", warm))
+    ended = words.exit_text(summary.exit_code) or "exit code 0"
+    tiles.append(("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown", ended))
+    cost = f"{100 * overhead.low:.1f}-{100 * overhead.high:.1f} % of step time"
+    tiles.append(("Cost of measuring", f"{100 * overhead.ratio:.1f} %", cost))
+    return tiles
+
+
+def _tile(label: str, value: str, more: str) -> str:
+    extra = f"<dd>{escape(more)}</dd>" if more else ""
+    return f'<div><dt>{label}</dt><dd class="value">{escape(value)}</dd>{extra}</div>'
+
+
+# ---- charts
+
+
+def _figure(chart: Chart | LeftOut, title: str) -> str:
+    head = f'<h3 id="{chart.name}-title">{title}</h3>'
+    if isinstance(chart, LeftOut):
+        return f'<figure class="card left-out">{head}<p>Left out: {escape(chart.why)}.</p></figure>'
+    keys = "".join(f"<li>{charts.swatch(key)}{escape(key.label)}</li>" for key in chart.keys)
+    legend = f'<ul class="legend">{keys}</ul>' if keys else ""
+    summary = f'<p class="note">{escape(chart.summary)}</p>' if chart.summary else ""
+    caption = f"<figcaption>{head}{summary}{legend}</figcaption>"
+    return f'<figure class="card chart">{caption}<div class="plot">{chart.markup}</div></figure>'
+
+
+def _step(report: Report) -> str:
+    bar = charts.mean_step(report.anatomy)
+    if isinstance(bar, LeftOut):
+        return ""
+    rows = []
+    for part in report.anatomy:
+        key = charts.Key(css=charts.component_class(part.component), kind="box", label="")
+        cells = (
+            f'<th scope="row">{charts.swatch(key)}{escape(words.component_word(part.component))}</th>'
+            f'<td class="n">{words.percent(part.ratio)} %</td><td class="n">{format_ns(part.ns_per_step)}</td>'
+            f"<td>{escape(words.stage_word(part.pipeline_stage))}</td>"
+            f"<td>{_code(part.name)}{_place(part.where, before=' ')}</td>"
+        )
+        rows.append(cells)
+    head = ("Component", "Share", "Per step", "Pipeline stage", "Largest part")
+    source = report.session.step_times.source if report.session.step_times else ""
+    times = report.session.step_times
+    what = f"A step is one {escape(source)} step. " if source else ""
+    total = f"{what}{format_ns(times.mean_ns)} in the mean of {times.count:,} steady steps." if times else ""
+    note = f'<p class="note">{total}</p>' if total else ""
+    over_time = _figure(charts.anatomy(report.series, report.anatomy), "The same over time")
+    table = f'<div class="card">{_table(head, rows, numeric=(1, 2))}</div>'
+    return f'<div class="card">{note}{bar.markup}</div><div class="grid charts top">{table}{over_time}</div>'
+
+
+def _times(report: Report) -> str:
+    if not report.session.steps:
+        return ""
+    figures = (
+        _figure(charts.step_times(report.series), "Step time over time"),
+        _figure(charts.histogram(report.series, report.session.step_times), "How many steps take how long"),
+    )
+    return f'<div class="grid charts">{"".join(figures)}</div>'
+
+
+def _resources(report: Report) -> str:
+    figures = (
+        _figure(charts.resource("cpu", "cores", report.series, CPU, height=charts.TALL), "CPU"),
+        _figure(charts.resource("memory", "MB", report.series, MEMORY, height=charts.LOW), "Memory"),
+        _figure(charts.resource("disk", "MB/s", report.series, DISK, height=charts.LOW), "Disk"),
+    )
+    return f'<div class="grid charts tall-first">{"".join(figures)}</div>'
+
+
+# ---- findings
+
+
+def _findings(report: Report, sources: Mapping[str, str]) -> str:
+    if not report.findings:
+        said = words.NOTHING if report.session.steps else "no steps, so no finding about them"
+        return f'<p class="card calm">{said[0].upper()}{said[1:]}.</p>'
+    calm = "" if words.significant(report) else f'<p class="card calm">{words.NOTHING.capitalize()}.</p>'
+    return calm + "\n".join(_finding(i, f, sources) for i, f in enumerate(report.findings, 1))
+
+
+def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
+    cost = words.cost_text(finding.cost, between_steps=words.is_between_steps(finding))
+    per_step = f", {format_ns(finding.cost.ns_per_step)} per step" if finding.cost.ns_per_step else ""
+    facts = (
+        ("Symptom", finding.symptom),
+        ("Cause", finding.cause),
+        ("Where to edit", finding.introduced_stage),
+        ("Where time is lost", f"{finding.exposed_stage}, {words.stage_word(finding.pipeline_stage)}"),
+        ("Confidence", f"{words.percent(finding.confidence)} %"),
+    )
+    listed = "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
+    explanation = f"<p>{escape(finding.explanation)}</p>" if finding.explanation else ""
+    left = (
+        f'{explanation}<div class="cost"><p>{escape(cost[0].upper() + cost[1:])}{escape(per_step)}</p>'
+        f"{charts.cost_bar(finding.cost, finding.severity)}</div>"
+        f"{_evidence(finding.evidence)}{_remedies(finding)}"
+    )
+    right = "".join(_code_place(place, sources, first=i == 0) for i, place in enumerate(finding.where))
+    columns = f'<div class="wide">{left}</div><div class="wide">{right}</div>' if right else f"<div>{left}</div>"
+    return (
+        f'<article class="card finding" aria-labelledby="finding-{number}">'
+        f'<h3 id="finding-{number}"><span class="badge sev-{finding.severity}">{finding.severity}</span> '
+        f"{escape(finding.title)}</h3>"
+        f'<p class="note"><b>{escape(finding.code)}</b> {escape(finding.name)}'
+        f"{MIDDLE_DOT}<code>stepscope rule {escape(finding.code)}</code></p>"
+        f'<div class="columns">{columns}</div><dl class="facts">{listed}</dl></article>'
+    )
+
+
+def _evidence(evidence: Sequence[Evidence]) -> str:
+    if not evidence:
+        return ""
+    rows = []
+    for item in evidence:
+        threshold = "" if item.threshold is None else escape(words.value_text(item.threshold, item.unit))
+        value = escape(words.value_text(item.value, item.unit))
+        name = escape(item.metric.replace("_", " "))
+        rows.append(f'<th scope="row">{name}</th><td class="n">{value}</td><td class="n">{threshold}</td>')
+    return _table(("Evidence", "Value", "Threshold"), rows, numeric=(1, 2))
+
+
+def _remedies(finding: Finding) -> str:
+    parts = []
+    for remedy in finding.remedies:
+        proof = f" Prove it: <code>{escape(remedy.what_if)}</code>" if remedy.what_if is not None else ""
+        safety = {"safe": "safe to apply", "review": "review the change", "unsafe": "changes results"}[remedy.safety]
+        parts.append(f'<li>{escape(remedy.text)} <span class="tag">{safety}</span>{proof}</li>')
+    head = "Remedy" if len(parts) == 1 else "Remedies"
+    return f'<div class="remedy"><h4>{head}</h4><ul>{"".join(parts)}</ul></div>' if parts else ""
+
+
+def _code_place(place: Place, sources: Mapping[str, str], *, first: bool) -> str:
+    shown = excerpt(place, sources)
+    label = escape(words.place_text(place))
+    if shown is None:
+        why = " (its source is not in the session)" if first else ""
+        return f'<p class="place"><code>{label}</code>{why}</p>'
+    lines = "".join(
+        f'<span class="line{" hit" if line.marked else ""}"><i>{line.number}</i>{_source(line.text)}\n</span>'
+        for line in shown.lines
+    )
+    rest = f'<p class="note">{words.plural(shown.left_out, "more line")} of it.</p>' if shown.left_out else ""
+    return (
+        f'<figure class="source"><figcaption><code>{label}</code></figcaption>'
+        f'<pre tabindex="0" role="region" aria-label="Source of {label}"><code>{lines}</code></pre>{rest}</figure>'
+    )
+
+
+def _source(line: str) -> str:
+    """A line of source, its indentation kept, everything else as :func:`escape` makes it."""
+    body = line.lstrip(" ")
+    return " " * (len(line) - len(body)) + " ".join(escape(word) for word in body.split(" "))
+
+
+# ---- tables
+
+
+def _table(head: Sequence[str], rows: Iterable[str], *, numeric: Sequence[int] = ()) -> str:
+    cells = "".join(
+        f'<th scope="col"{" class=n" if i in numeric else ""}>{escape(name)}</th>' for i, name in enumerate(head)
+    )
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<div class="table"><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _code(text: str) -> str:
+    return f"<code>{escape(text)}</code>" if text else ""
+
+
+def _place(place: Place | None, *, before: str = "") -> str:
+    return f'{before}<code class="where">{escape(words.place_text(place))}</code>' if place is not None else ""
+
+
+def _stages(report: Report) -> str:
+    if not report.stages:
+        return ""
+    rows = []
+    for stage in report.stages:
+        name = escape(words.stage_word(stage.stage))
+        if stage.ratio is None:
+            share = '<td class="n blind" colspan="2">could not look</td>'
+        else:
+            share = (
+                f'<td class="n">{words.percent(stage.ratio)} %</td><td class="b">{charts.share_bar(stage.ratio)}</td>'
+            )
+        rows.append(f'<th scope="row">{name}</th>{share}<td>{escape(stage.basis)}</td>')
+    head = ("Stage", "Share", "", "On what it rests, or why not")
+    return f'<div class="card">{_table(head, rows, numeric=(1,))}</div>'
+
+
+def _checked(report: Report) -> str:
+    if not report.checked:
+        return '<p class="card calm">No detector ran.</p>'
+    order = {outcome: i for i, outcome in enumerate(("found", "failed", "undecided", "not-applicable", "clear"))}
+    rows = [
+        f'<th scope="row">{escape(c.detector)}</th><td>{escape(c.name)}</td>'
+        f'<td><span class="outcome o-{c.outcome}">{OUTCOMES[c.outcome]}</span></td><td>{escape(words.why_not(c))}</td>'
+        for c in sorted(report.checked, key=lambda c: (order[c.outcome], c.detector))
+    ]
+    table = _table(("Detector", "Looks for", "Outcome", "Why it could not look"), rows)
+    return f'<div class="card">{table}</div>'
+
+
+def _about(report: Report) -> str:
+    summary, overhead = report.session, report.overhead
+    run = [
+        ("Session", escape(summary.id)),
+        ("Command", f"<code>{escape(shlex.join(summary.command))}</code>"),
+        ("Framework", escape(words.framework_text(summary))),
+        ("Hosts, processes", f"{summary.hosts}, {summary.processes}"),
+        ("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown"),
+        ("End", escape(words.exit_text(summary.exit_code)) or "exit code 0"),
+    ]
+    cost = [
+        ("Share of step time", f"{100 * overhead.ratio:.2f} % ({100 * overhead.low:.2f}-{100 * overhead.high:.2f})"),
+        (
+            "Records",
+            f"{overhead.records:,}" + (f", {format_ns(overhead.record_ns)} each" if overhead.record_ns else ""),
+        ),
+        ("Sidecar", f"{100 * overhead.sidecar_core_ratio:.2f} % of one core"),
+    ]
+    for capture in overhead.captures:
+        share = f"{100 * capture.ratio:.1f} % ({100 * capture.low:.1f}-{100 * capture.high:.1f})"
+        cost.append((f"Capture of {escape(capture.kind)}", f"{share} over {words.plural(capture.steps, 'step')}"))
+    notes = "".join(
+        f"<li><b>{escape(code)}</b> {escape(text)}{f' ({count} times)' if count > 1 else ''}</li>"
+        for code, text, count in words.merged_diagnostics(report.diagnostics)
+    )
+    notes = f"<ul>{notes}</ul>" if notes else "<p>Nothing was lost, and every probe attached.</p>"
+    return (
+        f'<div class="grid about"><div class="card"><h3>The run</h3>{_facts(run)}</div>'
+        f'<div class="card"><h3>What measuring cost</h3>{_facts(cost)}</div>'
+        f'<div class="card diagnostics"><h3>Diagnostics of stepscope itself</h3>{notes}</div></div>'
+    )
+
+
+def _facts(rows: Iterable[tuple[str, str]]) -> str:
+    """A list of names and values; both are markup already."""
+    return f'<dl class="pairs">{"".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)}</dl>'

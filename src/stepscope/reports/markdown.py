@@ -1,0 +1,149 @@
+"""The report as Markdown, for issues and chat: tables, places in the code, evidence, no charts.
+
+Texts of the session stand in code spans or are escaped: nothing in them becomes markup, a link or a mention.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from stepscope.reports import words
+from stepscope.reports.excerpt import excerpt
+from stepscope.units import format_ns, format_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from stepscope.model.finding import Evidence, Finding, Report
+
+SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!$])")
+"""Characters that mean something to CommonMark or to its tables and math."""
+
+
+def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
+    """The report as Markdown (CommonMark with tables). ``sources``: path to text, for excerpts of the code."""
+    blocks = [_head(report), _anatomy(report), *_findings(report, sources or {}), _stages(report), _checked(report)]
+    return "\n\n".join(filter(None, [*blocks, _diagnostics(report)])) + "\n"
+
+
+def escape(text: str) -> str:
+    """Text as text: no markup, no mention, no link."""
+    flat = SPECIAL.sub(r"\\\1", words.printable(text))
+    # a zero-width joiner keeps "@name" and addresses from becoming mentions and links
+    return flat.replace("@", "@\u2060").replace("://", ":\u2060//")
+
+
+def code(text: str) -> str:
+    """Text as a code span, whatever it holds; pipes are escaped because tables split before spans are read."""
+    flat = words.printable(text).replace("|", "\\|")
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", flat)), default=0))
+    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
+    return f"{fence}{pad}{flat}{pad}{fence}" if flat else ""
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of cells that are Markdown already; a column whose head starts with a blank is right-aligned."""
+    rules = ["---:" if h.startswith(" ") else "---" for h in head]
+    lines = [[h.strip() for h in head], rules, *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _head(report: Report) -> str:
+    summary, times = report.session, report.session.step_times
+    title = f"## stepscope: {code(shlex.join(summary.command)) or code(summary.id)}"
+    items = [words.plural(summary.steps, "step") if summary.steps else "no steps seen", words.throughput_text(summary)]
+    if times is not None:
+        mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
+        items.append(f"step {mean} (p95 {p95})")
+    items += [escape(words.framework_text(summary)), words.exit_text(summary.exit_code)]
+    items.append(words.overhead_text(report.overhead))
+    return title + "\n\n" + " \u00b7 ".join(filter(None, items))
+
+
+def _anatomy(report: Report) -> str:
+    if not report.anatomy:
+        return ""
+    rows = []
+    for part in report.anatomy:
+        place = code(words.place_text(part.where)) if part.where else ""
+        share, time = words.percent(part.ratio) + " %", format_ns(part.ns_per_step)
+        rows.append((escape(words.component_word(part.component)), share, time, code(part.name), place))
+    return "### The mean step\n\n" + table(("component", " share", " per step", "largest part", "where"), rows)
+
+
+def _findings(report: Report, sources: Mapping[str, str]) -> list[str]:
+    if not words.significant(report):
+        said = words.NOTHING if report.session.steps else "no steps, so no finding about them"
+        head = [f"### Findings\n\n{said[0].upper()}{said[1:]}."]
+    else:
+        head = ["### Findings"]
+    return head + [_finding(i, f, sources) for i, f in enumerate(report.findings, 1)]
+
+
+def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
+    cost = words.cost_text(finding.cost, between_steps=words.is_between_steps(finding))
+    text = [f"#### {number}. {finding.severity}: {escape(finding.title)}"]
+    text.append(f"{code(finding.code)} {escape(finding.name)} \u00b7 {cost} \u00b7 {finding.cause}")
+    if finding.explanation:
+        text.append(escape(finding.explanation))
+    for place in finding.where:
+        lines = [f"- {code(words.place_text(place))}"]
+        shown = excerpt(place, sources)
+        if shown is not None and place is finding.where[0]:
+            body = [f"{'>' if n.marked else ' '} {n.number:4} {n.text}".rstrip() for n in shown.lines]
+            fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", "\n".join(body))), default=0))
+            lines += [f"  {line}" for line in (f"{fence}text", *map(_visible, body), fence)]
+        text.append("\n".join(lines))
+    if finding.evidence:
+        text.append(table(("evidence", " value", " threshold"), (_evidence(e) for e in finding.evidence)))
+    for remedy in finding.remedies:
+        proof = f" \u2014 prove it: {code(remedy.what_if)}" if remedy.what_if is not None else ""
+        text.append(f"**Remedy** ({remedy.safety}): {escape(remedy.text)}{proof}")
+    return "\n\n".join(text)
+
+
+def _visible(line: str) -> str:
+    """A line of source with its blanks kept and everything else made visible."""
+    return line[: len(line) - len(line.lstrip())] + re.sub(r"\S+", lambda m: words.printable(m[0]), line.lstrip())
+
+
+def _evidence(evidence: Evidence) -> tuple[str, str, str]:
+    threshold = "" if evidence.threshold is None else words.value_text(evidence.threshold, evidence.unit)
+    value = words.value_text(evidence.value, evidence.unit)
+    return code(evidence.metric), escape(value), escape(threshold)
+
+
+def _stages(report: Report) -> str:
+    if not report.stages:
+        return ""
+    rows = [
+        (
+            words.stage_word(s.stage),
+            "could not look" if s.ratio is None else f"{words.percent(s.ratio)} %",
+            escape(s.basis),
+        )
+        for s in report.stages
+    ]
+    return "### Pipeline stages\n\n" + table(("stage", " share", "on what it rests"), rows)
+
+
+def _checked(report: Report) -> str:
+    rows = [(code(c.detector), escape(c.name), c.outcome, escape(words.why_not(c))) for c in report.checked]
+    summary = escape(" \u00b7 ".join(words.checked_items(report.checked)))
+    body = table(("detector", "name", "outcome", "why"), rows)
+    return f"### Checked\n\n{summary}\n\n{body}" if rows else f"### Checked\n\n{summary}"
+
+
+def _diagnostics(report: Report) -> str:
+    overhead = report.overhead
+    lines = [
+        f"- {code(name)} {escape(text)}" + (f" ({count} times)" if count > 1 else "")
+        for name, text, count in words.merged_diagnostics(report.diagnostics)
+    ]
+    cost = (
+        f"{words.overhead_text(overhead)}: {format_rate(overhead.records)} records of {format_ns(overhead.record_ns)}"
+    )
+    sidecar = f"sidecar {words.percent(overhead.sidecar_core_ratio)} % of one core"
+    return "\n".join(["### Measuring\n", f"- {cost} each; {sidecar}", *lines])
