@@ -1,0 +1,178 @@
+"""Callback hooks of Keras: the whole hook (HOOK), and each callback's own part of it (CALLBACK).
+
+A callback's hook is wrapped in the class that defines it, so that Keras' own test whether a hook is overridden
+(Keras 3 and 2: the ``_is_default`` mark of the base methods) sees what it saw before.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from stepscope.agent.probes.support import SHORT_NS, defined, lacking, report, shared
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.state import AgentState
+
+HOOKS = (
+    "on_epoch_begin",
+    "on_epoch_end",
+    "on_batch_begin",
+    "on_batch_end",
+    "on_train_begin",
+    "on_train_end",
+    "on_test_begin",
+    "on_test_end",
+    "on_predict_begin",
+    "on_predict_end",
+    "on_train_batch_begin",
+    "on_train_batch_end",
+    "on_test_batch_begin",
+    "on_test_batch_end",
+    "on_predict_batch_begin",
+    "on_predict_batch_end",
+)
+BATCH_BEGINS = frozenset(("on_train_batch_begin", "on_test_batch_begin", "on_predict_batch_begin"))
+MARK = "__stepscope_callback__"
+
+
+def attach(state: AgentState, module: Any) -> None:
+    """Patch ``CallbackList`` of ``module``."""
+    cls = getattr(module, "CallbackList", None)
+    if cls is not None and cls.__module__ != module.__name__:
+        return
+    why = "no CallbackList" if cls is None else lacking(cls, "__init__", ("self", "callbacks"))
+    if why:
+        report(state, "keras_callbacks:%s" % module.__name__, why)
+        return
+    for hook in HOOKS:
+        if hook in cls.__dict__ and not lacking(cls, hook, ("self",)):
+            state.patch(cls, hook, _wrap_list(state, cls.__dict__[hook], hook))
+    _adopt_on(state, cls, "set_model", getattr(module, "Callback", None))
+    _adopt_on(state, cls, "append", getattr(module, "Callback", None))
+    report(state, "keras_callbacks:%s" % module.__name__)
+
+
+def _wrap_list(state: AgentState, original: Callable[..., Any], hook: str) -> Callable[..., Any]:
+    common = shared(state)
+    local = common.local
+    name = state.name(("hook", hook), hook, hook=hook)
+    kind = int(Kind.HOOK)
+    nested = int(Flag.NESTED)
+    raised = int(Flag.RAISED)
+    now = state.now
+    always = "epoch" in hook
+    begins_batch = hook in BATCH_BEGINS
+
+    @functools.wraps(original)
+    def on_hook(self: Any, *args: Any, **kwargs: Any) -> Any:
+        position = args[0] if args and isinstance(args[0], int) else 0
+        me = local.me
+        loop = me.loop
+        if loop is not None:
+            if begins_batch:
+                loop.batch_at = position
+            elif always:
+                _epoch(common, loop, hook)
+        depth = me.hook
+        me.hook = depth + 1
+        flags = nested if depth else 0
+        start = now()
+        try:
+            return original(self, *args, **kwargs)
+        except BaseException:
+            flags |= raised
+            raise
+        finally:
+            spent = now() - start
+            me.hook = depth
+            if spent >= SHORT_NS or always:
+                state.write(start, spent, position, name, kind, flags, state.thread())
+            else:
+                state.short(name, kind, start, spent)
+
+    return on_hook
+
+
+def _epoch(common: Any, loop: Any, hook: str) -> None:
+    if hook == "on_epoch_begin":
+        loop.epochs += 1
+    elif loop.consumed and common.read_models is not None:
+        common.read_models(loop)
+
+
+def _adopt_on(state: AgentState, cls: Any, method: str, base: Any) -> None:
+    """Wrap the hooks of the callbacks of a list after its ``method``."""
+    original = cls.__dict__.get(method)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def adopting(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with state.guard("keras_callbacks.adopt"):
+            for callback in [*self.callbacks, *(args if method == "append" else ())]:
+                _adopt(state, callback, base)
+        return original(self, *args, **kwargs)
+
+    state.patch(cls, method, adopting)
+
+
+def _adopt(state: AgentState, callback: Any, base: Any) -> None:
+    classes = [c for c in type(callback).__mro__[:-1] if c is not base and c.__name__ != "Callback"]
+    for hook in HOOKS:
+        for cls in classes:
+            method = cls.__dict__.get(hook)
+            if callable(method) and not hasattr(method, MARK) and not getattr(method, "_is_default", False):
+                state.patch(cls, hook, _wrap_hook(state, method, hook, cls.__name__))
+        method = getattr(callback, "__dict__", {}).get(hook)
+        if callable(method) and not hasattr(method, MARK):
+            setattr(callback, hook, _wrap_hook(state, method, hook, type(callback).__name__, bound=True))
+
+
+def _wrap_hook(
+    state: AgentState, original: Callable[..., Any], hook: str, cls: str, *, bound: bool = False
+) -> Callable[..., Any]:
+    local = shared(state).local
+    text = "%s.%s" % (cls, hook)
+    where = defined(original)
+    name = state.name(("callback", text, where["file"], where["line"]), text, hook=hook, **where)
+    kind = int(Kind.CALLBACK)
+    nested = int(Flag.NESTED)
+    raised = int(Flag.RAISED)
+    now = state.now
+    always = "epoch" in hook
+    at = 0 if bound else 1
+
+    @functools.wraps(original)
+    def on_hook(*args: Any, **kwargs: Any) -> Any:
+        me = local.me
+        depth = me.callback
+        me.callback = depth + 1
+        flags = nested if depth else 0
+        start = now()
+        try:
+            return original(*args, **kwargs)
+        except BaseException:
+            flags |= raised
+            raise
+        finally:
+            spent = now() - start
+            me.callback = depth
+            if spent >= SHORT_NS or always:
+                position = args[at] if len(args) > at and isinstance(args[at], int) else 0
+                state.write(start, spent, position, name, kind, flags, state.thread())
+            else:
+                state.short(name, kind, start, spent)
+
+    setattr(on_hook, MARK, True)
+    return on_hook
+
+
+TARGETS = (
+    ("keras.src.callbacks.callback_list", attach),
+    ("keras.src.callbacks", attach),
+    ("tf_keras.src.callbacks", attach),
+)

@@ -1,0 +1,49 @@
+"""The user's own Python behind the functions that Keras and tf.data wrap around it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stepscope.agent.probes.support import shared
+
+if TYPE_CHECKING:
+    from stepscope.agent.state import AgentState
+
+
+class FromCode:
+    """Stands for a generator object whose function is gone: only its code is known."""
+
+    def __init__(self, code: Any) -> None:
+        self.__code__ = code
+        self.__name__ = code.co_name
+
+
+def generator_function(generator: Any) -> Any:
+    """Something with a code for what a user passed as a generator, None if it has none."""
+    code = getattr(generator, "gi_code", None)
+    if code is not None:
+        return FromCode(code)
+    if callable(getattr(type(generator), "__next__", None)):
+        return type(generator).__next__
+    return None
+
+
+def user_source(state: AgentState, function: Any) -> tuple[str, Any]:
+    """(role, function) of what ``from_generator`` was given: the user's when Keras stands between.
+
+    role "generator", or "" when the user's part is recorded elsewhere (``PyDataset.__getitem__``).
+    """
+    adapters = shared(state).adapters
+    owner = getattr(function, "__self__", None)
+    known = adapters.get(owner) if owner is not None else None
+    if known is not None:
+        return known  # type: ignore[no-any-return]
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            content = cell.cell_contents
+        except ValueError:
+            continue
+        known = adapters.get(content)
+        if known is not None:
+            return known  # type: ignore[no-any-return]
+    return "generator", function

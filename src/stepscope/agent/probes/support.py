@@ -1,0 +1,302 @@
+"""What several probes share: per-thread state, call sites, leading dimensions, who owns a function.
+
+Nothing here patches anything. One ``Shared`` hangs on the ``AgentState``; there is no other state.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from stepscope.agent import frames
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from types import FrameType
+
+    from stepscope.agent.state import AgentState
+
+SHORT_NS = 20_000
+"""Calls of some kinds below this are counted, not recorded (DESIGN 3.1: the level-0 budget)."""
+
+MAX_SITES = 4096
+"""Call sites remembered per kind of call; a program that generates code forgets and starts again."""
+
+AUTOGRAPH_PREFIX = "__autograph_generated_file"
+
+STACK = 8
+"""User frames told with a line of the log."""
+
+
+class Loop:
+    """One running fit, evaluate, predict or *_on_batch."""
+
+    __slots__ = ("batch_at", "consumed", "epochs", "inputs", "outer", "role", "samples", "start", "steps")
+
+    def __init__(self, role: str, start: int, outer: Loop | None) -> None:
+        self.role = role
+        self.start = start
+        self.outer = outer
+        self.samples = 0
+        """Samples per epoch, 0 unknown."""
+        self.steps = 0
+        """Batches per epoch, 0 unknown."""
+        self.epochs = 0
+        self.inputs = 0
+        """Data handlers made inside so far: the first is the loop's own."""
+        self.batch_at = 0
+        """Index of the batch that is about to run, as the callbacks were told."""
+        self.consumed: list[Any] = []
+        """``Consumed`` iterators of this loop."""
+
+
+class Here:
+    """Nesting of the probes on one thread."""
+
+    __slots__ = (
+        "apply",
+        "call",
+        "callback",
+        "execution",
+        "function",
+        "generator",
+        "hook",
+        "loop",
+        "making",
+        "save",
+        "trace_id",
+        "traces",
+        "tracing",
+    )
+
+    def __init__(self) -> None:
+        self.loop: Loop | None = None
+        self.execution = 0
+        self.function = 0
+        self.tracing = 0
+        """Depth of running traces."""
+        self.traces = 0
+        """Concrete functions made on this thread so far."""
+        self.trace_id = 0
+        """The innermost running trace."""
+        self.hook = 0
+        self.callback = 0
+        self.save = 0
+        self.call = 0
+        self.apply = 0
+        self.generator: Any = None
+        """What ``Dataset.from_generator`` was given, while it runs."""
+        self.making: Any = None
+        """The Python function that is being put into a graph by py_function, see ``py_functions``."""
+
+
+class Local(threading.local):
+    """``me``: the ``Here`` of the calling thread. One lookup of a thread-local costs as much as four of slots."""
+
+    def __init__(self) -> None:
+        self.me = Here()
+
+
+class Shared:
+    """What the probes of one process tell each other."""
+
+    def __init__(self) -> None:
+        self.local = Local()
+        self.executions = WeakIds()
+        """tf.function objects that are a Keras step function -> ``Execution`` (keras_steps, read by tf_function)."""
+        self.iterators = WeakIds()
+        """tf.data iterators -> ``Consumed`` (tf_data)."""
+        self.datasets = WeakIds()
+        """Datasets -> ``Made`` (tf_data)."""
+        self.adapters = WeakIds()
+        """Keras' data adapters -> the user's generator or PyDataset behind them (py_functions)."""
+        self.sizes = WeakIds()
+        """PyDatasets -> the ``batch`` line that waits for the size of their first batch (keras_loops)."""
+        self.read_models: Callable[[Loop | None], None] | None = None
+        """Reads the iterator models of a loop that is about to end (tf_data_model)."""
+
+
+class WeakIds:
+    """Values for objects that cannot carry attributes of ours; an entry goes when its object does.
+
+    A lookup is one dict access by ``id``: an order of magnitude cheaper than ``WeakKeyDictionary``, and it never
+    calls the object's ``__hash__`` or ``__eq__``.
+    """
+
+    __slots__ = ("entries",)
+
+    def __init__(self) -> None:
+        self.entries: dict[int, tuple[Any, Any]] = {}
+
+    def get(self, thing: Any) -> Any:
+        """The value set for ``thing``, or None."""
+        entry = self.entries.get(id(thing))
+        return entry[1] if entry is not None else None
+
+    def set(self, thing: Any, value: Any) -> None:
+        """Remember ``value`` for as long as ``thing`` lives. Raises TypeError if it cannot be weakly referenced."""
+        entries = self.entries
+        key = id(thing)
+
+        def forget(_: Any, entries: dict[int, tuple[Any, Any]] = entries, key: int = key) -> None:
+            entries.pop(key, None)
+
+        entries[key] = (weakref.ref(thing, forget), value)
+
+    def alive(self) -> list[tuple[Any, Any]]:
+        """(object, value) of all that live."""
+        found = []
+        for reference, value in list(self.entries.values()):
+            thing = reference()
+            if thing is not None:
+                found.append((thing, value))
+        return found
+
+
+def shared(state: AgentState) -> Shared:
+    """The one ``Shared`` of this process' agent."""
+    attributes = vars(state)
+    found: Shared | None = attributes.get("probes_shared")
+    if found is None:
+        found = attributes["probes_shared"] = Shared()
+    return found
+
+
+class Sites:
+    """Name ids by the line that calls. A lookup is two attributes of the frame and one dict access."""
+
+    __slots__ = ("_cache", "_fields", "_prefix", "_state")
+
+    def __init__(self, state: AgentState, prefix: Any, **fields: Any) -> None:
+        """``prefix`` makes the key unique; ``fields`` are those of ``model.events.Name`` with ``text``."""
+        self._state = state
+        self._prefix = prefix
+        self._fields = fields
+        self._cache: dict[tuple[int, int], tuple[int, Any]] = {}
+
+    def name(self, frame: FrameType) -> int:
+        """Id of the name for a call from ``frame``."""
+        code = frame.f_code
+        hit = self._cache.get((id(code), frame.f_lasti))
+        return hit[0] if hit is not None else self._look(frame)
+
+    def _look(self, frame: FrameType) -> int:
+        file, function, line = leaf(frames.user_stack(1, frame))
+        fields = dict(self._fields)
+        text = fields.pop("text")
+        name = self._state.name(
+            (self._prefix, file, line), text, call_file=file, call_line=line, call_function=function, **fields
+        )
+        if len(self._cache) >= MAX_SITES:
+            self._cache.clear()
+        # The code object is kept, so that its id is not given to another one.
+        self._cache[(id(frame.f_code), frame.f_lasti)] = (name, frame.f_code)
+        return name
+
+
+def user_stack() -> list[tuple[str, str, int]]:
+    """User frames of the caller, root to leaf; frames of AutoGraph's generated code are told by their own lines.
+
+    Cost: about 10 us, in AutoGraph's code about 50.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if AUTOGRAPH_PREFIX in frame.f_code.co_filename:
+            return _mapped_stack()
+        frame = frame.f_back
+    return frames.user_stack(STACK, sys._getframe(1))
+
+
+def _mapped_stack() -> list[tuple[str, str, int]]:
+    stack = sys.modules.get("tensorflow.python.util.tf_stack")
+    if stack is None:
+        return []
+    found: list[tuple[str, str, int]] = []
+    for entry in stack.extract_stack():
+        place = (frames.absolute(entry.filename), entry.name, entry.lineno)
+        if frames.is_own(entry.filename) and found[-1:] != [place]:
+            found.append(place)
+    return found[-STACK:]
+
+
+def leaf(stack: Sequence[tuple[str, str, int]]) -> tuple[str, str, int]:
+    """Innermost frame of a stack, or ("", "", 0)."""
+    return stack[-1] if stack else ("", "", 0)
+
+
+def report(state: AgentState, name: str, why: str = "") -> None:
+    """Log that a probe did attach, or why it did not."""
+    state.log({"t": "probe", "at": state.now(), "name": name, "attached": not why, "why": why})
+
+
+def lacking(owner: Any, attribute: str, parameters: Iterable[str] = ()) -> str:
+    """Why ``owner.attribute`` cannot be patched: "" if it is callable and its first parameters are as expected."""
+    found = getattr(owner, attribute, None)
+    label = "%s.%s" % (getattr(owner, "__name__", owner), attribute)
+    if found is None:
+        return "%s does not exist" % label
+    if not callable(found):
+        return "%s is not callable" % label
+    wanted = list(parameters)
+    if wanted:
+        try:
+            seen = list(inspect.signature(found).parameters)
+        except (TypeError, ValueError):
+            return "%s has no signature" % label
+        if seen[: len(wanted)] != wanted:
+            return "%s takes (%s), expected (%s)" % (label, ", ".join(seen), ", ".join(wanted))
+    return ""
+
+
+def leading(value: Any) -> int:
+    """Leading dimension of the first array or tensor of rank >= 1 in ``value``, 0 if there is none.
+
+    Variables, datasets and iterators do not count. Depth of nesting looked at: 3.
+    """
+    return _leading(value, 3)
+
+
+def _leading(value: Any, depth: int) -> int:
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        if hasattr(value, "assign_add"):
+            return 0
+        try:
+            first = shape[0]
+            return int(first) if first is not None else 0
+        except (IndexError, TypeError, ValueError):
+            return 0
+    if depth and isinstance(value, (tuple, list)):
+        children: Iterable[Any] = value[:4]
+    elif depth and isinstance(value, dict):
+        children = list(value.values())[:4]
+    else:
+        return 0
+    for child in children:
+        found = _leading(child, depth - 1)
+        if found:
+            return found
+    return 0
+
+
+def static_leading(spec: Any) -> int:
+    """Static leading dimension of the first component of an element spec, 0 if unknown."""
+    while isinstance(spec, (tuple, list, dict)):
+        if not spec:
+            return 0
+        spec = next(iter(spec.values())) if isinstance(spec, dict) else spec[0]
+    shape = getattr(spec, "shape", None)
+    try:
+        first = shape[0] if shape is not None else None
+        return int(first) if first is not None else 0
+    except (IndexError, TypeError, ValueError):
+        return 0
+
+
+def defined(function: Any) -> dict[str, Any]:
+    """``file``, ``line``, ``end_line`` and ``own`` of a function, as fields of a name line."""
+    file, first, last = frames.code_lines(function)
+    return {"file": file, "line": first, "end_line": last, "own": bool(file) and frames.is_own(file)}

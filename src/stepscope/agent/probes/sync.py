@@ -1,0 +1,61 @@
+"""The host waits for a tensor or copies it: numpy(), float(), int(), bool(), numpy.asarray of an eager tensor."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from stepscope.agent.probes.support import SHORT_NS, Sites, lacking, report
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.state import AgentState
+
+METHODS = ("numpy", "__float__", "__int__", "__bool__", "__index__", "__array__")
+
+
+def attach(state: AgentState, module: Any) -> None:
+    """Patch the Python base class of eager tensors."""
+    cls = getattr(module, "_EagerTensorBase", None)
+    why = "no _EagerTensorBase" if cls is None else ""
+    for method in METHODS:
+        missing = why or lacking(cls, method, ("self",))
+        if not missing and method in cls.__dict__:
+            state.patch(cls, method, _wrap(state, cls.__dict__[method], method))
+        why = why or missing
+    report(state, "sync", why)
+
+
+def _wrap(state: AgentState, original: Callable[..., Any], method: str) -> Callable[..., Any]:
+    """Two readings of the clock and a comparison around the call: most of them take below a microsecond."""
+    text = method.strip("_")
+    sites = Sites(state, ("sync", method), text=text)
+    short_name = state.name(("sync", method), text)
+    kind = int(Kind.SYNC)
+    raised = int(Flag.RAISED)
+    now = state.now
+    caller = sys._getframe
+    limit = SHORT_NS
+
+    @functools.wraps(original)
+    def sync(self: Any, *args: Any, **kwargs: Any) -> Any:
+        start = now()
+        try:
+            value = original(self, *args, **kwargs)
+        except BaseException:
+            state.write(start, now() - start, 0, short_name, kind, raised, state.thread())
+            raise
+        spent = now() - start
+        if spent >= limit:
+            state.write(start, spent, 0, sites.name(caller(1)), kind, 0, state.thread())
+        else:
+            state.short(short_name, kind, start, spent)
+        return value
+
+    return sync
+
+
+TARGETS = (("tensorflow.python.framework.ops", attach),)

@@ -1,0 +1,334 @@
+"""Calls and traces of tf.functions, with the reason of each retrace.
+
+A call is recorded when it comes from Python that executes eagerly, outside of tracing. A trace is what
+``tracing_compilation._create_concrete_function`` does: the look-ups around it run on every call and mean nothing. The
+reason of a retrace is the difference between the ``function_type`` of this trace and of the one before it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from stepscope.agent import frames
+from stepscope.agent.probes.signatures import change, text_of
+from stepscope.agent.probes.support import WeakIds, defined, lacking, leading, report, shared, user_stack
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.state import AgentState
+
+LOOK_FIRST = 5
+LOOK_EVERY = 32
+"""The leading dimension is looked up on the first calls and then on every so many: it costs 2 us."""
+
+POLYMORPHIC = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
+CONCRETE = "tensorflow.python.eager.polymorphic_function.concrete_function"
+TRACING = "tensorflow.python.eager.polymorphic_function.tracing_compilation"
+_INFERENCE = re.compile(r"^__(?:inference|forward|backward)_(.*?)_\d+$")
+
+
+class Entry:
+    """What is known about one Function object, or about one ConcreteFunction that is called by itself."""
+
+    __slots__ = ("calls", "execution", "name")
+
+    def __init__(self, name: int, execution: Any) -> None:
+        self.name = name
+        self.execution = execution
+        self.calls = 0
+
+
+class History:
+    """The traces of one Function object."""
+
+    __slots__ = ("key", "ordinal", "previous", "scope")
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+        self.ordinal = 0
+        self.previous: Any = None
+        self.scope: Any = None
+
+
+def eager_test() -> Callable[[], bool]:
+    """A cheap test whether the calling thread executes eagerly."""
+    context = sys.modules["tensorflow.python.eager.context"]
+    if not hasattr(context.context(), "_thread_local_data") or not hasattr(context, "_context"):
+        slow: Callable[[], bool] = context.executing_eagerly
+        return slow
+
+    def eager() -> bool:
+        current = context._context
+        return current is None or current._thread_local_data.is_eager
+
+    return eager
+
+
+def attach_calls(state: AgentState, module: Any) -> None:
+    """Patch ``Function.__call__``."""
+    cls = getattr(module, "Function", None)
+    why = "no Function" if cls is None else lacking(cls, "__call__", ("self",))
+    if not why:
+        entries = WeakIds()
+
+        def make(function: Any) -> Entry:
+            execution = shared(state).executions.get(function)
+            python = getattr(function, "_python_function", None)
+            text = str(getattr(python, "__name__", "") or getattr(function, "_name", "") or "function")
+            where = defined(python)
+            name = state.name(("function", text, where["file"], where["line"]), text, **where)
+            return Entry(name if execution is None else execution.name, execution)
+
+        state.patch(cls, "__call__", _wrap_call(state, cls.__dict__["__call__"], entries, make))
+        _remember_options(state, cls)
+    report(state, "tf_function.calls", why)
+
+
+def attach_concrete(state: AgentState, module: Any) -> None:
+    """Patch ``ConcreteFunction.__call__``: signatures of loaded models, and what get_concrete_function gave."""
+    cls = getattr(module, "ConcreteFunction", None)
+    why = "no ConcreteFunction" if cls is None else lacking(cls, "__call__", ("self",))
+    if not why:
+        entries = WeakIds()
+
+        def make(function: Any) -> Entry:
+            text = str(getattr(function, "name", "")) or "concrete function"
+            if isinstance(getattr(function, "name", ""), bytes):
+                text = function.name.decode("utf-8", "replace")
+            match = _INFERENCE.match(text)
+            text = match.group(1) if match else text
+            return Entry(state.name(("concrete", text), text), None)
+
+        state.patch(cls, "__call__", _wrap_call(state, cls.__dict__["__call__"], entries, make))
+    report(state, "tf_function.concrete", why)
+
+
+def _wrap_call(
+    state: AgentState, original: Callable[..., Any], entries: WeakIds, make: Callable[[Any], Entry]
+) -> Callable[..., Any]:
+    local = shared(state).local
+    eager = eager_test()
+    now = state.now
+    write = state.write
+    thread = state.thread
+    known = entries.entries
+    function_kind = int(Kind.FUNCTION)
+    execution_kind = int(Kind.EXECUTION)
+    traced = int(Flag.TRACED)
+    raised = int(Flag.RAISED)
+    ended = int(Flag.END)
+    nested = int(Flag.NESTED)
+
+    def meet(function: Any) -> Entry:
+        entry = Entry(0, None)
+        with state.guard("tf_function.meet"):
+            entry = make(function)
+            entries.set(function, entry)
+        return entry
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwds: Any) -> Any:
+        me = local.me
+        if me.tracing or not eager():
+            return original(self, *args, **kwds)
+        hit = known.get(id(self))
+        entry = hit[1] if hit is not None else meet(self)
+        execution = entry.execution
+        consumed = execution.begin(me, args) if execution is not None else None
+        inside = me.execution
+        depth = me.function
+        me.function = depth + 1
+        flags = nested if depth else 0
+        traces = me.traces
+        start = now()
+        try:
+            return original(self, *args, **kwds)
+        except BaseException as error:
+            flags |= ended if type(error).__name__ == "OutOfRangeError" else raised
+            raise
+        finally:
+            spent = now() - start
+            me.function = depth
+            if me.traces != traces:
+                flags |= traced
+            if execution is not None:
+                write(start, spent, execution.end(me, consumed), entry.name, execution_kind, flags, thread())
+            elif not inside or flags & traced:
+                entry.calls = calls = entry.calls + 1
+                look = calls <= LOOK_FIRST or not calls % LOOK_EVERY
+                samples = leading(args) if look else 0
+                write(start, spent, samples, entry.name, function_kind, flags, thread())
+
+    return call
+
+
+def _remember_options(state: AgentState, cls: Any) -> None:
+    """Note which Function object each ``TracingOptions`` belongs to."""
+    method = "_generate_scoped_tracing_options"
+    why = lacking(cls, method, ("self", "scope", "scope_type"))
+    if why:
+        report(state, "tf_function.options", why)
+        return
+    original = cls.__dict__[method]
+    owners = _owners(state)
+
+    @functools.wraps(original)
+    def generate(self: Any, *args: Any, **kwargs: Any) -> Any:
+        options = original(self, *args, **kwargs)
+        with state.guard("tf_function.options"):
+            history = owners[1].get(self)
+            if history is None:
+                history = History(state.new_id("function"))
+                owners[1].set(self, history)
+            owners[0].set(options, (history, self._python_function))
+        return options
+
+    state.patch(cls, method, generate)
+
+
+def _owners(state: AgentState) -> tuple[WeakIds, WeakIds]:
+    common = shared(state)
+    found = getattr(common, "owners", None)
+    if found is None:
+        found = common.owners = (WeakIds(), WeakIds())
+    return found
+
+
+def attach_traces(state: AgentState, module: Any) -> None:
+    """Patch ``tracing_compilation._create_concrete_function``."""
+    name = "_create_concrete_function"
+    why = lacking(module, name, ("function_type", "type_context", "func_graph", "tracing_options"))
+    if not why:
+        state.patch(module, name, _wrap_create(state, module._create_concrete_function))
+    report(state, "tf_function.traces", why)
+
+
+def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
+    local = shared(state).local
+    owners, _ = _owners(state)
+    definitions: dict[str, set[int]] = {}
+    now = state.now
+    kind = int(Kind.TRACE)
+
+    def prepare(function_type: Any, options: Any) -> dict[str, Any]:
+        owner = owners.get(options)
+        history, python = owner if owner is not None else (History(state.new_id("function")), options.python_function)
+        where = defined(python)
+        whose = _owner(where["file"])
+        if whose == "tf.data":
+            python = _data_function(python) or python
+            where = defined(python)
+        place = "%s:%d" % (where["file"], where["line"])
+        keys = definitions.setdefault(place, set())
+        line: dict[str, Any] = {
+            "function": str(getattr(python, "__name__", "") or options.name),
+            "function_key": history.key,
+            "definition_key": place,
+            "file": where["file"],
+            "line": where["line"],
+            "end_line": where["end_line"],
+            "owner": whose,
+            "signature": text_of(function_type, 400),
+        }
+        again = history.previous is not None and options is not history.scope and function_type == history.previous
+        if not again:
+            history.ordinal += 1
+        line["ordinal"] = history.ordinal
+        if history.ordinal == 1:
+            made_before = bool(keys - {history.key}) and not again
+            line["cause"] = "new-function" if made_before else "first"
+        else:
+            cause, argument, before, after = change(history.previous, function_type)
+            line.update(cause=cause, argument=argument, before=before, after=after)
+        keys.add(history.key)
+        history.previous = function_type
+        history.scope = options
+        line["stack"] = user_stack()
+        return line
+
+    def tell(identity: int, outer: int, start: int, spent: int, line: dict[str, Any], graph: Any) -> None:
+        text = line["function"]
+        name = state.name(
+            ("trace", text, line["definition_key"]),
+            text,
+            file=line["file"],
+            line=line["line"],
+            end_line=line["end_line"],
+            own=frames.is_own(line["file"]),
+        )
+        state.write(start, spent, identity, name, kind, 0, state.thread())
+        nodes = int(getattr(graph, "version", 0))
+        state.log({"t": "trace", "at": start, "id": identity, "dur": spent, "nodes": nodes, "outer": outer, **line})
+
+    @functools.wraps(original)
+    def create(function_type: Any, type_context: Any, func_graph: Any, tracing_options: Any) -> Any:
+        me = local.me
+        outer = me.trace_id
+        line: dict[str, Any] = {}
+        identity = 0
+        with state.guard("tf_function.prepare"):
+            line = prepare(function_type, tracing_options)
+            identity = state.new_id("trace")
+        me.trace_id = identity
+        me.tracing += 1
+        start = now()
+        try:
+            return original(function_type, type_context, func_graph, tracing_options)
+        finally:
+            spent = now() - start
+            me.tracing -= 1
+            me.traces += 1
+            me.trace_id = outer
+            if line:
+                with state.guard("tf_function.tell"):
+                    tell(identity, outer, start, spent, line, func_graph)
+
+    return create
+
+
+def _owner(file: str) -> str:
+    """Whose function it is, by its file."""
+    if not file:
+        return "tensorflow"
+    if frames.is_own(file):
+        return "user"
+    inside = file.replace(os.sep, "/").rpartition("-packages/")[2]
+    root = inside.partition("/")[0]
+    if root in ("keras", "tf_keras"):
+        return "keras"
+    if inside.startswith("tensorflow/python/data/"):
+        return "tf.data"
+    return "tensorflow" if root == "tensorflow" else "user"
+
+
+def _data_function(wrapped: Any) -> Any:
+    """The user's function behind the one that tf.data traces: a closure two deep over its wrapper object."""
+    for function in (wrapped, *_cells(wrapped)):
+        for content in _cells(function):
+            found = getattr(content, "_func", None)
+            if callable(found) and hasattr(content, "_input_structure"):
+                return found
+    return None
+
+
+def _cells(function: Any) -> list[Any]:
+    found = []
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:
+            continue
+    return found
+
+
+TARGETS = (
+    (POLYMORPHIC, attach_calls),
+    (CONCRETE, attach_concrete),
+    (TRACING, attach_traces),
+)
