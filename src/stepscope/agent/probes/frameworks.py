@@ -1,4 +1,4 @@
-"""Versions of the frameworks that the job imports, and Keras' backend."""
+"""Keras' backend (the agent itself logs the frameworks' versions)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ if TYPE_CHECKING:
 
 
 def attach(state: AgentState, module: Any) -> None:
-    """Log a ``framework`` line for a module that has just been imported."""
+    """Log a ``framework`` line with the backend of the Keras that has just been imported."""
     name = module.__name__
+    detail = _detail(name)
+    if not detail:
+        return
     version = str(getattr(module, "__version__", ""))
-    state.log({"t": "framework", "at": state.now(), "name": name, "version": version, "detail": _detail(name)})
+    state.log({"t": "framework", "at": state.now(), "name": name, "version": version, "detail": detail})
 
 
 def _detail(name: str) -> str:
@@ -29,8 +32,6 @@ def _detail(name: str) -> str:
 
 
 TARGETS = (
-    ("tensorflow", attach),
     ("keras", attach),
     ("tf_keras", attach),
-    ("numpy", attach),
 )

@@ -160,10 +160,9 @@ def _look2(state: AgentState, handler: Any) -> dict[str, Any]:
 
 
 def _batch(adapter: Any, size: int, steps: int, partial: int) -> dict[str, Any]:
-    if size and steps:
-        samples = (steps - 1) * size + partial if 0 < partial < size else steps * size
-    else:
-        samples = 0
+    samples = size * steps
+    if samples and 0 < partial < size:
+        samples += partial - size
     return {"size": size, "samples": samples, "steps": steps, "source": type(adapter).__name__}
 
 

@@ -22,7 +22,7 @@ def attach_model(state: AgentState, module: Any) -> None:
     """Patch ``Model.__call__``; where the class inherits it (Keras 3), the wrapper is set on the class."""
     cls = getattr(module, "Model", None)
     why = "no Model" if cls is None else lacking(cls, "__call__", ("self",))
-    if not why:
+    if cls is not None and not why:
         state.patch(cls, "__call__", _wrap_call(state, cls.__call__))
     report(state, "model_calls:%s" % module.__name__, why)
 

@@ -183,9 +183,7 @@ def _meet_dataset(state: AgentState, adapter: Any, dataset: Any) -> None:
 def _wrap_item(state: AgentState, original: Callable[..., Any], cls: str) -> Callable[..., Any]:
     text = "%s.__getitem__" % cls
     where = defined(original)
-    name = state.name(
-        ("pyfunc", "pydataset", text, where["file"], where["line"]), text, role="pydataset", **where
-    )
+    name = state.name(("pyfunc", "pydataset", text, where["file"], where["line"]), text, role="pydataset", **where)
     sizes = shared(state).sizes
     now = state.now
     kind = int(Kind.PYFUNC)

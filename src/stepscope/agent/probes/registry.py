@@ -17,7 +17,23 @@ if TYPE_CHECKING:
 
     Target = tuple[str, str, Callable[[AgentState, Any], object]]
 
-PROBES = ("gc", "children")
+PROBES = (
+    "gc",
+    "children",
+    "frameworks",
+    "tf_function",
+    "tf_data",
+    "tf_data_model",
+    "py_functions",
+    "keras_loops",
+    "keras_steps",
+    "keras_callbacks",
+    "session",
+    "saving",
+    "sync",
+    "model_calls",
+    "profiler",
+)
 """File names, in the order in which they attach."""
 
 

@@ -1,7 +1,7 @@
 """Why a tf.function was traced again: the difference between two of TensorFlow's function types.
 
 Works on the public shape of ``tensorflow.core.function.polymorphism.FunctionType`` by duck typing: Literal has
-``value``, List and Tuple have ``components`` (a tuple or list), Dict has ``mapping``, Weakref has ``_ref``; what has
+``value``, Tuple ``components``, List ``components_tuple`` (a Tuple), Dict ``mapping``, Weakref ``_ref``; what has
 ``dtype`` and ``shape`` is a tensor spec; what has ``_element_spec`` an iterator or dataset spec.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 TEXT_LIMIT = 120
+PLAIN = {"Literal": "python-value", "Weakref": "object"}
 
 
 def text_of(value: Any, limit: int = TEXT_LIMIT) -> str:
@@ -59,22 +60,15 @@ def _differ(was: Any, now: Any, path: str) -> tuple[str, str, Any, Any] | None:
     if _same(was, now):
         return None
     kind = type(was).__name__
-    if kind != type(now).__name__:
+    left, right = _children(was), _children(now)
+    if kind != type(now).__name__ or list(left) != list(right):
         return "structure", path, was, now
-    if kind == "Literal":
-        return "python-value", path, was, now
-    if kind == "Weakref":
-        return "object", path, was, now
-    for children in (_sequence, _mapping, _element):
-        pairs = children(was, now)
-        if pairs is None:
-            continue
-        if pairs == "structure":
-            return "structure", path, was, now
-        for key, left, right in pairs:
-            found = _differ(left, right, "%s%s" % (path, key))
-            if found is not None:
-                return found
+    if kind in PLAIN:
+        return PLAIN[kind], path, was, now
+    for key, child in left.items():
+        found = _differ(child, right[key], path + key)
+        if found is not None:
+            return found
     return _leaf(was, now, path)
 
 
@@ -93,34 +87,15 @@ def _leaf(was: Any, now: Any, path: str) -> tuple[str, str, Any, Any]:
     return "structure", path, was, now
 
 
-def _sequence(was: Any, now: Any) -> Any:
-    if isinstance(was, (list, tuple)):
-        left, right = was, now
-    else:
-        left = getattr(was, "components_tuple", None) or getattr(was, "components", None)
-        right = getattr(now, "components_tuple", None) or getattr(now, "components", None)
-        if isinstance(left, dict) or not isinstance(left, (list, tuple)):
-            wrapped = getattr(was, "components", None)
-            if wrapped is None or isinstance(left, (list, tuple)):
-                return None
-            left, right = tuple(wrapped.components), tuple(now.components.components)
-    if not isinstance(right, (list, tuple)) or len(left) != len(right):
-        return "structure"
-    return [("[%d]" % i, a, b) for i, (a, b) in enumerate(zip(left, right))]
-
-
-def _mapping(was: Any, now: Any) -> Any:
-    left = was if isinstance(was, dict) else getattr(was, "mapping", None)
-    right = now if isinstance(now, dict) else getattr(now, "mapping", None)
-    if not isinstance(left, dict):
-        return None
-    if not isinstance(right, dict) or set(left) != set(right):
-        return "structure"
-    return [("[%r]" % (k,), left[k], right[k]) for k in left]
-
-
-def _element(was: Any, now: Any) -> Any:
-    left = getattr(was, "_element_spec", None)
-    if left is None:
-        return None
-    return [("", left, getattr(now, "_element_spec", None))]
+def _children(value: Any) -> dict[str, Any]:
+    """Parts of a composite by their path; none for what has none."""
+    if isinstance(value, (list, tuple)):
+        return {"[%d]" % i: part for i, part in enumerate(value)}
+    if isinstance(value, dict):
+        return {"[%r]" % (key,): part for key, part in value.items()}
+    for attribute in ("components", "components_tuple", "mapping", "attributes", "named_attributes"):
+        inner = getattr(value, attribute, None)
+        if inner is not None and not callable(inner):
+            return _children(inner)
+    element = getattr(value, "_element_spec", None)
+    return {"": element} if element is not None else {}

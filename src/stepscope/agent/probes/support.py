@@ -113,6 +113,10 @@ class Shared:
         """Datasets -> ``Made`` (tf_data)."""
         self.adapters = WeakIds()
         """Keras' data adapters -> the user's generator or PyDataset behind them (py_functions)."""
+        self.histories = WeakIds()
+        """tf.function objects -> the ``History`` of their traces (tf_function)."""
+        self.options = WeakIds()
+        """``TracingOptions`` -> (``History``, Python function) of the tf.function that they belong to."""
         self.sizes = WeakIds()
         """PyDatasets -> the ``batch`` line that waits for the size of their first batch (keras_loops)."""
         self.read_models: Callable[[Loop | None], None] | None = None

@@ -196,30 +196,31 @@ def _batch(dataset: Any, cls: str, inputs: list[Made]) -> int:
 
 def _cardinality(dataset: Any, cls: str, inputs: list[Made], *, eager: bool) -> int:
     """tf.data's cardinality, from what Python knows already: no op is run. -1 infinite, -2 unknown."""
-    if not eager:
+    if eager and cls in SOURCES:
+        return SOURCES[cls](dataset)
+    if not eager or not inputs:
         return UNKNOWN
-    if cls == "TensorDataset":
-        return 1
-    if cls == "TensorSliceDataset":
-        return _slices(dataset)
-    if cls == "RangeDataset":
-        start, stop, step = (_number(getattr(dataset, a, None), 0) for a in ("_start", "_stop", "_step"))
-        return max(0, -((start - stop) // step)) if step else UNKNOWN
-    if not inputs:
-        return UNKNOWN
-    below = inputs[0].cardinality
-    if cls in ("BatchDataset", "ParallelBatchDataset", "PaddedBatchDataset"):
-        size = _own_batch(dataset)
-        if below < 0 or size <= 0:
-            return below
-        return below // size if _number(getattr(dataset, "_drop_remainder", None), 0) else -(-below // size)
-    if cls in ("RepeatDataset", "TakeDataset", "SkipDataset"):
-        return _counted(cls, below, _number(getattr(dataset, "_count", None), UNKNOWN))
     if cls == "ZipDataset":
         finite = [m.cardinality for m in inputs if m.cardinality != INFINITE]
         return (UNKNOWN if UNKNOWN in finite else min(finite)) if finite else INFINITE
-    same = ("MapDataset", "ParallelMapDataset", "ShuffleDataset", "PrefetchDataset", "CacheDataset", "OptionsDataset")
-    return below if cls in same else UNKNOWN
+    below = inputs[0].cardinality
+    if cls in BATCHING:
+        return _batched(dataset, below)
+    if cls in SAME:
+        return below
+    return _counted(cls, below, _number(getattr(dataset, "_count", None), UNKNOWN))
+
+
+def _batched(dataset: Any, below: int) -> int:
+    size = _own_batch(dataset)
+    if below < 0 or size <= 0:
+        return below
+    return below // size if _number(getattr(dataset, "_drop_remainder", None), 0) else -(-below // size)
+
+
+def _range(dataset: Any) -> int:
+    start, stop, step = (_number(getattr(dataset, a, None), 0) for a in ("_start", "_stop", "_step"))
+    return max(0, -((start - stop) // step)) if step else UNKNOWN
 
 
 def _slices(dataset: Any) -> int:
@@ -228,17 +229,34 @@ def _slices(dataset: Any) -> int:
 
 
 def _counted(cls: str, below: int, count: int) -> int:
-    if count == UNKNOWN:
-        return UNKNOWN
-    if cls == "RepeatDataset":
-        if count < 0:
-            return INFINITE if below else 0
-        return below * count if below >= 0 else below
-    if cls == "TakeDataset":
-        if count < 0 or below == UNKNOWN:
-            return below
+    """Cardinality of repeat, take and skip over an input of ``below`` elements; of anything else, unknown."""
+    if cls == "RepeatDataset" and count != UNKNOWN:
+        endless = INFINITE if below else 0
+        return endless if count < 0 else below * count if below >= 0 else below
+    if cls == "TakeDataset" and count >= 0 and below != UNKNOWN:
         return count if below == INFINITE else min(count, below)
-    return max(0, below - count) if below >= 0 else below
+    if cls == "SkipDataset" and count >= 0:
+        return max(0, below - count) if below >= 0 else below
+    return UNKNOWN
+
+
+SOURCES: dict[str, Callable[[Any], int]] = {
+    "TensorDataset": lambda _: 1,
+    "TensorSliceDataset": _slices,
+    "RangeDataset": _range,
+}
+BATCHING = frozenset(("BatchDataset", "ParallelBatchDataset", "PaddedBatchDataset"))
+SAME = frozenset(
+    (
+        "MapDataset",
+        "ParallelMapDataset",
+        "ShuffleDataset",
+        "PrefetchDataset",
+        "CacheDataset",
+        "OptionsDataset",
+    )
+)
+"""Datasets with as many elements as their input."""
 
 
 def attach_iterators(state: AgentState, module: Any) -> None:

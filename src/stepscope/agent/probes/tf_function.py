@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from stepscope.agent.state import AgentState
 
+SIGNATURE_LIMIT = 400
 LOOK_FIRST = 5
 LOOK_EVERY = 32
 """The leading dimension is looked up on the first calls and then on every so many: it costs 2 us."""
@@ -176,28 +177,20 @@ def _remember_options(state: AgentState, cls: Any) -> None:
         report(state, "tf_function.options", why)
         return
     original = cls.__dict__[method]
-    owners = _owners(state)
+    common = shared(state)
 
     @functools.wraps(original)
     def generate(self: Any, *args: Any, **kwargs: Any) -> Any:
         options = original(self, *args, **kwargs)
         with state.guard("tf_function.options"):
-            history = owners[1].get(self)
+            history = common.histories.get(self)
             if history is None:
                 history = History(state.new_id("function"))
-                owners[1].set(self, history)
-            owners[0].set(options, (history, self._python_function))
+                common.histories.set(self, history)
+            common.options.set(options, (history, self._python_function))
         return options
 
     state.patch(cls, method, generate)
-
-
-def _owners(state: AgentState) -> tuple[WeakIds, WeakIds]:
-    common = shared(state)
-    found = getattr(common, "owners", None)
-    if found is None:
-        found = common.owners = (WeakIds(), WeakIds())
-    return found
 
 
 def attach_traces(state: AgentState, module: Any) -> None:
@@ -209,24 +202,29 @@ def attach_traces(state: AgentState, module: Any) -> None:
     report(state, "tf_function.traces", why)
 
 
-def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
-    local = shared(state).local
-    owners, _ = _owners(state)
-    definitions: dict[str, set[int]] = {}
-    now = state.now
-    kind = int(Kind.TRACE)
+class Traces:
+    """Tells of each trace: what is traced, why again, and for whom."""
 
-    def prepare(function_type: Any, options: Any) -> dict[str, Any]:
-        owner = owners.get(options)
-        history, python = owner if owner is not None else (History(state.new_id("function")), options.python_function)
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self._options = shared(state).options
+        self._definitions: dict[str, set[int]] = {}
+        """Place of a Python function -> keys of the Function objects that traced it."""
+
+    def begin(self, function_type: Any, options: Any) -> dict[str, Any]:
+        """The fields of the ``trace`` line that are known before the trace."""
+        owner = self._options.get(options)
+        if owner is None:
+            history, python = History(self._state.new_id("function")), options.python_function
+        else:
+            history, python = owner
         where = defined(python)
         whose = _owner(where["file"])
         if whose == "tf.data":
             python = _data_function(python) or python
             where = defined(python)
         place = "%s:%d" % (where["file"], where["line"])
-        keys = definitions.setdefault(place, set())
-        line: dict[str, Any] = {
+        line = {
             "function": str(getattr(python, "__name__", "") or options.name),
             "function_key": history.key,
             "definition_key": place,
@@ -234,37 +232,42 @@ def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..
             "line": where["line"],
             "end_line": where["end_line"],
             "owner": whose,
-            "signature": text_of(function_type, 400),
+            "signature": text_of(function_type, SIGNATURE_LIMIT),
+            **self._reason(history, function_type, options, self._definitions.setdefault(place, set())),
+            "stack": user_stack(),
         }
+        history.previous = function_type
+        history.scope = options
+        return line
+
+    @staticmethod
+    def _reason(history: History, function_type: Any, options: Any, keys: set[int]) -> dict[str, Any]:
+        """``ordinal``, ``cause`` and what changed. A first call that makes variables traces twice: once."""
         again = history.previous is not None and options is not history.scope and function_type == history.previous
         if not again:
             history.ordinal += 1
-        line["ordinal"] = history.ordinal
-        if history.ordinal == 1:
-            made_before = bool(keys - {history.key}) and not again
-            line["cause"] = "new-function" if made_before else "first"
-        else:
-            cause, argument, before, after = change(history.previous, function_type)
-            line.update(cause=cause, argument=argument, before=before, after=after)
+        others = bool(keys - {history.key})
         keys.add(history.key)
-        history.previous = function_type
-        history.scope = options
-        line["stack"] = user_stack()
-        return line
+        if history.ordinal == 1:
+            return {"ordinal": 1, "cause": "new-function" if others and not again else "first"}
+        cause, argument, before, after = change(history.previous, function_type)
+        return {"ordinal": history.ordinal, "cause": cause, "argument": argument, "before": before, "after": after}
 
-    def tell(identity: int, outer: int, start: int, spent: int, line: dict[str, Any], graph: Any) -> None:
-        text = line["function"]
-        name = state.name(
-            ("trace", text, line["definition_key"]),
-            text,
-            file=line["file"],
-            line=line["line"],
-            end_line=line["end_line"],
-            own=frames.is_own(line["file"]),
-        )
-        state.write(start, spent, identity, name, kind, 0, state.thread())
+    def end(self, identity: int, outer: int, start: int, spent: int, line: dict[str, Any], graph: Any) -> None:
+        """Write the TRACE record and the ``trace`` line."""
+        state = self._state
+        where = {key: line[key] for key in ("file", "line", "end_line")}
+        key = ("trace", line["function"], line["definition_key"])
+        name = state.name(key, line["function"], own=frames.is_own(line["file"]), **where)
+        state.write(start, spent, identity, name, int(Kind.TRACE), 0, state.thread())
         nodes = int(getattr(graph, "version", 0))
         state.log({"t": "trace", "at": start, "id": identity, "dur": spent, "nodes": nodes, "outer": outer, **line})
+
+
+def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
+    local = shared(state).local
+    traces = Traces(state)
+    now = state.now
 
     @functools.wraps(original)
     def create(function_type: Any, type_context: Any, func_graph: Any, tracing_options: Any) -> Any:
@@ -272,8 +275,8 @@ def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..
         outer = me.trace_id
         line: dict[str, Any] = {}
         identity = 0
-        with state.guard("tf_function.prepare"):
-            line = prepare(function_type, tracing_options)
+        with state.guard("tf_function.begin"):
+            line = traces.begin(function_type, tracing_options)
             identity = state.new_id("trace")
         me.trace_id = identity
         me.tracing += 1
@@ -286,8 +289,8 @@ def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..
             me.traces += 1
             me.trace_id = outer
             if line:
-                with state.guard("tf_function.tell"):
-                    tell(identity, outer, start, spent, line, func_graph)
+                with state.guard("tf_function.end"):
+                    traces.end(identity, outer, start, spent, line, func_graph)
 
     return create
 
