@@ -27,40 +27,49 @@ class StackTable:
     def __init__(self, state: AgentState) -> None:
         self._state = state
         self._codes: dict[int, tuple[int, CodeType, bool]] = {}
+        self._seen: dict[tuple[int, ...], tuple[int, bool]] = {}
         self._stacks: dict[tuple[tuple[int, int], ...], int] = {}
 
     def stack(self, leaf: FrameType) -> tuple[int, bool]:
-        """Id of the stack that ends in ``leaf``, and whether user code is in it."""
+        """Id of the stack that ends in ``leaf``, and whether user code is in it.
+
+        A stack that was seen before costs a walk over identities and instruction offsets: a frame's line number is
+        decoded from a table each time it is asked for.
+        """
+        walk: list[int] = []
+        add = walk.append
+        frame: Optional[FrameType] = leaf
+        while frame is not None:
+            add(id(frame.f_code))
+            add(frame.f_lasti)
+            frame = frame.f_back
+        key = tuple(walk)
+        known = self._seen.get(key)
+        if known is None:
+            if len(self._seen) >= _MAX_STACKS:
+                self._seen.clear()
+                self._stacks.clear()
+            known = self._seen[key] = self._intern(leaf)
+        return known
+
+    def _intern(self, leaf: FrameType) -> tuple[int, bool]:
         chain = []
         own = False
         frame: Optional[FrameType] = leaf
-        codes = self._codes
         while frame is not None:
-            code = frame.f_code
-            known = codes.get(id(code)) or self._code(code)
-            own = own or known[2]
-            chain.append((known[0], frame.f_lineno or 0))
+            code = self._codes.get(id(frame.f_code)) or self._code(frame.f_code)
+            own = own or code[2]
+            chain.append((code[0], frame.f_lineno or 0))
             frame = frame.f_back
         if len(chain) > MAX_FRAMES:
             chain[MAX_FRAMES - ROOT_FRAMES : len(chain) - ROOT_FRAMES] = []
         chain.reverse()
-        key = tuple(chain)
-        number = self._stacks.get(key)
+        lines = tuple(chain)
+        number = self._stacks.get(lines)
         if number is None:
-            if len(self._stacks) >= _MAX_STACKS:
-                self._stacks.clear()
-            number = self._stacks[key] = self._state.new_id("stack")
+            number = self._stacks[lines] = self._state.new_id("stack")
             self._state.log({"t": "stack", "at": self._state.now(), "id": number, "frames": chain})
         return number, own
-
-    def has_user_code(self, leaf: FrameType) -> bool:
-        """Whether user code is anywhere in the stack that ends in ``leaf``."""
-        frame: Optional[FrameType] = leaf
-        while frame is not None:
-            if frames.is_own(frame.f_code.co_filename):
-                return True
-            frame = frame.f_back
-        return False
 
     def _code(self, code: CodeType) -> tuple[int, CodeType, bool]:
         number = self._state.new_id("code")
