@@ -1,0 +1,149 @@
+"""Who else used the CPUs that the job wanted: neighbours, the job's own companions, the hypervisor, a cgroup quota.
+
+A thread that is runnable but not running waits (schedstat). A job with more runnable threads than CPUs makes itself
+wait; only what others took counts here: the CPUs that the job wanted and could have had alone, less those it got,
+at most what others, the hypervisor and the quota withheld.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from stepscope.model.events import ChildStarted
+
+if TYPE_CHECKING:
+    from stepscope.derive.steps import Steps
+    from stepscope.model.records import I64, HostTable, ProcessTable
+    from stepscope.model.session import Session
+
+T = TypeVar("T", "HostTable", "ProcessTable")
+
+MIN_SPAN_NS = 1_500_000_000
+"""Sampling is once a second: less than this says nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """Another process, or several of the same command, that used CPU during the steady steps."""
+
+    name: str
+    cores: float
+    pids: tuple[int, ...]
+    child: bool
+    """The job started it."""
+    started: ChildStarted | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contention:
+    """CPU in cores (CPU-seconds a second) over the steady steps."""
+
+    span_ns: int
+    available: float
+    """CPUs that the job may use."""
+    got: float
+    """CPU time of the job's measured processes."""
+    wanted: float
+    """Threads of theirs that ran or were runnable, on average."""
+    others: float
+    steal: float
+    throttled: float
+    """Share of the time that the job's cgroup was throttled, times the CPUs it wanted."""
+    rivals: tuple[Rival, ...]
+
+    @property
+    def could_have(self) -> float:
+        """CPUs that the job would use alone on the host and without a quota."""
+        return max(self.got, min(self.wanted, self.available))
+
+    @property
+    def lost(self) -> float:
+        """CPUs that others withheld."""
+        withheld = self.others + self.steal + self.throttled
+        return max(0.0, min(self.could_have - self.got, withheld))
+
+    @property
+    def lost_ratio(self) -> float:
+        """Share of the wall time that would be saved: lost CPUs of those that it could have, at least one."""
+        return self.lost / max(1.0, self.could_have)
+
+
+def build(session: Session, steps: Steps) -> Contention | None:
+    """None where the samples do not cover the steady steps."""
+    lo, hi = steps.windows
+    if len(lo) == 0 or len(session.host) < 2 or len(session.process) < 2:  # noqa: PLR2004 - no difference
+        return None
+    host = _between(session.host, int(lo[0]), int(hi[-1]))
+    if host is None:
+        return None
+    span = int(host.at_ns[-1] - host.at_ns[0])
+    if span < MIN_SPAN_NS:
+        return None
+    pid = steps.worker.info.pid
+    process = _between(session.process.take(session.process.pid == pid), int(lo[0]), int(hi[-1]))
+    if process is None:
+        return None
+    process_span = max(1, int(process.at_ns[-1] - process.at_ns[0]))
+    run = _delta(process.cpu_user_ns) + _delta(process.cpu_system_ns)
+    wait = float(np.maximum(np.diff(process.wait_ns), 0).sum())
+    quota = float(host.quota_milli_cpus[-1]) / 1000
+    cpus = float(host.cpus[-1])
+    got = run / process_span
+    wanted = (run + wait) / process_span
+    available = cpus
+    throttled = 0.0
+    if quota > 0:
+        throttled = min(1.0, _delta(host.throttled_ns) / span) * max(0.0, min(wanted, cpus) - quota)
+    return Contention(
+        span_ns=span,
+        available=available,
+        got=got,
+        wanted=wanted,
+        others=_delta(host.others_cpu_ns) / span,
+        steal=max(0.0, _delta(host.steal_ns) / span),
+        throttled=throttled,
+        rivals=_rivals(session, int(host.at_ns[0]), int(host.at_ns[-1])),
+    )
+
+
+def _delta(counter: I64) -> float:
+    """Growth of a counter; 0 where the host does not tell (-1)."""
+    return float(max(0, int(counter[-1]) - int(counter[0]))) if int(counter[0]) >= 0 else 0.0
+
+
+def _between(table: T, lo: int, hi: int) -> T | None:
+    """The samples within a time span, and the last one before it."""
+    at = table.at_ns
+    first = max(0, int(np.searchsorted(at, lo, side="right")) - 1)
+    last = int(np.searchsorted(at, hi, side="right"))
+    if last - first < 2:  # noqa: PLR2004 - no difference
+        return None
+    return table.take(slice(first, last))
+
+
+def _rivals(session: Session, lo: int, hi: int) -> tuple[Rival, ...]:
+    """Other processes by command, the busiest first."""
+    rivals = session.rivals
+    rivals = rivals.take((rivals.at_ns > lo) & (rivals.at_ns <= hi))
+    children = {c.pid: c for w in session.workers for c in w.all(ChildStarted)}
+    span = max(1, hi - lo)
+    groups: dict[str, list[int]] = {}
+    for row, name in enumerate(rivals.name):
+        text = session.rival_names[int(name)] if int(name) < len(session.rival_names) else "?"
+        groups.setdefault(text, []).append(row)
+    found = []
+    for text, rows in groups.items():
+        pids = tuple(sorted({int(p) for p in rivals.pid[rows]}))
+        started = next((children[p] for p in pids if p in children), None)
+        is_child = bool(rivals.child[rows].any())
+        if started is None and is_child:
+            started = next(iter(children.values()), None) if len(children) == 1 else None
+        found.append(
+            Rival(
+                name=text, cores=float(rivals.cpu_ns[rows].sum()) / span, pids=pids, child=is_child, started=started
+            )
+        )
+    return tuple(sorted(found, key=lambda r: -r.cores))

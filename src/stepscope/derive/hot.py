@@ -1,0 +1,190 @@
+"""Stack samples of the step thread, joined to the anatomy by time.
+
+A sample belongs to the component that the moment belongs to. It is told by two frames: the innermost one of the
+user's code (the culprit) and the frame of the loop that makes the steps (the statement that pays). Bias: a sample
+waits for the GIL, so time inside of a C call that holds it lands on the line after it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.model.events import Code, Stack
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from stepscope.derive.anatomy import Anatomy
+    from stepscope.derive.steps import Steps
+
+_OP_FUNCTIONS = frozenset({"quick_execute", "TFE_Py_FastPathExecute", "TFE_Py_Execute"})
+"""Python functions whose own line is the C call that runs an eager op."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """A line of code on a stack."""
+
+    file: str
+    function: str
+    line: int
+    own: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One sample of the step thread."""
+
+    at: int
+    component: str
+    frames: tuple[Spot, ...]
+    """Root to leaf."""
+
+    @property
+    def culprit(self) -> Spot | None:
+        """The innermost frame of the user's code."""
+        return next((f for f in reversed(self.frames) if f.own), None)
+
+    @property
+    def leaf(self) -> Spot:
+        """The innermost frame."""
+        return self.frames[-1]
+
+    def below_user(self) -> tuple[Spot, ...]:
+        """Frames that the user's innermost frame called, outermost first."""
+        for i in range(len(self.frames) - 1, -1, -1):
+            if self.frames[i].own:
+                return self.frames[i + 1 :]
+        return self.frames
+
+    @property
+    def in_tensorflow(self) -> bool:
+        """The user's line was inside of TensorFlow or Keras."""
+        return any(_is_framework(f.file) for f in self.below_user())
+
+    @property
+    def in_op(self) -> bool:
+        """The innermost frame runs an op rather than Python."""
+        leaf = self.leaf
+        return leaf.function in _OP_FUNCTIONS or "/ops/gen_" in leaf.file
+
+
+def _is_framework(file: str) -> bool:
+    path = file.replace("\\", "/")
+    return any(part in path for part in ("/tensorflow/", "/keras/", "/tf_keras/"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotSpot:
+    """User code that the samples of a component fall on, grouped by function and by the statement of the loop."""
+
+    culprit: Spot
+    """Line: the one most often seen."""
+    lines: tuple[int, ...]
+    """All lines of the function that were seen, most often first."""
+    statement: Spot | None
+    """The line of the loop from which it was reached."""
+    samples: int
+    ratio: float
+    """Share of the component's samples."""
+    tensorflow_ratio: float
+    """Share of its samples inside of TensorFlow or Keras."""
+    called: str
+    """What the line was in most often: "time.sleep" is unseen by Python, so "" is common."""
+
+
+def samples(steps: Steps, anatomy: Anatomy) -> tuple[Sample, ...]:
+    """The samples of the step thread within the steady steps, in order of time."""
+    records = steps.worker.records
+    mine = (records.kind == Kind.SAMPLE) & (records.thread == steps.thread)
+    times = records.start_ns[mine]
+    codes = {c.id: c for c in steps.worker.all(Code)}
+    stacks = {s.id: tuple(_spot(codes, *f) for f in s.frames) for s in steps.worker.all(Stack)}
+    found = []
+    for at, stack, component in zip(times, records.name[mine], anatomy.component_at(times), strict=True):
+        frames = stacks.get(int(stack), ())
+        if component and frames:
+            found.append(Sample(at=int(at), component=component, frames=frames))
+    return tuple(found)
+
+
+def _spot(codes: dict[int, Code], code: int, line: int) -> Spot:
+    known = codes.get(code)
+    if known is None:
+        return Spot(file="", function="?", line=line, own=False)
+    return Spot(file=known.file, function=known.function, line=line, own=known.own)
+
+
+def loop_function(taken: Sequence[Sample], steps: Steps) -> tuple[str, str] | None:
+    """(file, function) of the loop that makes the steps: the user's innermost frame in common to most samples.
+
+    The caller of the anchor, where its name says so; else the deepest (file, function) that at least 60 % of all
+    samples of the step thread share.
+    """
+    anchor = steps.anchors
+    if anchor is not None and anchor.call_file and anchor.call_function:
+        return anchor.call_file, anchor.call_function
+    depth: Counter[tuple[str, str]] = Counter()
+    deepest: dict[tuple[str, str], int] = {}
+    for sample in taken:
+        seen = {(f.file, f.function): i for i, f in enumerate(sample.frames) if f.own}
+        depth.update(seen.keys())
+        for key, i in seen.items():
+            deepest[key] = max(deepest.get(key, 0), i)
+    common = [key for key, count in depth.items() if count >= 0.6 * len(taken)]  # noqa: PLR2004 - docstring
+    return max(common, key=lambda key: deepest[key], default=None)
+
+
+def hot_spots(
+    taken: Iterable[Sample], components: frozenset[str], loop: tuple[str, str] | None
+) -> tuple[HotSpot, ...]:
+    """Where the samples of some components fall, the most frequent first."""
+    chosen = [s for s in taken if s.component in components and s.culprit is not None]
+    groups: dict[tuple[str, str, int], list[Sample]] = {}
+    for sample in chosen:
+        culprit = sample.culprit
+        statement = statement_of(sample, loop)
+        if culprit is not None:
+            key = (culprit.file, culprit.function, statement.line if statement else 0)
+            groups.setdefault(key, []).append(sample)
+    spots = [_hot_spot(members, len(chosen), loop) for members in groups.values()]
+    return tuple(sorted(spots, key=lambda s: -s.samples))
+
+
+def _hot_spot(members: list[Sample], of: int, loop: tuple[str, str] | None) -> HotSpot:
+    culprits = [c for s in members if (c := s.culprit) is not None]
+    lines = [line for line, _ in Counter(c.line for c in culprits).most_common()]
+    below = Counter(b[0].function for s in members if (b := s.below_user()))
+    first = culprits[0]
+    return HotSpot(
+        culprit=Spot(file=first.file, function=first.function, line=lines[0], own=True),
+        lines=tuple(lines),
+        statement=statement_of(members[0], loop),
+        samples=len(members),
+        ratio=len(members) / of,
+        tensorflow_ratio=sum(s.in_tensorflow for s in members) / len(members),
+        called=below.most_common(1)[0][0] if below else "",
+    )
+
+
+def statement_of(sample: Sample, loop: tuple[str, str] | None) -> Spot | None:
+    """The frame of the loop function on a sample's stack, the innermost one."""
+    if loop is None:
+        return None
+    return next((f for f in reversed(sample.frames) if (f.file, f.function) == loop), None)
+
+
+def confidence_interval(part: int, of: int) -> tuple[float, float]:
+    """95 % interval of a share estimated from samples (Wilson's score interval)."""
+    if of == 0:
+        return 0.0, 1.0
+    z = 1.96
+    p = part / of
+    centre = (p + z * z / (2 * of)) / (1 + z * z / of)
+    half = z * float(np.sqrt(p * (1 - p) / of + z * z / (4 * of * of))) / (1 + z * z / of)
+    return max(0.0, centre - half), min(1.0, centre + half)

@@ -1,0 +1,140 @@
+"""What a statement of the training loop does for the step: makes its input, uses its result, or neither.
+
+Def-use over the body of the loop that encloses the step's call, from the session's copy of the source. No execution,
+no types: names assigned, names read.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Literal
+
+Role = Literal["feeds", "uses", "other", "unknown"]
+
+
+def role_of_line(source: str, call_line: int, hot_line: int) -> Role:
+    """How the statement at ``hot_line`` relates to the step's call at ``call_line`` (1-based lines of ``source``).
+
+    Returns:
+        "feeds": its result reaches the call's arguments; "uses": it reads what the call returned; "other": neither;
+        "unknown": the source does not parse, or no loop encloses both lines.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return "unknown"
+    loop = _enclosing_loop(tree, call_line)
+    if loop is None or not _covers(loop, hot_line):
+        return "unknown"
+    statements = _statements(loop)
+    call = _at(statements, call_line)
+    hot = _at(statements, hot_line)
+    if call is None or hot is None:
+        return "unknown"
+    if hot is call:
+        return "feeds"
+    if hot in _slice_back(statements, call):
+        return "feeds"
+    if hot in _slice_forward(statements, call):
+        return "uses"
+    return "other"
+
+
+def _covers(node: ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _enclosing_loop(tree: ast.AST, line: int) -> ast.For | ast.While | None:
+    """The innermost for or while statement around a line, within one function."""
+    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While) and _covers(n, line)]
+    return max(loops, key=lambda n: n.lineno, default=None)
+
+
+class _Unit:
+    """A simple statement, or the header of a compound one, of the loop."""
+
+    def __init__(self, node: ast.stmt) -> None:
+        self.first = node.lineno
+        parts: list[ast.AST]
+        if isinstance(node, ast.For):
+            parts = [node.target, node.iter]
+        elif isinstance(node, ast.While | ast.If):
+            parts = [node.test]
+        elif isinstance(node, ast.With):
+            parts = list(node.items)
+        elif isinstance(node, ast.Try):
+            parts = []
+        else:
+            parts = [node]
+        ends = [getattr(n, "end_lineno", 0) or 0 for p in parts for n in ast.walk(p)]
+        self.last = max([self.first, *ends])
+        self.reads: set[str] = set()
+        self.writes: set[str] = set()
+        self.touched: set[str] = set()
+        """Objects whose methods it calls: they may change."""
+        for name in (n for part in parts for n in ast.walk(part)):
+            if isinstance(name, ast.Name):
+                (self.reads if isinstance(name.ctx, ast.Load) else self.writes).add(name.id)
+            elif isinstance(name, ast.Attribute | ast.Subscript) and isinstance(name.ctx, ast.Store):
+                root = _root(name)
+                if root:
+                    self.writes.add(root)
+            elif isinstance(name, ast.Call) and isinstance(name.func, ast.Attribute):
+                root = _root(name.func.value)
+                if root:
+                    self.touched.add(root)
+
+
+def _root(node: ast.AST) -> str:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _statements(loop: ast.For | ast.While) -> list[_Unit]:
+    units = [_Unit(loop)]
+    todo: list[ast.stmt] = list(reversed(loop.body))
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        units.append(_Unit(node))
+        inner = [*getattr(node, "body", []), *getattr(node, "orelse", []), *getattr(node, "finalbody", [])]
+        todo.extend(reversed([n for n in inner if isinstance(n, ast.stmt)]))
+    return units
+
+
+def _at(units: list[_Unit], line: int) -> _Unit | None:
+    """The smallest unit that covers a line."""
+    covering = [u for u in units if u.first <= line <= u.last]
+    return min(covering, key=lambda u: u.last - u.first, default=None)
+
+
+def _slice_back(units: list[_Unit], call: _Unit) -> list[_Unit]:
+    """Units whose written names reach what the call reads."""
+    wanted = set(call.reads)
+    found: list[_Unit] = []
+    grew = True
+    while grew:
+        grew = False
+        for unit in units:
+            if unit is not call and unit not in found and unit.writes & wanted:
+                found.append(unit)
+                wanted |= unit.reads
+                grew = True
+    return found
+
+
+def _slice_forward(units: list[_Unit], call: _Unit) -> list[_Unit]:
+    """Units that read what the call wrote, or what those wrote."""
+    made = set(call.writes)
+    found: list[_Unit] = []
+    grew = True
+    while grew:
+        grew = False
+        for unit in units:
+            if unit is not call and unit not in found and unit.reads & made:
+                found.append(unit)
+                made |= unit.writes | unit.touched
+                grew = True
+    return found

@@ -1,0 +1,320 @@
+"""Steps: which call repeats once per step, where steps begin and end, which of them are steady.
+
+A step lasts from one start of the *anchor* call to the next. The anchor is the call whose repetition covers most of
+the job's wall time; among those that cover about the same, the one that says most about a step wins (an explicit
+``stepscope.step()`` before Keras' train function before ``Session.run`` before a tf.function ...). Steady steps leave
+out the warm-up (first traces, first iterator fill) and single pauses between two training loops; what recurs (epoch
+ends, validation, checkpoints) stays in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive import intervals
+from stepscope.model.events import BatchSeen, IteratorMade, Name, Traced
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.derive.intervals import Intervals
+    from stepscope.model.records import I64, Bool, RecordTable
+    from stepscope.model.session import Worker
+
+MIN_CALLS = 4
+"""Fewer repetitions are no loop."""
+SAME_COVER_RATIO = 0.9
+"""Anchors that cover at least this share of the best one's time compete by meaning."""
+LONG_GAP_FACTOR = 20
+"""A gap of so many median steps does not count as covered by an anchor (another phase of the program)."""
+PAUSE_FACTOR = 5
+"""A gap between two training loops of so many median steps is a pause unless it recurs."""
+MAX_PAUSES = 2
+"""Gaps between loops that occur more often belong to the work (fit called again and again)."""
+SLOW_FACTOR = 3
+"""An early step of so many median steps is warm-up."""
+
+TRAIN_ROLES = frozenset({"train", "fit", "train_on_batch"})
+LOOP_ANCHORS = frozenset({"predict", "evaluate", "predict_on_batch", "test_on_batch"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """The steps of one thread of one worker. Shapes: [step]; times ns since session start."""
+
+    worker: Worker
+    thread: int
+    kind: Kind
+    title: str
+    """What a step is: "Keras fit", "tf.function train_step", "Session.run" ..."""
+    anchors: Name | None
+    starts: I64
+    ends: I64
+    call_ends: I64
+    samples: I64
+    """0 where unknown."""
+    steady: Bool
+    recurring: Bool
+    """False for steps that hold an epoch's end or another rare, long interruption; only for step-time statistics."""
+
+    def __len__(self) -> int:
+        """All steps, warm-up included."""
+        return len(self.starts)
+
+    @property
+    def windows(self) -> Intervals:
+        """The steady steps as disjoint sorted intervals."""
+        return self.starts[self.steady], self.ends[self.steady]
+
+    @property
+    def steady_ns(self) -> int:
+        """Wall time of the steady steps."""
+        return intervals.total(self.windows)
+
+    @property
+    def steady_count(self) -> int:
+        """Number of steady steps."""
+        return int(self.steady.sum())
+
+    @property
+    def durations(self) -> I64:
+        """Duration of every step."""
+        return self.ends - self.starts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Anchor:
+    rank: int
+    worker: Worker
+    thread: int
+    kind: Kind
+    name: Name
+    index: I64
+    """Positions in the worker's records."""
+    cover_ns: float
+
+
+def names_of(worker: Worker) -> dict[int, Name]:
+    """Name lines by id."""
+    return {n.id: n for n in worker.all(Name)}
+
+
+def find(workers: Sequence[Worker]) -> Steps | None:
+    """The steps of the job, or None when nothing repeats."""
+    anchors = [anchor for worker in workers for anchor in _anchors(worker)]
+    if not anchors:
+        return None
+    best = max(a.cover_ns for a in anchors)
+    return _build(min((a for a in anchors if a.cover_ns >= SAME_COVER_RATIO * best), key=lambda a: a.rank))
+
+
+def _rank(kind: int, role: str) -> int | None:
+    if kind == Kind.EXECUTION:
+        return 1 if role in TRAIN_ROLES else 8
+    if kind == Kind.LOOP:
+        return 4 if role in LOOP_ANCHORS else 5
+    order = {Kind.STEP: 0, Kind.SESSION_RUN: 2, Kind.FUNCTION: 3, Kind.APPLY: 6, Kind.MODEL_CALL: 7, Kind.NEXT: 9}
+    return order.get(Kind(kind))
+
+
+def _anchors(worker: Worker) -> list[_Anchor]:
+    records, names = worker.records, names_of(worker)
+    ranks = {
+        (kind, name): rank
+        for kind, name in {(int(k), int(n)) for k, n in zip(records.kind, records.name, strict=True)}
+        if name in names or kind == Kind.STEP
+        if kind in _ANCHOR_KINDS and (rank := _rank(kind, names[name].role if name in names else "")) is not None
+    }
+    groups: dict[tuple[int, int, str, str, int], list[int]] = {}
+    for kind, name in ranks:
+        meaning = names.get(name) or Name(id=name, text="step")
+        key = (kind, ranks[kind, name], meaning.text, meaning.file, meaning.line)
+        groups.setdefault(key, []).append(name)
+    found = []
+    for (kind, rank, *_), ids in groups.items():
+        mine = (records.kind == kind) & np.isin(records.name, ids) & ((records.flags & Flag.END) == 0)
+        for thread in np.unique(records.thread[mine]):
+            index = np.flatnonzero(mine & (records.thread == thread))
+            if len(index) < MIN_CALLS:
+                continue
+            gaps = np.diff(records.start_ns[index])
+            cover = float(gaps[gaps <= LONG_GAP_FACTOR * max(1.0, float(np.median(gaps)))].sum())
+            name = names.get(ids[0]) or Name(id=ids[0], text="step")
+            found.append(
+                _Anchor(
+                    rank=rank,
+                    worker=worker,
+                    thread=int(thread),
+                    kind=Kind(kind),
+                    name=name,
+                    index=index,
+                    cover_ns=cover,
+                )
+            )
+    return found
+
+
+_ANCHOR_KINDS = frozenset(
+    {
+        Kind.STEP,
+        Kind.EXECUTION,
+        Kind.SESSION_RUN,
+        Kind.FUNCTION,
+        Kind.LOOP,
+        Kind.APPLY,
+        Kind.MODEL_CALL,
+        Kind.NEXT,
+    }
+)
+
+
+def _build(anchor: _Anchor) -> Steps:
+    records = anchor.worker.records
+    starts = records.start_ns[anchor.index]
+    call_ends = starts + records.dur_ns[anchor.index]
+    ends = np.append(starts[1:], call_ends[-1])
+    durations = ends - starts
+    steady = _steady(anchor, starts, durations)
+    median = float(np.median(durations[steady])) if steady.any() else float(np.median(durations))
+    return Steps(
+        worker=anchor.worker,
+        thread=anchor.thread,
+        kind=anchor.kind,
+        title=_title(anchor),
+        anchors=anchor.name,
+        starts=starts,
+        ends=ends,
+        call_ends=call_ends,
+        samples=_samples(anchor, starts),
+        steady=steady,
+        recurring=steady & (durations <= LONG_GAP_FACTOR * median),
+    )
+
+
+def _title(anchor: _Anchor) -> str:
+    name = anchor.name
+    match anchor.kind:
+        case Kind.EXECUTION:
+            word = {"train": "fit", "test": "evaluate"}.get(name.role, name.role)
+            return f"Keras {word}"
+        case Kind.LOOP:
+            return f"Keras {name.role}"
+        case Kind.FUNCTION:
+            return f"tf.function {name.text}"
+        case Kind.SESSION_RUN:
+            return "Session.run"
+        case Kind.APPLY:
+            return "optimizer update"
+        case Kind.MODEL_CALL:
+            return f"call of {name.text}"
+        case Kind.NEXT:
+            return "batch of tf.data"
+        case _:
+            return "stepscope.step"
+
+
+def _loops(worker: Worker, thread: int) -> Intervals:
+    """Outermost Keras loops of the thread, disjoint and sorted."""
+    records = worker.records
+    mine = (records.kind == Kind.LOOP) & (records.thread == thread)
+    starts = records.start_ns[mine]
+    return intervals.merge(starts, starts + records.dur_ns[mine])
+
+
+def _steady(anchor: _Anchor, starts: I64, durations: I64) -> Bool:
+    count = len(starts)
+    steady = np.ones(count, bool)
+    steady[-1] = False  # where the last step ends is not known
+    median = float(np.median(durations))
+    loop_starts, _ = _loops(anchor.worker, anchor.thread)
+    loop_of = np.searchsorted(loop_starts, starts, side="right")
+    changes = np.flatnonzero(np.diff(loop_of) > 0) if anchor.kind != Kind.LOOP else np.empty(0, np.int64)
+    if len(changes) <= MAX_PAUSES:
+        steady[changes[durations[changes] > PAUSE_FACTOR * median]] = False
+        firsts = changes + 1
+        steady[firsts[durations[firsts] > SLOW_FACTOR * median]] = False
+    elif anchor.kind == Kind.EXECUTION:
+        pass  # fit again and again: what lies between belongs to the work
+    if len(loop_starts) == 0 or anchor.kind != Kind.EXECUTION:
+        lone = np.flatnonzero(durations[:-1] > LONG_GAP_FACTOR * LONG_GAP_FACTOR * median)
+        if len(lone) == 1:
+            steady[lone] = False
+    steady[: _warmup(anchor, starts, durations, median)] = False
+    return steady
+
+
+def _warmup(anchor: _Anchor, starts: I64, durations: I64, median: float) -> int:
+    """How many leading steps are warm-up: up to the last one, of the early ones, with a first trace or very slow."""
+    count = len(starts)
+    early = min(count - 1, max(5, count // 10))
+    records = anchor.worker.records
+    first = {t.id for t in anchor.worker.all(Traced) if t.cause in {"", "first"}}
+    traces = (records.kind == Kind.TRACE) & (records.thread == anchor.thread)
+    first_traces = records.start_ns[traces][np.isin(records.arg[traces], list(first))]
+    step_of = np.searchsorted(starts, first_traces, side="right") - 1
+    traced = step_of[(step_of >= 0) & (step_of < early)]
+    slow = np.flatnonzero(durations[:early] > SLOW_FACTOR * median)
+    leading = slow[slow == np.arange(len(slow))]  # only an unbroken run from the first step on
+    last = max([-1, *traced.tolist(), *leading.tolist()])
+    return min(last + 1, max(1, count // 2)) if last >= 0 else 1
+
+
+def _samples(anchor: _Anchor, starts: I64) -> I64:
+    records = anchor.worker.records
+    arg = records.arg[anchor.index]
+    match anchor.kind:
+        case Kind.EXECUTION:
+            return np.rint(np.maximum(arg, 1) * _batch_sizes(anchor, starts)).astype(np.int64)
+        case Kind.FUNCTION | Kind.SESSION_RUN | Kind.MODEL_CALL | Kind.LOOP:
+            own = _filled(arg)
+            return own if own.any() else _pulled(anchor, starts)
+        case _:
+            return _pulled(anchor, starts)
+
+
+def _filled(values: I64) -> I64:
+    """Zeros replaced by the last value before them that is not zero, leading ones by the first."""
+    known = np.flatnonzero(values > 0)
+    if len(known) == 0:
+        return np.zeros(len(values), np.int64)
+    at = np.maximum(np.searchsorted(known, np.arange(len(values)), side="right") - 1, 0)
+    result: I64 = values[known[at]]
+    return result
+
+
+def _batch_sizes(anchor: _Anchor, starts: I64) -> np.ndarray:
+    """Mean samples per batch for each execution, from the ``batch`` event of the loop it runs in."""
+    sizes = np.zeros(len(starts))
+    batches = sorted((b for b in anchor.worker.all(BatchSeen) if b.role in TRAIN_ROLES), key=lambda b: b.loop)
+    if anchor.name.role not in TRAIN_ROLES:
+        batches = sorted((b for b in anchor.worker.all(BatchSeen) if b.role not in TRAIN_ROLES), key=lambda b: b.loop)
+    for batch in batches:
+        mean = batch.samples / batch.steps if batch.samples > 0 and batch.steps > 0 else float(batch.size)
+        sizes[starts >= batch.loop] = mean
+    return sizes
+
+
+def _pulled(anchor: _Anchor, starts: I64) -> I64:
+    """Samples from the batches or calls that the step itself made: tf.data elements, else a function's argument."""
+    records: RecordTable = anchor.worker.records
+    sizes = {i.id: i.batch for i in anchor.worker.all(IteratorMade) if i.batch > 0}
+    thread = records.thread == anchor.thread
+    pulls = thread & (records.kind == Kind.NEXT) & ((records.flags & Flag.END) == 0)
+    result = np.zeros(len(starts), np.int64)
+    if pulls.any() and sizes:
+        per = np.array([sizes.get(int(i), 0) for i in records.arg[pulls]], np.int64)
+        at = np.searchsorted(starts, records.start_ns[pulls], side="right") - 1
+        np.add.at(result, at[at >= 0], per[at >= 0])
+        return _filled(result)
+    for kind in (Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL):
+        calls = thread & (records.kind == kind) & (records.arg > 0)
+        if calls.any():
+            at = np.searchsorted(starts, records.start_ns[calls], side="right") - 1
+            good = at >= 0
+            result[at[good]] = records.arg[calls][good]
+            return _filled(result)
+    return result

@@ -1,0 +1,170 @@
+"""Everything that detectors may look at, computed once and on demand."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive import anatomy, contention, hot, intervals, loop_source, pipeline, retraces, steps
+from stepscope.model.events import DatasetMade, Framework, ModelBuilt
+from stepscope.model.finding import Place
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.derive.anatomy import Anatomy
+    from stepscope.derive.contention import Contention
+    from stepscope.derive.hot import HotSpot, Sample
+    from stepscope.derive.pipeline import Pipeline
+    from stepscope.derive.retraces import RetraceGroup
+    from stepscope.derive.steps import Steps
+    from stepscope.model.events import Name
+    from stepscope.model.session import Session, Worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTime:
+    """Time of the records of one name within the steady steps."""
+
+    name: Name
+    calls: int
+    total_ns: int
+
+
+class SessionView:
+    """Read-only view of one session. All results are for the steady steps of the thread that makes them."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    @cached_property
+    def steps(self) -> Steps | None:
+        """The steps, None when nothing repeats."""
+        found = steps.find(self.session.workers)
+        return found if found is not None and found.steady_count > 0 else None
+
+    @property
+    def worker(self) -> Worker | None:
+        """The process that makes the steps."""
+        return self.steps.worker if self.steps else None
+
+    @cached_property
+    def names(self) -> dict[int, Name]:
+        """Name lines of the worker."""
+        return steps.names_of(self.steps.worker) if self.steps else {}
+
+    @cached_property
+    def pipeline(self) -> Pipeline | None:
+        """The input pipeline."""
+        return pipeline.build(self.steps) if self.steps else None
+
+    @cached_property
+    def anatomy(self) -> Anatomy | None:
+        """The split of the mean step."""
+        if self.steps is None or self.pipeline is None:
+            return None
+        return anatomy.build(self.steps, self.pipeline.wait_ns_per_execution or 0.0)
+
+    @property
+    def hidden_wait(self) -> bool:
+        """The input wait may hide in the compiled step and nothing could show it."""
+        if self.steps is None or self.pipeline is None or self.steps.kind != Kind.EXECUTION:
+            return False
+        eager = any(m.run_eagerly for m in self.steps.worker.all(ModelBuilt))
+        return not self.pipeline.windows and not eager
+
+    @cached_property
+    def samples(self) -> tuple[Sample, ...]:
+        """Stack samples of the step thread within the steady steps."""
+        return hot.samples(self.steps, self.anatomy) if self.steps and self.anatomy else ()
+
+    @cached_property
+    def loop(self) -> tuple[str, str] | None:
+        """(file, function) of the user's loop."""
+        return hot.loop_function(self.samples, self.steps) if self.steps else None
+
+    def hot_spots(self, *components: str) -> tuple[HotSpot, ...]:
+        """Where samples of these components fall."""
+        return hot.hot_spots(self.samples, frozenset(components), self.loop)
+
+    @cached_property
+    def retraces(self) -> tuple[RetraceGroup, ...]:
+        """Repeated traces by cause."""
+        return retraces.build(self.steps) if self.steps else ()
+
+    @cached_property
+    def contention(self) -> Contention | None:
+        """Who else used the CPUs."""
+        return contention.build(self.session, self.steps) if self.steps else None
+
+    @property
+    def frameworks(self) -> dict[str, str]:
+        """Name to version of all frameworks seen, the step worker's first."""
+        workers: Sequence[Worker] = self.session.workers
+        found: dict[str, str] = {}
+        for worker in [*([self.worker] if self.worker else []), *workers]:
+            for event in worker.all(Framework):
+                found.setdefault(event.name, event.version)
+        return found
+
+    def named_times(self, *kinds: Kind) -> tuple[NamedTime, ...]:
+        """Time by name on the step thread within the steady steps, longest first. Counted short calls included."""
+        if self.steps is None:
+            return ()
+        records = self.steps.worker.records
+        lo, hi = self.steps.windows
+        inside = (records.thread == self.steps.thread) & (records.start_ns < hi[-1])
+        inside &= records.start_ns + records.dur_ns > lo[0]
+        counted = inside & (records.kind == Kind.COUNTS) & np.isin(records.flags >> 8, kinds)
+        whole = inside & np.isin(records.kind, kinds)
+        starts = records.start_ns
+        time = np.where(counted, records.dur_ns, intervals.clipped_sum(starts, starts + records.dur_ns, (lo, hi)))
+        calls = np.where(counted, records.arg, 1)
+        rows = []
+        for name in np.unique(records.name[counted | whole]):
+            mine = (counted | whole) & (records.name == name) & (time > 0)
+            if mine.any() and int(name) in self.names:
+                row = NamedTime(name=self.names[int(name)], calls=int(calls[mine].sum()), total_ns=int(time[mine].sum()))
+                rows.append(row)
+        return tuple(sorted(rows, key=lambda r: -r.total_ns))
+
+    def source_of(self, file: str) -> str | None:
+        """Text of a user file as it was when it ran."""
+        return self.session.sources.get(file)
+
+    def role_of_statement(self, spot: HotSpot) -> str:
+        """What the loop statement of a hot spot does for the step: feeds, uses, other or unknown."""
+        if self.loop is None or self.steps is None or spot.statement is None:
+            return "unknown"
+        source = self.source_of(self.loop[0])
+        line = self.call_line
+        if source is None or line is None:
+            return "unknown"
+        return loop_source.role_of_line(source, line, spot.statement.line)
+
+    @cached_property
+    def call_line(self) -> int | None:
+        """Line of the user's loop that makes the step's call."""
+        if self.steps is None:
+            return None
+        anchor = self.steps.anchors
+        if anchor is not None and anchor.call_line:
+            return anchor.call_line
+        lines = [f.line for s in self.samples if s.component == "call" if (f := hot.statement_of(s, self.loop))]
+        return max(set(lines), key=lines.count) if lines else None
+
+    def place(self, file: str, line: int, end_line: int = 0, function: str = "") -> Place:
+        """A place with its file relative to the job's working directory where it lies below it."""
+        cwd = self.session.manifest.cwd
+        if cwd and file.startswith(cwd.rstrip("/") + "/"):
+            file = os.path.relpath(file, cwd)
+        return Place(file=file, line=line, end_line=end_line if end_line > line else None, function=function)
+
+    def dataset_place(self, made: DatasetMade) -> Place | None:
+        """Where user code made a dataset."""
+        return self.place(made.file, made.line, function=made.function) if made.file else None
