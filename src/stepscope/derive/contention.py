@@ -142,8 +142,6 @@ def _rivals(session: Session, lo: int, hi: int) -> tuple[Rival, ...]:
         if started is None and is_child:
             started = next(iter(children.values()), None) if len(children) == 1 else None
         found.append(
-            Rival(
-                name=text, cores=float(rivals.cpu_ns[rows].sum()) / span, pids=pids, child=is_child, started=started
-            )
+            Rival(name=text, cores=float(rivals.cpu_ns[rows].sum()) / span, pids=pids, child=is_child, started=started)
         )
     return tuple(sorted(found, key=lambda r: -r.cores))

@@ -140,9 +140,7 @@ def loop_function(taken: Sequence[Sample], steps: Steps) -> tuple[str, str] | No
     return max(common, key=lambda key: deepest[key], default=None)
 
 
-def hot_spots(
-    taken: Iterable[Sample], components: frozenset[str], loop: tuple[str, str] | None
-) -> tuple[HotSpot, ...]:
+def hot_spots(taken: Iterable[Sample], components: frozenset[str], loop: tuple[str, str] | None) -> tuple[HotSpot, ...]:
     """Where the samples of some components fall, the most frequent first."""
     chosen = [s for s in taken if s.component in components and s.culprit is not None]
     groups: dict[tuple[str, str, int], list[Sample]] = {}

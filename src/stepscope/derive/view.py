@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import anatomy, contention, hot, intervals, loop_source, pipeline, retraces, steps
-from stepscope.model.events import DatasetMade, Framework, ModelBuilt
+from stepscope.derive import anatomy, contention, hot, input_cause, intervals, loop_source, pipeline, retraces, steps
+from stepscope.model.events import DatasetMade, Framework, ModelBuilt, Traced
 from stepscope.model.finding import Place
 from stepscope.wire.kinds import Kind
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stepscope.derive.anatomy import Anatomy
     from stepscope.derive.contention import Contention
     from stepscope.derive.hot import HotSpot, Sample
+    from stepscope.derive.input_cause import InputCause
     from stepscope.derive.pipeline import Pipeline
     from stepscope.derive.retraces import RetraceGroup
     from stepscope.derive.steps import Steps
@@ -102,6 +103,11 @@ class SessionView:
         """Who else used the CPUs."""
         return contention.build(self.session, self.steps) if self.steps else None
 
+    @cached_property
+    def input_cause(self) -> InputCause | None:
+        """Why steps wait for their input."""
+        return input_cause.build(self)
+
     @property
     def frameworks(self) -> dict[str, str]:
         """Name to version of all frameworks seen, the step worker's first."""
@@ -129,9 +135,26 @@ class SessionView:
         for name in np.unique(records.name[counted | whole]):
             mine = (counted | whole) & (records.name == name) & (time > 0)
             if mine.any() and int(name) in self.names:
-                row = NamedTime(name=self.names[int(name)], calls=int(calls[mine].sum()), total_ns=int(time[mine].sum()))
+                row = NamedTime(
+                    name=self.names[int(name)], calls=int(calls[mine].sum()), total_ns=int(time[mine].sum())
+                )
                 rows.append(row)
         return tuple(sorted(rows, key=lambda r: -r.total_ns))
+
+    @cached_property
+    def updating_functions(self) -> set[int]:
+        """Names of the functions whose graphs change variables: training steps."""
+        if self.steps is None:
+            return set()
+        updating = {(t.file, t.line) for t in self.steps.worker.all(Traced) if t.updates > 0}
+        return {n.id for n in self.names.values() if n.file and (n.file, n.line) in updating}
+
+    def fit_place(self) -> Place | None:
+        """Where user code calls the Keras loop that the steps run in."""
+        for row in self.named_times(Kind.LOOP):
+            if row.name.call_file:
+                return self.place(row.name.call_file, row.name.call_line, function=row.name.call_function)
+        return None
 
     def source_of(self, file: str) -> str | None:
         """Text of a user file as it was when it ran."""

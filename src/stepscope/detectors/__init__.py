@@ -1,1 +1,4 @@
-"""detectors."""
+"""One file per detector over a recorded session; ``registry.ALL`` lists them; ``base`` runs them.
+
+A detector asks what must be true of the process if its cause holds, never what a program looks like.
+"""

@@ -126,6 +126,8 @@ class Traced(Event, tag="trace", frozen=True, kw_only=True):
     before: str = ""
     after: str = ""
     nodes: int = 0
+    updates: int = 0
+    """Ops of the graph that change variables (names starting with Assign, ResourceApply, ResourceScatter)."""
     stack: list[Frame] = []
     """User frames of the call that led to the trace, root to leaf."""
     owner: str = ""

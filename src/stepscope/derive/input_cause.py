@@ -1,0 +1,93 @@
+"""Why steps wait for their input: the slow stage, or user Python inside of the pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from stepscope.derive import intervals, pipeline
+
+if TYPE_CHECKING:
+    from stepscope.derive.pipeline import Pipeline, PythonFunction, Stage
+    from stepscope.derive.steps import Steps
+    from stepscope.derive.view import SessionView
+
+Limit = Literal["stage", "python-function", "generator", "unknown"]
+
+PYTHON_SHARE_RATIO = 0.5
+"""User Python must explain at least this share of the slow stage's self time (or of the wait) to be the cause."""
+SATURATED_RATIO = 0.97
+"""A producer that is busy for this share of the time never waits for its consumer."""
+GENERATOR_ROLES = frozenset({"generator", "pydataset"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputCause:
+    """The input wait of the steady steps and what causes it."""
+
+    wait_ratio: float
+    """Share of steady wall time, less what a starved CPU explains."""
+    error_ratio: float
+    """Standard error of it."""
+    limit: Limit
+    stage: Stage | None
+    function: PythonFunction | None
+    python_ratio: float
+    """Share of the steady wall time in which some user function of the pipeline ran."""
+
+
+def build(view: SessionView) -> InputCause | None:
+    """None without steps."""
+    steps, anatomy, pipe = view.steps, view.anatomy, view.pipeline
+    if steps is None or anatomy is None or pipe is None or anatomy.wall_ns == 0:
+        return None
+    contention = view.contention
+    free = 1.0 - (contention.lost_ratio if contention else 0.0)
+    mean_ns = anatomy.wall_ns / steps.steady_count
+    functions = [f for f in pipe.functions if not f.step_thread or anatomy.mean_ns("input-wait") > 0]
+    python_ratio = _cover(steps, functions)
+    wait = anatomy.ratio("input-wait")
+    limit, function = _limit(pipe, functions, steps, wait, python_ratio)
+    return InputCause(
+        wait_ratio=wait * free,
+        error_ratio=pipe.wait_error_ns() / mean_ns,
+        limit=limit,
+        stage=pipe.slowest,
+        function=function,
+        python_ratio=python_ratio,
+    )
+
+
+def _cover(steps: Steps, functions: list[PythonFunction]) -> float:
+    """Share of the steady wall time in which at least one of the functions ran."""
+    if not functions or steps.steady_ns == 0:
+        return 0.0
+    spans = intervals.merge(*pipeline.python_spans(steps, functions))
+    return intervals.total(intervals.clip(spans, steps.windows)) / steps.steady_ns
+
+
+def _limit(
+    pipe: Pipeline, functions: list[PythonFunction], steps: Steps, wait: float, python_ratio: float
+) -> tuple[Limit, PythonFunction | None]:
+    """What limits the pipeline."""
+    slowest = pipe.slowest
+    top = functions[0] if functions else None
+    if top is not None:
+        batches = max(1, steps.steady_count)
+        per_batch = top.total_ns / batches
+        explains = (
+            per_batch >= PYTHON_SHARE_RATIO * slowest.self_ns
+            if slowest is not None and slowest.self_ns > 0
+            else python_ratio >= PYTHON_SHARE_RATIO * wait
+        )
+        if explains:
+            return ("generator" if top.role in GENERATOR_ROLES else "python-function"), top
+    return ("stage", None) if slowest is not None else ("unknown", None)
+
+
+def saturated(view: SessionView) -> bool:
+    """User Python of the pipeline runs all the time: the producer never rests, whatever the consumer does."""
+    steps, pipe = view.steps, view.pipeline
+    if steps is None or pipe is None:
+        return False
+    return _cover(steps, [f for f in pipe.functions if not f.step_thread]) >= SATURATED_RATIO

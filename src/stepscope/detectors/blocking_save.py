@@ -1,0 +1,151 @@
+"""Checkpoints, weights or summaries are written on the training thread, too often.
+
+## What it detects
+Saving (checkpoint, weights, SavedModel) or summary writing that the training thread does itself and that takes a
+noticeable part of the steady wall time.
+
+## Why it matters
+While the thread serialises and writes, no step runs. The cost grows with the model and with the slowness of the disk,
+and shows in other tools as "all others".
+
+## Evidence
+`saving_ratio`: share of the steady wall time, each call timed. `save_ns`: one call. `steps_between`: steady steps per call.
+
+## Known limits
+Files written by other means (np.save, pickle) are other Python, not saving.
+
+## Remedy
+Save less often (once an epoch, or by time), weights only, to a local disk, or in the background
+(`tf.train.CheckpointOptions(experimental_enable_async_checkpoint=True)`, BackupAndRestore); write summaries every N
+steps and flush rarely.
+
+## References
+tf.train.Checkpoint and CheckpointOptions documentation; training-pipeline analysis (Rand 2020), stage storage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import NamedTime, SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.05)
+    """Of steady wall time: some saving is what everybody wants."""
+    min_calls: int = 2
+    """Within the steady steps: a single one says nothing about a rate."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield one finding for saving and one for summaries."""
+    for kind in (Kind.SAVE, Kind.SUMMARY):
+        rows = session.named_times(kind)
+        steps = session.steps
+        if not rows or steps is None:
+            continue
+        total = sum(r.total_ns for r in rows)
+        calls = sum(r.calls for r in rows)
+        ratio = min(total / steps.steady_ns, session.anatomy.ratio("saving") if session.anatomy else 1.0)
+        if ratio >= params.min_ratio and calls >= params.min_calls:
+            yield _finding(session, rows, kind, ratio, params)
+
+
+def _finding(session: SessionView, rows: tuple[NamedTime, ...], kind: Kind, ratio: float, params: Params) -> Finding:
+    steps = session.steps
+    count = steps.steady_count if steps else 1
+    calls = sum(r.calls for r in rows)
+    total = sum(r.total_ns for r in rows)
+    top = rows[0].name
+    between = count / calls
+    each = format_ns(total / calls)
+    if kind is Kind.SAVE:
+        title = f"a blocking {top.role or 'checkpoint'} save every {between:.3g} steps takes {each}: {format_ratio(ratio)} of the time"
+    else:
+        title = (
+            f"TensorBoard summaries are written {calls / count:.2g} times a step on the training thread, {each} each: "
+            f"{format_ratio(ratio)} of the time"
+        )
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=title,
+        severity=severity_of(ratio),
+        confidence=0.95,
+        symptom="Time: slow execution time",
+        cause="API: inefficient API usage",
+        introduced_stage="training",
+        exposed_stage="training",
+        pipeline_stage="storage",
+        where=_places(session, rows),
+        evidence=(
+            Evidence(
+                metric="saving_ratio",
+                value=ratio,
+                unit="ratio",
+                threshold=params.min_ratio,
+                refs=("component:saving",),
+            ),
+            Evidence(metric="save_ns", value=total / calls, unit="ns", refs=tuple(f"name:{r.name.id}" for r in rows)),
+            Evidence(metric="steps_between", value=between, unit="steps"),
+            Evidence(metric="calls", value=calls, unit="calls", threshold=params.min_calls),
+        ),
+        cost=cost_of(session, ratio, low=0.95 * ratio, high=1.02 * ratio),
+        remedies=_save_remedies() if kind is Kind.SAVE else _summary_remedies(),
+        explanation="The training thread serialises and writes; the next step starts when it is done.",
+    )
+
+
+def _save_remedies() -> tuple[Remedy, ...]:
+    return (
+        Remedy(id="save-less-often", text="save the checkpoint less often: once an epoch, or every N minutes"),
+        Remedy(
+            id="async-checkpoint",
+            text="or in the background: tf.train.CheckpointOptions(experimental_enable_async_checkpoint=True)",
+        ),
+        Remedy(id="save-weights-only", text="or weights only, to a fast local disk"),
+    )
+
+
+def _summary_remedies() -> tuple[Remedy, ...]:
+    return (
+        Remedy(
+            id="summaries-less-often", text="write summaries every N steps (update_freq=N), histograms once an epoch"
+        ),
+        Remedy(
+            id="flush-rarely", text="and do not flush the writer after each: it flushes every two minutes by itself"
+        ),
+    )
+
+
+def _places(session: SessionView, rows: tuple[NamedTime, ...]) -> tuple[Place, ...]:
+    places = []
+    for row in rows:
+        name = row.name
+        if name.call_file:
+            places.append(session.place(name.call_file, name.call_line, function=name.call_function))
+    fit = session.fit_place()
+    if fit is not None and not places:
+        places.append(fit)
+    return tuple(dict.fromkeys(places))
+
+
+DETECTOR = Detector(
+    code="HST006",
+    name="blocking-save",
+    needs=frozenset({Signal.STEPS}),
+    params=Params(),
+    detect=detect,
+)

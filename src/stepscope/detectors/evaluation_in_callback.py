@@ -1,0 +1,126 @@
+"""A callback evaluates the model every few batches.
+
+## What it detects
+`evaluate` or `predict` called from a callback's batch hook (or from a training loop's steps) so often that it takes a
+tenth or more of the steady wall time.
+
+## Why it matters
+Each call runs over a whole data set on the training thread. Once an epoch this is what one wants; every few batches it
+multiplies the cost of validation.
+
+## Evidence
+`evaluation_ratio`: share of the steady wall time inside of these calls, each timed. `steps_between`: steady steps per
+call.
+
+## Known limits
+Whether so frequent a validation is wanted (early stopping on very long epochs) only the user knows.
+
+## Remedy
+Evaluate in `on_epoch_end` or through `validation_data` and `validation_freq`, or on a small sample.
+
+## References
+FSE'22 study, evaluation-stage rows; Keras guide on callbacks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive import intervals
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of steady wall time."""
+    min_calls: int = 3
+    """Within the steady steps."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield one finding per callback method that evaluates on batches."""
+    steps = session.steps
+    if steps is None:
+        return
+    records = steps.worker.records
+    on_thread = records.thread == steps.thread
+    loops = on_thread & (records.kind == Kind.LOOP)
+    roles = [n.id for n in session.names.values() if n.role in {"evaluate", "predict"}]
+    loops &= np.isin(records.name, roles)
+    loop_starts = records.start_ns[loops]
+    loop_ends = loop_starts + records.dur_ns[loops]
+    for row in session.named_times(Kind.CALLBACK):
+        if "batch" not in row.name.hook:
+            continue
+        mine = on_thread & (records.kind == Kind.CALLBACK) & (records.name == row.name.id)
+        spans = intervals.merge(records.start_ns[mine], records.start_ns[mine] + records.dur_ns[mine])
+        inside = (intervals.clipped_sum(loop_starts, loop_ends, spans) == loop_ends - loop_starts) & (
+            intervals.clipped_sum(loop_starts, loop_ends, steps.windows) > 0
+        )
+        calls = int(inside.sum())
+        spent = intervals.total(intervals.clip(intervals.merge(loop_starts[inside], loop_ends[inside]), steps.windows))
+        ratio = spent / steps.steady_ns
+        if calls < params.min_calls or ratio < params.min_ratio:
+            continue
+        name = session.names[int(records.name[loops][inside][0])]
+        where = [session.place(row.name.file, row.name.line, row.name.end_line, row.name.text)]
+        if name.call_file:
+            where.insert(0, session.place(name.call_file, name.call_line, function=name.call_function))
+        between = steps.steady_count / calls
+        yield Finding(
+            code=DETECTOR.code,
+            name=DETECTOR.name,
+            title=f"the callback {row.name.text} calls model.{name.role} every {between:.3g} batches, "
+            f"{format_ns(spent / calls)} each: {format_ratio(ratio)} of the time goes into validation",
+            severity=severity_of(ratio),
+            confidence=0.95,
+            symptom="Time: slow execution time",
+            cause="API: inefficient API usage",
+            introduced_stage="evaluation",
+            exposed_stage="training",
+            pipeline_stage="none",
+            where=tuple(where),
+            evidence=(
+                Evidence(
+                    metric="evaluation_ratio",
+                    value=ratio,
+                    unit="ratio",
+                    threshold=params.min_ratio,
+                    refs=(f"name:{name.id}",),
+                ),
+                Evidence(metric="steps_between", value=between, unit="steps"),
+                Evidence(metric="calls", value=calls, unit="calls", threshold=params.min_calls),
+            ),
+            cost=cost_of(session, ratio, low=0.9 * ratio, high=ratio),
+            remedies=(
+                Remedy(
+                    id="evaluate-per-epoch",
+                    text="evaluate once an epoch (on_epoch_end, or validation_data with validation_freq)",
+                ),
+                Remedy(id="evaluate-a-sample", text="or on a small fixed sample of the validation set"),
+            ),
+            explanation="The calls run over the whole set on the training thread, between two batches.",
+        )
+
+
+DETECTOR = Detector(
+    code="HST005",
+    name="evaluation-in-batch-callback",
+    needs=frozenset({Signal.STEPS}),
+    params=Params(),
+    detect=detect,
+)

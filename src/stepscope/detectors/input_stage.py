@@ -1,0 +1,190 @@
+"""Steps wait for a stage of the tf.data pipeline.
+
+## What it detects
+The step waits for its next batch, and the slowest stage of the input pipeline, by tf.data's own live model, is one of
+TensorFlow's ops rather than user Python: a map that runs one element at a time, a source that is read by one thread,
+a shuffle or batch that copies more than it needs to.
+
+## Why it matters
+While a step waits for input, the device does nothing. The model of tf.data is kept by tf.data itself after all of its
+rewriting (fusion, injected prefetch, automatic parallelism), so the stage named here is one that really runs.
+
+## Evidence
+`input_wait_ratio`: share of the steady wall time; in a compiled step it is the wall time less the gaps between two
+GetNext calls, in a Python loop it is the time inside of `next`. `stage_ns_per_batch`: self time of the stage per batch
+divided by its parallelism. Below ten percent of wait nothing is said.
+
+## Known limits
+The wait is the most that a faster input can save: what the pipeline still needs afterwards is not known before it is
+tried. Iterators that are made inside of a tf.function and TensorFlow before 2.17 give no model; the wait inside of
+Keras' compiled step is then undecided.
+
+## Remedy
+Run the stage in parallel (`num_parallel_calls=tf.data.AUTOTUNE`), do its work once (`cache()` after it, or offline),
+batch before a map that can work on whole batches, and keep `prefetch(tf.data.AUTOTUNE)` last.
+
+## References
+tf.data performance guide, sections parallelizing, vectorizing and caching; TensorFlow's model.proto.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.input_cause import InputCause
+    from stepscope.derive.pipeline import Stage
+    from stepscope.derive.view import SessionView
+    from stepscope.model.finding import PipelineStage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_wait_ratio: Ratio = Ratio(0.10)
+    """Of steady wall time. Source: tf.data's guide calls a job input-bound from there; xprof says moderate from 5 %."""
+    min_call_ratio: Ratio = Ratio(0.5)
+    """A compiled step that takes less than this cannot hide an input problem worth asking about."""
+
+
+SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Csv", "ReadFile", "ListFiles", "Sql")
+"""Stages that read: the raw input rather than preprocessing. Source: tensorflow/core/kernels/data."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    cause = session.input_cause
+    if session.hidden_wait:
+        anatomy = session.anatomy
+        if anatomy is not None and anatomy.ratio("call") >= params.min_call_ratio:
+            yield Undecided(missing=Signal.INPUT_WAIT, hint=_why_hidden(session))
+        return
+    if cause is None or cause.limit not in {"stage", "unknown"} or cause.wait_ratio < params.min_wait_ratio:
+        return
+    yield _finding(session, cause, params)
+
+
+def _why_hidden(session: SessionView) -> str:
+    error = session.pipeline.error if session.pipeline else ""
+    return {
+        "no-op": "TensorFlow before 2.17 does not show tf.data's model; the wait inside of the compiled step is unseen",
+        "no-model": "autotune is off for this dataset, so tf.data keeps no model of it",
+    }.get(error, "no model of the iterator could be read during the run")
+
+
+def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding:
+    stage = cause.stage
+    wait = format_ratio(cause.wait_ratio)
+    places = _places(session, stage)
+    at = f" ({places[0].file}:{places[0].line})" if places else ""
+    if stage is None:
+        title = f"each step waits {wait} of its time for the next batch of the input"
+    else:
+        per = format_ns(stage.latency_ns)
+        title = (
+            f"the input pipeline's {_plain(stage)} takes {per} per batch{at}; steps wait {wait} of their time for it"
+        )
+    evidence = [
+        Evidence(
+            metric="input_wait_ratio",
+            value=cause.wait_ratio,
+            unit="ratio",
+            threshold=params.min_wait_ratio,
+            refs=("component:input-wait",),
+        )
+    ]
+    if stage is not None:
+        ref = (f"stage:{stage.name}",)
+        evidence += [
+            Evidence(metric="stage_ns_per_batch", value=stage.latency_ns, unit="ns", refs=ref),
+            Evidence(metric="stage_ns_per_element", value=stage.element_ns, unit="ns", refs=ref),
+            Evidence(metric="stage_parallelism", value=stage.parallelism, unit="threads", refs=ref),
+        ]
+    error = 2 * cause.error_ratio
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=title,
+        severity=severity_of(cause.wait_ratio),
+        confidence=0.9 if stage is not None else 0.6,
+        symptom="Time: slow execution time",
+        cause="API: inefficient API usage" if _improvable(stage) else "Data: inefficient data preprocessing",
+        introduced_stage="data preparation",
+        exposed_stage="training",
+        pipeline_stage=_pipeline_stage(stage),
+        where=places,
+        evidence=tuple(evidence),
+        cost=cost_of(session, cause.wait_ratio, low=cause.wait_ratio - error, high=cause.wait_ratio + error),
+        remedies=_remedies(stage),
+        explanation="The batch is not ready when the step asks for it. The stage named is the one with the largest self "
+        "time per batch after tf.data's own optimisation; stages behind it can only be as fast as it is.",
+    )
+
+
+def _improvable(stage: Stage | None) -> bool:
+    """It runs on one thread although tf.data could run it on more."""
+    return stage is not None and stage.parallelism <= 1
+
+
+def _plain(stage: Stage) -> str:
+    own = [d for d in stage.datasets if d.fn_name]
+    name = f" {own[0].fn_name}" if own and own[0].fn_name != "<lambda>" else ""
+    words = {
+        "Map": "map",
+        "ParallelMap": "parallel map",
+        "MapAndBatch": "map and batch",
+        "ParallelMapV2": "parallel map",
+    }
+    return f"stage {words.get(stage.name, stage.name)}{name}"
+
+
+def _pipeline_stage(stage: Stage | None) -> PipelineStage:
+    return "raw-input" if stage is not None and stage.name.startswith(SOURCES) else "preprocessing"
+
+
+def _places(session: SessionView, stage: Stage | None) -> tuple[Place, ...]:
+    made = stage.datasets if stage is not None else ()
+    if not made and session.pipeline is not None:
+        made = tuple(d for d in session.pipeline.datasets if d.file)[:1]
+    places = [p for d in made if (p := session.dataset_place(d)) is not None]
+    places += [session.place(d.fn_file, d.fn_line, d.fn_end_line, d.fn_name) for d in made if d.fn_file and d.fn_line]
+    return tuple(dict.fromkeys(places))
+
+
+def _remedies(stage: Stage | None) -> tuple[Remedy, ...]:
+    remedies = []
+    if stage is not None and "Map" in stage.name:
+        if stage.parallelism <= 1:
+            text = "give the map num_parallel_calls=tf.data.AUTOTUNE: it runs one element at a time now"
+            remedies.append(Remedy(id="parallel-map", text=text, safety="review"))
+        if stage.elements > 1:
+            text = "batch before the map and let the function work on whole batches (vectorised)"
+            remedies.append(Remedy(id="batch-before-map", text=text, safety="review"))
+        text = "if the function gives the same result every time: cache() after it, or do the work offline"
+        remedies.append(Remedy(id="cache-after-map", text=text, safety="review"))
+    elif stage is not None and stage.name.startswith(SOURCES):
+        text = "read several files at once: interleave(..., num_parallel_calls=tf.data.AUTOTUNE) or num_parallel_reads"
+        remedies.append(Remedy(id="parallel-reads", text=text, safety="review"))
+    elif stage is not None and ("FlatMap" in stage.name or "Interleave" in stage.name):
+        text = "use interleave with num_parallel_calls=tf.data.AUTOTUNE instead of one source after the other"
+        remedies.append(Remedy(id="parallel-interleave", text=text, safety="review"))
+    text = "end the pipeline with prefetch(tf.data.AUTOTUNE), so that it works while the step does"
+    remedies.append(Remedy(id="prefetch", text=text, safety="safe"))
+    return tuple(remedies)
+
+
+DETECTOR = Detector(
+    code="INP001",
+    name="slow-input-stage",
+    needs=frozenset({Signal.STEPS}),
+    params=Params(),
+    detect=detect,
+)

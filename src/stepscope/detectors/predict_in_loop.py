@@ -1,0 +1,151 @@
+"""Keras' predict, evaluate or fit is called again and again on little data.
+
+## What it detects
+`model.predict` (or `evaluate`, `fit`) called many times from a loop, where most of each call is not the compiled
+function but Keras' own preparation: a data adapter, a tf.data iterator, callbacks, result collection.
+
+## Why it matters
+Such a call costs milliseconds before and after the model runs. On single rows the model itself takes a fraction of it,
+so the loop runs an order of magnitude below what the model could do.
+
+## Evidence
+`calls_per_step`, `call_ns`: how often and how long; `overhead_ns`: the part of a call outside of the compiled function,
+both timed call by call. `overhead_ratio`: its share of the steady wall time.
+
+## Known limits
+The time that the compiled function itself spends waiting for its (tiny) input counts as the function's, so the saving is
+a lower bound.
+
+## Remedy
+Call the model directly on arrays, best inside of a `tf.function` (`model(x, training=False)`), use `predict_on_batch`,
+or collect rows and predict them in one call.
+
+## References
+Keras documentation of Model.predict ("for small numbers of inputs ... directly use __call__()"); tensorflow issue 40261.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive import intervals
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy, Stage
+from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_calls: int = 10
+    """Within the steady steps."""
+    min_ratio: Ratio = Ratio(0.05)
+    """Overhead of the calls, of steady wall time."""
+
+
+STAGES: dict[str, Stage] = {"predict": "prediction", "evaluate": "evaluation", "fit": "training"}
+REMEDIES = {
+    "predict": "call the model itself, model(x, training=False) inside of a tf.function, or predict_on_batch; or collect the "
+    "rows and call predict once for all of them",
+    "evaluate": "evaluate less often, or keep metrics in the loop with test_on_batch",
+    "fit": "call fit once with more epochs, or train_on_batch for single batches",
+}
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield one finding per role that is called too often."""
+    steps = session.steps
+    if steps is None:
+        return
+    records = steps.worker.records
+    lo, hi = steps.windows
+    mine = (records.thread == steps.thread) & (records.start_ns >= lo[0]) & (records.start_ns < hi[-1])
+    loops = mine & (records.kind == Kind.LOOP) & ((records.flags & Flag.NESTED) == 0)
+    inner_mask = mine & np.isin(records.kind, [Kind.EXECUTION, Kind.FUNCTION])
+    inner = intervals.merge(records.start_ns[inner_mask], records.start_ns[inner_mask] + records.dur_ns[inner_mask])
+    callbacks_mask = mine & (records.kind == Kind.CALLBACK)
+    callbacks = intervals.merge(
+        records.start_ns[callbacks_mask], records.start_ns[callbacks_mask] + records.dur_ns[callbacks_mask]
+    )
+    for role in REMEDIES:
+        names = [n.id for n in session.names.values() if n.role == role]
+        rows = loops & np.isin(records.name, names)
+        starts, ends = records.start_ns[rows], records.start_ns[rows] + records.dur_ns[rows]
+        outside = intervals.clipped_sum(starts, ends, callbacks) == 0
+        starts, ends, ids = starts[outside], ends[outside], records.name[rows][outside]
+        if len(starts) < params.min_calls:
+            continue
+        busy = intervals.clipped_sum(starts, ends, inner)
+        overhead = (ends - starts) - busy
+        ratio = float(overhead.sum()) / steps.steady_ns
+        if ratio < params.min_ratio:
+            continue
+        name = session.names[int(np.bincount(ids).argmax())]
+        where = (session.place(name.call_file, name.call_line, function=name.call_function),) if name.call_file else ()
+        mean, part = float((ends - starts).mean()), float(overhead.mean())
+        training = _trains(session)
+        yield Finding(
+            code=DETECTOR.code,
+            name=DETECTOR.name,
+            title=f"model.{role} is called {len(starts) / steps.steady_count:.2g} times a step in a loop: {format_ns(mean)} a "
+            f"call, of which {format_ns(part)} is Keras' own overhead ({format_ratio(ratio)} of the time)",
+            severity=severity_of(ratio),
+            confidence=0.95,
+            symptom="Time: slow execution time",
+            cause="API: inefficient API usage",
+            introduced_stage=STAGES[role],
+            exposed_stage="training" if training else STAGES[role],
+            pipeline_stage="forward-backward",
+            where=where,
+            evidence=(
+                Evidence(
+                    metric="overhead_ratio",
+                    value=ratio,
+                    unit="ratio",
+                    threshold=params.min_ratio,
+                    refs=(f"name:{name.id}",),
+                ),
+                Evidence(metric="calls", value=len(starts), unit="calls", threshold=params.min_calls),
+                Evidence(metric="call_ns", value=mean, unit="ns"),
+                Evidence(metric="overhead_ns", value=part, unit="ns"),
+            ),
+            cost=cost_of(session, ratio, low=0.9 * ratio, high=float((ends - starts).sum()) / steps.steady_ns),
+            remedies=(Remedy(id=f"no-{role}-in-loop", text=REMEDIES[role]),),
+            explanation="Every such call builds a data adapter and an iterator and runs callbacks; the compiled function is "
+            "the smaller part of it.",
+        )
+
+
+def _trains(session: SessionView) -> bool:
+    """Something is trained in the steady steps besides: the loop's time is training time."""
+    steps = session.steps
+    if steps is None:
+        return False
+    records = steps.worker.records
+    lo, hi = steps.windows
+    mine = (records.start_ns >= lo[0]) & (records.start_ns < hi[-1])
+    if (mine & (records.kind == Kind.APPLY)).any():
+        return True
+    roles = {n.id for n in session.names.values() if n.role in {"train", "fit", "train_on_batch"}}
+    updating = session.updating_functions
+    kinds = mine & np.isin(records.kind, [Kind.EXECUTION, Kind.LOOP, Kind.FUNCTION])
+    return bool(np.isin(records.name[kinds], list(roles | updating)).any())
+
+
+DETECTOR = Detector(
+    code="HST003",
+    name="predict-in-loop",
+    needs=frozenset({Signal.STEPS}),
+    params=Params(),
+    detect=detect,
+)

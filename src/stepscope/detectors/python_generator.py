@@ -1,0 +1,126 @@
+"""A Python generator, PyDataset or Sequence makes the batches, and steps wait for it.
+
+## What it detects
+Input that Python code yields element by element or batch by batch (`Dataset.from_generator`, a generator, PyDataset or
+Sequence given to `fit`), whose own running time explains most of the time of the slowest stage, while steps wait.
+
+## Why it matters
+A generator runs on one thread under Python's global interpreter lock, cannot be run in parallel by tf.data, and every
+element crosses from Python into TensorFlow one by one.
+
+## Evidence
+`input_wait_ratio`: share of the steady wall time that steps wait. `python_busy_ratio`: share of the time in which the
+generator ran. `python_ns_per_batch`: its time per batch, measured call by call. Below ten percent of wait nothing is
+said: a generator that is fast enough is no problem.
+
+## Known limits
+The cost is the wait, the most that can be saved. A generator that itself waits (for a disk, a server) looks like one
+that computes; the lines inside of it tell.
+
+## Remedy
+Build the dataset from files or arrays with tf.data ops and run the work in `map(..., num_parallel_calls=AUTOTUNE)`;
+write prepared data to TFRecord files once; give a PyDataset `workers` above one.
+
+## References
+tf.data guide on from_generator and its limits; Keras documentation of PyDataset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.pipeline import PythonFunction
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_wait_ratio: Ratio = Ratio(0.10)
+    """Of steady wall time; see INP001."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    cause, steps = session.input_cause, session.steps
+    if cause is None or steps is None or cause.limit != "generator" or cause.function is None:
+        return
+    if session.hidden_wait or cause.wait_ratio < params.min_wait_ratio:
+        return
+    function = cause.function
+    per_batch = function.total_ns / steps.steady_count
+    what = "PyDataset" if function.role == "pydataset" else "input generator"
+    error = 2 * cause.error_ratio
+    mean = steps.steady_ns / steps.steady_count
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the {what} {function.name.text} runs in Python; each step waits "
+        f"{format_ns(cause.wait_ratio * mean)} of {format_ns(mean)} for it",
+        severity=severity_of(cause.wait_ratio),
+        confidence=0.95,
+        symptom="Time: slow execution time",
+        cause="API: not using efficient API",
+        introduced_stage="data preparation",
+        exposed_stage="training",
+        pipeline_stage="preprocessing",
+        where=_places(session, function),
+        evidence=(
+            Evidence(
+                metric="input_wait_ratio",
+                value=cause.wait_ratio,
+                unit="ratio",
+                threshold=params.min_wait_ratio,
+                refs=("component:input-wait",),
+            ),
+            Evidence(metric="python_busy_ratio", value=cause.python_ratio, unit="ratio"),
+            Evidence(metric="python_ns_per_batch", value=per_batch, unit="ns", refs=(f"name:{function.name.id}",)),
+        ),
+        cost=cost_of(session, cause.wait_ratio, low=cause.wait_ratio - error, high=cause.wait_ratio + error),
+        remedies=(
+            Remedy(
+                id="use-tf-data-map",
+                text="build the dataset from files or arrays and do the generator's work with tf.data ops in "
+                f"map(num_parallel_calls=tf.data.AUTOTUNE), {format_ratio(cause.wait_ratio)} of the step waits now",
+            ),
+            Remedy(id="prepare-offline", text="or write the prepared examples to TFRecord files once"),
+            Remedy(
+                id="more-workers", text="a PyDataset: give it workers > 1, and use_multiprocessing for CPU-bound work"
+            )
+            if function.role == "pydataset"
+            else Remedy(id="yield-batches", text="or yield whole batches instead of single examples, and prefetch"),
+        ),
+        explanation="The Python code that makes the batches was timed call by call. It runs on one thread under the "
+        "interpreter lock, so tf.data cannot run it in parallel.",
+    )
+
+
+def _places(session: SessionView, function: PythonFunction) -> tuple[Place, ...]:
+    """The generator's code, then the construction of the dataset that runs it."""
+    name = function.name
+    places = [session.place(name.file, name.line, name.end_line, name.text)] if name.file else []
+    pipe = session.pipeline
+    for made in pipe.datasets if pipe is not None else ():
+        if made.fn_file == name.file and made.fn_line == name.line and made.file:
+            places.append(session.place(made.file, made.line, function=made.function))
+    if function.made is not None:
+        places += [session.place(f, line, function=fn) for f, fn, line in reversed(function.made.stack[-2:])]
+    return tuple(dict.fromkeys(places))
+
+
+DETECTOR = Detector(
+    code="INP003",
+    name="python-generator-input",
+    needs=frozenset({Signal.STEPS}),
+    params=Params(),
+    detect=detect,
+)

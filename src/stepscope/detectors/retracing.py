@@ -1,0 +1,163 @@
+"""A tf.function is traced again and again while the job is in its steady state.
+
+## What it detects
+New traces of a function that was traced before, in the steady steps, with the reason: a Python value that changes, a
+shape or dtype that changes, another structure or object, or a function that is made anew in the loop.
+
+## Why it matters
+A trace runs the Python body again and builds, optimises and instantiates a graph: tens to thousands of milliseconds,
+against a step of a few. Step time is lost although nothing but the arguments changed.
+
+## Evidence
+`retrace_ratio`: share of the steady wall time in tracing and in what the tracing calls took beyond the usual call of the
+same function. `traces`: how many, in how many steps. The signatures before and after say what changed.
+
+## Known limits
+A bounded number of traces (a last partial batch, two or three shapes) is no finding. Traces inside of another trace count
+with it.
+
+## Remedy
+Pass changing numbers as tensors (`tf.constant(x)`); fix or relax shapes (`reduce_retracing=True`, an `input_signature`
+with None, padding, `drop_remainder=True`); make the function once, outside of the loop.
+
+## References
+TensorFlow guide on tf.function, section "Controlling retracing".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy, Stage
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.retraces import RetraceGroup
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.03)
+    """Of steady wall time: the least that a report calls low."""
+    min_traces: int = 3
+    """A partial batch or a second shape is bounded; three in the steady state are not."""
+
+
+REMEDIES = {
+    "python-value": (
+        "pass-tensors",
+        "pass {argument} as a tensor, tf.constant({argument}), or keep it in a tf.Variable",
+    ),
+    "shape": (
+        "relax-shapes",
+        "use tf.function(reduce_retracing=True) or an input_signature with None, or pad batches to few shapes "
+        "(drop_remainder=True, padded_batch with fixed lengths)",
+    ),
+    "dtype": ("fix-dtype", "convert {argument} to one dtype before the call"),
+    "structure": ("fix-structure", "pass {argument} always in the same structure"),
+    "object": ("pass-tensors", "do not pass new Python objects as {argument}: pass tensors, or make the object once"),
+    "new-function": ("make-function-once", "make the tf.function once, outside of the loop, and call that one"),
+    "other": ("pass-tensors", "give the function arguments that do not change in type, shape or Python value"),
+}
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield one finding per function and cause."""
+    steps = session.steps
+    if steps is None:
+        return
+    for group in session.retraces:
+        ratio = group.cost_ns / steps.steady_ns
+        if ratio >= params.min_ratio and len(group.traces) >= params.min_traces:
+            yield _finding(session, group, ratio, params)
+
+
+def _finding(session: SessionView, group: RetraceGroup, ratio: float, params: Params) -> Finding:
+    steps = session.steps
+    count = steps.steady_count if steps else 1
+    trace = group.example
+    stage = _stage(trace.function, trace.owner)
+    remedy, text = REMEDIES.get(group.cause, REMEDIES["other"])
+    argument = group.argument or "the argument"
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"{trace.function} is retraced in {group.steps} of {count} steps, {format_ns(group.cost_ns / len(group.traces))} "
+        f"each, because {_reason(group)}: {format_ratio(ratio)} of the time",
+        severity=severity_of(ratio),
+        confidence=0.97,
+        symptom="Time: slow execution time",
+        cause="Model: confusion with computation model",
+        introduced_stage=stage,
+        exposed_stage="training" if stage in {"training", "data preparation"} else stage,
+        pipeline_stage="forward-backward",
+        where=_places(session, group),
+        evidence=(
+            Evidence(
+                metric="retrace_ratio",
+                value=ratio,
+                unit="ratio",
+                threshold=params.min_ratio,
+                refs=("component:tracing",),
+            ),
+            Evidence(
+                metric="traces",
+                value=len(group.traces),
+                unit="traces",
+                threshold=params.min_traces,
+                refs=tuple(f"trace:{t.id}" for t in group.traces[:20]),
+            ),
+            Evidence(metric="graph_nodes", value=trace.nodes, unit="nodes"),
+        ),
+        cost=cost_of(session, ratio, low=0.9 * ratio, high=1.05 * ratio),
+        remedies=(Remedy(id=remedy, text=text.format(argument=argument)),),
+        explanation=f"Each trace made a new concrete function. Before: {trace.before or '-'}; after: {trace.after or '-'}.",
+    )
+
+
+def _reason(group: RetraceGroup) -> str:
+    trace = group.example
+    change = f" ({trace.before} → {trace.after})" if trace.before and trace.after else ""
+    argument = group.argument or "an argument"
+    return {
+        "python-value": f"the Python value of {argument} changes{change}",
+        "shape": f"the shape of {argument} changes{change}",
+        "dtype": f"the dtype of {argument} changes{change}",
+        "structure": f"the structure of {argument} changes",
+        "object": f"{argument} is a new Python object each time",
+        "new-function": "the tf.function is made anew each time",
+    }.get(group.cause, f"its arguments change{change}")
+
+
+def _stage(function: str, owner: str) -> Stage:
+    if owner == "keras":
+        if "predict" in function:
+            return "prediction"
+        if "test" in function:
+            return "evaluation"
+    return "data preparation" if owner == "tf.data" else "training"
+
+
+def _places(session: SessionView, group: RetraceGroup) -> tuple[Place, ...]:
+    """The call that brought the new argument, then the function."""
+    trace = group.example
+    places = [session.place(f, line, function=fn) for f, fn, line in reversed(trace.stack[-2:])]
+    if trace.file and trace.owner == "user":
+        places.append(session.place(trace.file, trace.line, trace.end_line, trace.function))
+    return tuple(dict.fromkeys(places))
+
+
+DETECTOR = Detector(
+    code="GRF001",
+    name="repeated-retracing",
+    needs=frozenset({Signal.STEPS, Signal.TRACES}),
+    params=Params(),
+    detect=detect,
+)

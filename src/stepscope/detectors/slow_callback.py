@@ -1,0 +1,156 @@
+"""Keras callbacks take a large part of the time.
+
+## What it detects
+A callback whose own work on every batch (or, when it is really long, on every epoch) takes a noticeable part of the
+steady wall time; or many callbacks that do so together.
+
+## Why it matters
+Keras runs callbacks on the training thread between two steps: the device waits. Tools that see only ops call this time
+"all others" or input.
+
+## Evidence
+`callback_ratio`: share of the steady wall time in the callback, every call timed, without the saving, summary writing
+and evaluation inside of it (these have detectors of their own). `callback_ns_per_call`, `calls`.
+
+## Known limits
+On an accelerator the first callback that reads the loss waits for the device; that wait counts as the callback's.
+
+## Remedy
+Do the work every N batches or once an epoch, make it cheaper, or hand it to another thread.
+
+## References
+Keras guide on writing your own callbacks; M6 of our own null results: an empty callback costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive import intervals
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.steps import Steps
+    from stepscope.derive.view import NamedTime, SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_batch_ratio: Ratio = Ratio(0.05)
+    """For hooks that run on every batch, of steady wall time."""
+    min_epoch_ratio: Ratio = Ratio(0.10)
+    """For hooks that run once an epoch: some work there is what epochs are for."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield a finding for each slow callback; if none alone is slow, one for all of them together."""
+    steps = session.steps
+    if steps is None:
+        return
+    rows = session.named_times(Kind.CALLBACK)
+    found = 0
+    own: list[tuple[NamedTime, float]] = []
+    for row in rows:
+        ratio = _own_ns(steps, row) / steps.steady_ns
+        own.append((row, ratio))
+        least = params.min_batch_ratio if _per_batch(row.name.hook) else params.min_epoch_ratio
+        if ratio >= least:
+            found += 1
+            yield _finding(session, [row], ratio, least)
+    small = [(row, ratio) for row, ratio in own if _per_batch(row.name.hook)]
+    together = sum(ratio for _, ratio in small)
+    if not found and len(small) > 1 and together >= params.min_batch_ratio:
+        yield _finding(session, [row for row, _ in small], together, params.min_batch_ratio)
+
+
+def _per_batch(hook: str) -> bool:
+    return "batch" in hook
+
+
+def _own_ns(steps: Steps, row: NamedTime) -> float:
+    """Time of a callback's hook without saving, summaries and Keras loops inside of it."""
+    records = steps.worker.records
+    on_thread = records.thread == steps.thread
+    mine = on_thread & (records.kind == Kind.CALLBACK) & (records.name == row.name.id)
+    spans = intervals.merge(records.start_ns[mine], records.start_ns[mine] + records.dur_ns[mine])
+    other = on_thread & np.isin(records.kind, [Kind.SAVE, Kind.SUMMARY, Kind.LOOP])
+    inside = other & (intervals.clipped_sum(records.start_ns, records.start_ns + records.dur_ns, spans) > 0)
+    inside &= records.dur_ns <= (spans[1] - spans[0]).max(initial=0)
+    parts = intervals.merge(records.start_ns[inside], records.start_ns[inside] + records.dur_ns[inside])
+    return row.total_ns - intervals.total(intervals.clip(intervals.clip(parts, spans), steps.windows))
+
+
+def _finding(session: SessionView, rows: list[NamedTime], ratio: float, least: float) -> Finding:
+    steps = session.steps
+    count = steps.steady_count if steps else 1
+    mean = steps.steady_ns / count if steps else 0.0
+    calls = sum(r.calls for r in rows)
+    name = rows[0].name
+    per_call = ratio * mean * count / max(1, calls)
+    kind = name.text.rpartition(".")[0] or name.text
+    if len(rows) == 1:
+        when = "every batch" if _per_batch(name.hook) else "every epoch"
+        title = f"the callback {kind} takes {format_ns(per_call)} on {when} ({name.hook}): {format_ratio(ratio)} of the time"
+    else:
+        title = (
+            f"{len(rows)} callback hooks together take {format_ns(ratio * mean)} of every step "
+            f"({format_ratio(ratio)} of the time), {kind} the most"
+        )
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=title,
+        severity=severity_of(ratio),
+        confidence=0.95,
+        symptom="Time: slow execution time",
+        cause="API: inefficient API usage",
+        introduced_stage="training",
+        exposed_stage="training",
+        pipeline_stage="output-processing",
+        where=tuple(dict.fromkeys(p for r in rows if (p := _place(session, r)) is not None)),
+        evidence=(
+            Evidence(
+                metric="callback_ratio",
+                value=ratio,
+                unit="ratio",
+                threshold=least,
+                refs=tuple(f"name:{r.name.id}" for r in rows),
+            ),
+            Evidence(metric="callback_ns_per_call", value=per_call, unit="ns"),
+            Evidence(metric="calls", value=calls, unit="calls"),
+        ),
+        cost=cost_of(session, ratio, low=0.95 * ratio, high=1.02 * ratio),
+        remedies=(
+            Remedy(
+                id="callback-less-often", text=f"do {kind}'s work every N batches, or once an epoch in on_epoch_end"
+            ),
+            Remedy(id="callback-cheaper", text="or make it cheaper, or hand it to another thread"),
+        ),
+        explanation="Keras calls callbacks on the training thread; the next step starts when they have returned.",
+    )
+
+
+def _place(session: SessionView, row: NamedTime) -> Place | None:
+    name = row.name
+    if name.own and name.file:
+        return session.place(name.file, name.line, name.end_line, name.text)
+    return session.fit_place()
+
+
+DETECTOR = Detector(
+    code="HST004",
+    name="slow-callback",
+    needs=frozenset({Signal.STEPS}),
+    params=Params(),
+    detect=detect,
+)

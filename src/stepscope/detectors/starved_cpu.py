@@ -1,0 +1,126 @@
+"""Other processes, the hypervisor or a quota take the CPU that the job wants.
+
+## What it detects
+The job's threads are runnable but wait for a CPU, while processes that are not the job's training (its own companions
+among them), the hypervisor (steal) or a cgroup quota take CPUs that the job would use.
+
+## Why it matters
+Every part of the step gets slower together; a profiler of ops shows "host compute" and an input pipeline that looks too
+slow. No change to the model or the input helps.
+
+## Evidence
+`lost_ratio`: CPUs withheld of those that the job could have had. `wanted_cores`: threads running or runnable on average;
+`got_cores`: CPU time a second; `others_cores`, `steal_cores`, `throttled_cores`: who took the rest. From schedstat,
+/proc/stat and the cgroup, over the steady steps.
+
+## Known limits
+A job with more runnable threads than CPUs makes itself wait; only what others take counts. Samples come once a second,
+so the steady part must last some seconds. Contention for memory bandwidth or a shared cache is not seen.
+
+## Remedy
+Run the other work later, niced (`nice -n 19`), or on other cores (`taskset`, cgroup cpuset); raise the quota.
+
+## References
+Linux: Documentation/scheduler/sched-stats.rst; Documentation/admin-guide/cgroup-v2.rst, cpu.stat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.contention import Contention, Rival
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_lost_ratio: Ratio = Ratio(0.15)
+    """Of the CPUs that the job could have had: below, ordinary system activity."""
+    min_rival_cores: float = 0.1
+    """A process that takes less is not named."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    contention = session.contention
+    if contention is None or contention.lost_ratio < params.min_lost_ratio:
+        return
+    ratio = contention.lost_ratio
+    rivals = [r for r in contention.rivals if r.cores >= params.min_rival_cores]
+    quota = contention.throttled > max(contention.others, contention.steal)
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=_title(contention, rivals, quota=quota),
+        severity=severity_of(ratio),
+        confidence=0.85,
+        symptom="Processor: abnormal CPU utilization",
+        cause="Hardware: improper configuration" if quota else "System: scheduling",
+        introduced_stage="environment setting",
+        exposed_stage="training",
+        pipeline_stage="forward-backward",
+        where=_places(session, rivals),
+        evidence=(
+            Evidence(metric="lost_ratio", value=ratio, unit="ratio", threshold=params.min_lost_ratio),
+            Evidence(metric="wanted_cores", value=contention.wanted, unit="cores"),
+            Evidence(metric="available_cores", value=contention.available, unit="cores"),
+            Evidence(metric="got_cores", value=contention.got, unit="cores"),
+            Evidence(metric="others_cores", value=contention.others, unit="cores"),
+            Evidence(metric="steal_cores", value=contention.steal, unit="cores"),
+            Evidence(metric="throttled_cores", value=contention.throttled, unit="cores"),
+        ),
+        cost=cost_of(session, ratio, low=0.7 * ratio, high=min(1.0, 1.2 * ratio), basis="modelled"),
+        remedies=_remedies(quota=quota, child=any(r.child for r in rivals)),
+        explanation="The job's threads were ready to run and waited in the kernel's run queue; the CPUs were busy with other "
+        "work. This slows every part of the step, so other findings of this run are less certain.",
+    )
+
+
+def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
+    have = f"{contention.got:.2g} of the {contention.could_have:.2g} CPUs it could use"
+    if quota:
+        return f"the cgroup's CPU quota throttles the job: it got {have}"
+    if contention.steal > contention.others:
+        return f"the hypervisor gives the CPU to its neighbours (steal {contention.steal:.2g} CPUs): the job got {have}"
+    who = ", ".join(r.name for r in rivals[:2]) or "many small ones"
+    own = "processes that the job started itself" if rivals and rivals[0].child else "other processes"
+    return f"CPU contention: {own} ({who}) take {contention.others:.2g} CPUs; the job is starved, it got {have}"
+
+
+def _places(session: SessionView, rivals: list[Rival]) -> tuple[Place, ...]:
+    """Where the job started the rivals that are its own children."""
+    started = [r.started for r in rivals if r.started is not None and r.started.file]
+    return tuple(dict.fromkeys(session.place(s.file, s.line, function=s.function) for s in started))
+
+
+def _remedies(*, quota: bool, child: bool) -> tuple[Remedy, ...]:
+    if quota:
+        return (
+            Remedy(id="raise-quota", text="raise the cgroup's cpu.max (container CPU limit), or use fewer threads"),
+        )
+    first = "start the companion processes after training, niced (nice -n 19) or on other cores (taskset)"
+    return (
+        Remedy(
+            id="separate-cpu", text=first if child else "move the other processes away: later, niced, or on other cores"
+        ),
+        Remedy(id="fewer-rivals", text="run the competing work with fewer processes"),
+    )
+
+
+DETECTOR = Detector(
+    code="CFG001",
+    name="starved-cpu",
+    needs=frozenset({Signal.STEPS, Signal.HOST}),
+    params=Params(),
+    detect=detect,
+)
