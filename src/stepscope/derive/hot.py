@@ -136,7 +136,7 @@ def loop_function(taken: Sequence[Sample], steps: Steps) -> tuple[str, str] | No
         depth.update(seen.keys())
         for key, i in seen.items():
             deepest[key] = max(deepest.get(key, 0), i)
-    common = [key for key, count in depth.items() if count >= 0.6 * len(taken)]  # noqa: PLR2004 - docstring
+    common = [key for key, count in depth.items() if count >= 0.6 * len(taken)]
     return max(common, key=lambda key: deepest[key], default=None)
 
 

@@ -132,6 +132,7 @@ def paint(layers: Sequence[Intervals], cells: Intervals) -> Painting:
     lengths = np.diff(edges)
     width = background + 1
     key = cell[inside] * width + shown[inside]
-    sums = np.bincount(key, weights=lengths[inside], minlength=len(lo) * width).reshape(len(lo), width)
+    counts = np.bincount(key, weights=lengths[inside].astype(np.float64), minlength=len(lo) * width)
+    sums: F64 = counts.reshape(len(lo), width).astype(np.float64)
     shown[~inside] = -1
     return Painting(edges=edges, layer=shown, cell=cell, sums=sums, background=background)

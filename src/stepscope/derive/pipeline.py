@@ -192,8 +192,7 @@ _GRACE_NS = 2_000_000_000
 
 def _windows(steps: Steps, reads: list[_Read]) -> Iterator[WaitWindow]:
     """Non-overlapping windows of consecutive executions, one per read."""
-    lo, hi = steps.windows
-    if len(lo) == 0:
+    if steps.steady_count == 0:
         return
     starts = steps.starts
     per_execution = _elements_per_execution(steps)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.derive.intervals import Intervals
-    from stepscope.model.records import I64, Bool, RecordTable
+    from stepscope.model.records import F64, I64, Bool, RecordTable
     from stepscope.model.session import Worker
 
 MIN_CALLS = 4
@@ -38,6 +38,7 @@ MAX_PAUSES = 2
 SLOW_FACTOR = 3
 """An early step of so many median steps is warm-up."""
 
+_VERBS = {"train": "fit", "test": "evaluate"}
 TRAIN_ROLES = frozenset({"train", "fit", "train_on_batch"})
 LOOP_ANCHORS = frozenset({"predict", "evaluate", "predict_on_batch", "test_on_batch"})
 
@@ -130,10 +131,10 @@ def _anchors(worker: Worker) -> list[_Anchor]:
         if kind in _ANCHOR_KINDS and (rank := _rank(kind, names[name].role if name in names else "")) is not None
     }
     groups: dict[tuple[int, int, str, str, int], list[int]] = {}
-    for kind, name in ranks:
-        meaning = names.get(name) or Name(id=name, text="step")
-        key = (kind, ranks[kind, name], meaning.text, meaning.file, meaning.line)
-        groups.setdefault(key, []).append(name)
+    for (kind, number), rank in ranks.items():
+        meaning = names.get(number) or Name(id=number, text="step")
+        key = (kind, rank, meaning.text, meaning.file, meaning.line)
+        groups.setdefault(key, []).append(number)
     found = []
     for (kind, rank, *_), ids in groups.items():
         mine = (records.kind == kind) & np.isin(records.name, ids) & ((records.flags & Flag.END) == 0)
@@ -197,24 +198,16 @@ def _build(anchor: _Anchor) -> Steps:
 
 def _title(anchor: _Anchor) -> str:
     name = anchor.name
-    match anchor.kind:
-        case Kind.EXECUTION:
-            word = {"train": "fit", "test": "evaluate"}.get(name.role, name.role)
-            return f"Keras {word}"
-        case Kind.LOOP:
-            return f"Keras {name.role}"
-        case Kind.FUNCTION:
-            return f"tf.function {name.text}"
-        case Kind.SESSION_RUN:
-            return "Session.run"
-        case Kind.APPLY:
-            return "optimizer update"
-        case Kind.MODEL_CALL:
-            return f"call of {name.text}"
-        case Kind.NEXT:
-            return "batch of tf.data"
-        case _:
-            return "stepscope.step"
+    words = {
+        Kind.EXECUTION: f"Keras {_VERBS.get(name.role, name.role)}",
+        Kind.LOOP: f"Keras {name.role}",
+        Kind.FUNCTION: f"tf.function {name.text}",
+        Kind.SESSION_RUN: "Session.run",
+        Kind.APPLY: "optimizer update",
+        Kind.MODEL_CALL: f"call of {name.text}",
+        Kind.NEXT: "batch of tf.data",
+    }
+    return words.get(anchor.kind, "stepscope.step")
 
 
 def _loops(worker: Worker, thread: int) -> Intervals:
@@ -237,8 +230,6 @@ def _steady(anchor: _Anchor, starts: I64, durations: I64) -> Bool:
         steady[changes[durations[changes] > PAUSE_FACTOR * median]] = False
         firsts = changes + 1
         steady[firsts[durations[firsts] > SLOW_FACTOR * median]] = False
-    elif anchor.kind == Kind.EXECUTION:
-        pass  # fit again and again: what lies between belongs to the work
     if len(loop_starts) == 0 or anchor.kind != Kind.EXECUTION:
         lone = np.flatnonzero(durations[:-1] > LONG_GAP_FACTOR * LONG_GAP_FACTOR * median)
         if len(lone) == 1:
@@ -268,7 +259,8 @@ def _samples(anchor: _Anchor, starts: I64) -> I64:
     arg = records.arg[anchor.index]
     match anchor.kind:
         case Kind.EXECUTION:
-            return np.rint(np.maximum(arg, 1) * _batch_sizes(anchor, starts)).astype(np.int64)
+            total: I64 = np.rint(np.maximum(arg, 1) * _batch_sizes(anchor, starts)).astype(np.int64)
+            return total
         case Kind.FUNCTION | Kind.SESSION_RUN | Kind.MODEL_CALL | Kind.LOOP:
             own = _filled(arg)
             return own if own.any() else _pulled(anchor, starts)
@@ -286,7 +278,7 @@ def _filled(values: I64) -> I64:
     return result
 
 
-def _batch_sizes(anchor: _Anchor, starts: I64) -> np.ndarray:
+def _batch_sizes(anchor: _Anchor, starts: I64) -> F64:
     """Mean samples per batch for each execution, from the ``batch`` event of the loop it runs in."""
     sizes = np.zeros(len(starts))
     batches = sorted((b for b in anchor.worker.all(BatchSeen) if b.role in TRAIN_ROLES), key=lambda b: b.loop)

@@ -127,18 +127,21 @@ def _checked(detector: Detector[object], outcome: str, missing: list[Signal], hi
     )
 
 
+def _clip(value: float) -> float:
+    return float(min(1.0, max(0.0, value)))
+
+
 def cost_of(
     view: SessionView, ratio: float, *, low: float | None = None, high: float | None = None, basis: str = "measured"
 ) -> Cost:
     """Cost of a share of the steady wall time, within 0-1, with nanoseconds of the mean step."""
     steps = view.steps
     mean = steps.steady_ns / steps.steady_count if steps and steps.steady_count else 0.0
-    clip = lambda value: float(min(1.0, max(0.0, value)))  # noqa: E731 - three uses in one line
     return Cost(
-        ratio=clip(ratio),
-        low=clip(ratio if low is None else min(low, ratio)),
-        high=clip(ratio if high is None else max(high, ratio)),
-        ns_per_step=int(clip(ratio) * mean),
+        ratio=_clip(ratio),
+        low=_clip(ratio if low is None else min(low, ratio)),
+        high=_clip(ratio if high is None else max(high, ratio)),
+        ns_per_step=int(_clip(ratio) * mean),
         basis=basis,  # type: ignore[arg-type]
     )
 

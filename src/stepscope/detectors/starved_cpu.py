@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.units import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,222 @@
+"""From a session to its report: derive, detect, summarise; and the report's files inside of the session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope import store
+from stepscope.app import overhead, series
+from stepscope.derive.anatomy import COMPONENTS
+from stepscope.derive.view import SessionView
+from stepscope.detectors import base, registry
+from stepscope.model.events import AgentDiagnostic
+from stepscope.model.finding import (
+    Component,
+    Diagnostic,
+    PipelineStage,
+    Place,
+    Report,
+    SessionSummary,
+    StageShare,
+    StepTimes,
+    Throughput,
+)
+from stepscope.reports import html, json_report, markdown, text
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stepscope.derive.anatomy import Anatomy
+    from stepscope.derive.steps import Steps
+    from stepscope.model.session import Session
+
+MAX_DIAGNOSTICS = 20
+"""Of one kind of text; what is more is counted."""
+
+
+def analyze(path: Path) -> Report:
+    """Report of the session at ``path`` (a directory or a packed file).
+
+    Raises:
+        SessionError: the session is missing or damaged.
+        IncompatibleSessionError: it was written by a newer stepscope.
+    """
+    return report_of(store.open_session(path))
+
+
+def write_reports(session_dir: Path) -> Report:
+    """Analyse the session and write report.json, .txt, .md and .html into it.
+
+    Raises:
+        OSError: the session's directory cannot be written.
+    """
+    session = store.open_session(session_dir)
+    report = report_of(session)
+    pages = {
+        "report.json": json_report.encode(report),
+        "report.txt": text.render(
+            report, session_path=str(session_dir), html_path=str(session_dir / "report.html")
+        ).encode(),
+        "report.md": markdown.render(report).encode(),
+        "report.html": html.render(report, sources=session.sources).encode(),
+    }
+    for name, page in pages.items():
+        part = session_dir / f".{name}.part"
+        part.write_bytes(page)
+        part.replace(session_dir / name)
+    return report
+
+
+def report_of(session: Session) -> Report:
+    """Report of a session in memory. Pure."""
+    view = SessionView(session)
+    findings, checked, failures = base.run(registry.ALL, view)
+    return Report(
+        session=_summary(view),
+        overhead=overhead.account(view),
+        anatomy=_components(view),
+        stages=_stages(view),
+        findings=findings,
+        checked=checked,
+        diagnostics=_diagnostics(view, failures),
+        series=series.build(view),
+    )
+
+
+def _summary(view: SessionView) -> SessionSummary:
+    session, steps = view.session, view.steps
+    manifest = session.manifest
+    frameworks = view.frameworks
+    names = [f"{name} {version}" for name, version in frameworks.items() if name in {"tensorflow", "keras", "tf_keras"}]
+    return SessionSummary(
+        id=manifest.id,
+        command=manifest.command,
+        framework=", ".join(names) or "none",
+        hosts=1,
+        steps=len(steps) if steps else 0,
+        throughput=_throughput(steps),
+        wall_ns=manifest.ended_ns,
+        exit_code=manifest.exit_code,
+        processes=len(session.workers),
+        step_times=_step_times(steps) if steps else None,
+    )
+
+
+def _throughput(steps: Steps | None) -> Throughput:
+    if steps is None or steps.steady_ns == 0:
+        return Throughput()
+    seconds = steps.steady_ns / 1e9
+    samples = float(steps.samples[steps.steady].sum())
+    return Throughput(
+        samples_per_s=samples / seconds if samples > 0 else None, steps_per_s=steps.steady_count / seconds
+    )
+
+
+def _step_times(steps: Steps) -> StepTimes:
+    durations = steps.durations[steps.steady]
+    warm = np.flatnonzero(steps.steady)[0]
+    p50, p95, p99 = (int(v) for v in np.percentile(durations, [50, 95, 99]))
+    return StepTimes(
+        count=len(durations),
+        mean_ns=int(durations.mean()),
+        p50_ns=p50,
+        p95_ns=p95,
+        p99_ns=p99,
+        warmup_steps=int(warm),
+        warmup_ns=int(steps.starts[warm] - steps.starts[0]),
+        source=steps.title,
+    )
+
+
+def _components(view: SessionView) -> tuple[Component, ...]:
+    anatomy = view.anatomy
+    if anatomy is None:
+        return ()
+    found = []
+    for name, stage in COMPONENTS.items():
+        ratio = anatomy.ratio(name)
+        if ratio <= 0:
+            continue
+        who, where = _contributor(view, name)
+        found.append(
+            Component(
+                component=name,
+                pipeline_stage=stage,
+                ratio=ratio,
+                ns_per_step=round(anatomy.mean_ns(name)),
+                name=who,
+                where=where,
+            )
+        )
+    return tuple(sorted(found, key=lambda c: -c.ratio))
+
+
+def _contributor(view: SessionView, component: str) -> tuple[str, Place | None]:
+    """The largest contributor to callbacks, saving and other Python."""
+    kinds = {"callbacks": (Kind.CALLBACK,), "saving": (Kind.SAVE, Kind.SUMMARY)}.get(component)
+    if kinds is not None:
+        rows = view.named_times(*kinds)
+        if rows:
+            name = rows[0].name
+            return name.text, view.place(name.file, name.line, name.end_line) if name.file else None
+    if component == "other-python":
+        spots = view.hot_spots(component)
+        if spots:
+            spot = spots[0].culprit
+            return spot.function, view.place(spot.file, spot.line, function=spot.function)
+    return "", None
+
+
+def _stages(view: SessionView) -> tuple[StageShare, ...]:
+    """The eight pipeline stages: each with its share and what it rests on, or why it could not be looked at."""
+    anatomy = view.anatomy
+    if anatomy is None:
+        return ()
+    hidden = "" if not view.hidden_wait else base.HINTS[base.Signal.INPUT_WAIT]
+    source = view.pipeline.slowest if view.pipeline else None
+    reads = source is not None and source.name.startswith(("TFRecord", "TextLine", "FixedLengthRecord"))
+    wait = None if hidden else anatomy.ratio("input-wait")
+    how = "tf.data's live model" if anatomy.compiled_wait_ns else "time inside of next()"
+    no_stage = "the slowest stage of the pipeline is not a reader" if source else "no model of the pipeline"
+    rows: list[tuple[PipelineStage, float | None, str]] = [
+        ("raw-input", wait if reads else None, how if reads else f"part of preprocessing: {no_stage}"),
+        ("preprocessing", None if reads else wait, hidden or ("counted as raw-input" if reads else how)),
+        ("host-to-device", None, "could not look: needs an op trace of a device"),
+        ("forward-backward", _sum(anatomy, "call", "tracing"), "calls of the compiled step, timed on the host"),
+        ("gradient-sharing", None, "could not look: needs an op trace of several devices"),
+        ("device-to-host", anatomy.ratio("host-sync"), "host waits of 20 us or more for a tensor"),
+        (
+            "output-processing",
+            _sum(anatomy, "callbacks", "framework", "gc", "other-python"),
+            "callbacks, Keras' own loop, Python between the calls",
+        ),
+        ("storage", anatomy.ratio("saving"), "checkpoints, models and summaries written on the step's thread"),
+    ]
+    return tuple(StageShare(stage=stage, ratio=ratio, basis=basis) for stage, ratio, basis in rows)
+
+
+def _sum(anatomy: Anatomy, *components: str) -> float:
+    return sum(anatomy.ratio(c) for c in components)
+
+
+def _diagnostics(view: SessionView, failures: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    """The session's own, the agents' (each text once) and those of the analysis."""
+    session = view.session
+    found = list(session.manifest.diagnostics)
+    for worker in session.workers:
+        found += [Diagnostic(code=e.code, text=e.text) for e in worker.all(AgentDiagnostic)]
+        if worker.info.lost_records:
+            text = (
+                f"process {worker.info.pid}: {worker.info.lost_records} records were overwritten before they were read"
+            )
+            found.append(Diagnostic(code="DX010", text=text))
+        if worker.info.lost_lines:
+            text = f"process {worker.info.pid}: {worker.info.lost_lines} lines of the log could not be written"
+            found.append(Diagnostic(code="DX011", text=text))
+    if view.pipeline is not None:
+        found += [Diagnostic(code="DX020", text=text) for text in view.pipeline.diagnostics[:1]]
+    unique = list(dict.fromkeys((d.code, d.text) for d in [*found, *failures]))
+    return tuple(Diagnostic(code=code, text=text) for code, text in unique[:MAX_DIAGNOSTICS])
