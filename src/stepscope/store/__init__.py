@@ -1,1 +1,33 @@
-"""store."""
+"""The session on disk: what is written while the job runs, and how it is read back.
+
+- ``layout``: names inside a session directory, and the manifest's round trip.
+- ``tables``: Parquet files and numpy columns, both ways.
+- ``writer``: durable segments, each written whole or not at all.
+- ``reader``: a directory or a packed file as ``model.session.Session``.
+- ``bundle``: one file of a session, and back.
+
+The format is documented in docs/session-format.md; why it is what it is in docs/decisions/0001.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stepscope.model.session import Session
+
+
+def open_session(path: str | Path) -> Session:
+    """Read a session, from its directory or from one packed file.
+
+    Damage is survivable: what can be read is returned, and ``manifest.diagnostics`` says what is missing.
+
+    Raises:
+        SessionError: there is no session at ``path``, or nothing of it can be read.
+        IncompatibleSessionError: a newer stepscope wrote it.
+    """
+    from stepscope.store.reader import read  # noqa: PLC0415 - numpy and pyarrow load with the first session
+
+    return read(path)

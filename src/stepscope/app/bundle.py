@@ -1,0 +1,66 @@
+"""Use cases on sessions at rest: open (completing what was left unfinished), pack, unpack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.errors import SessionError
+from stepscope.store import bundle, layout
+
+if TYPE_CHECKING:
+    from stepscope.model.session import Session
+
+
+def open_session(path: str | Path) -> Session:
+    """Read a session; one whose job and collector both died is completed first.
+
+    Raises:
+        SessionError: there is no session at ``path``, or nothing of it can be read.
+        IncompatibleSessionError: a newer stepscope wrote it.
+    """
+    complete(Path(path))
+    from stepscope.store import reader  # noqa: PLC0415 - pack and unpack need neither numpy nor pyarrow
+
+    return reader.read(path)
+
+
+def complete(path: Path) -> bool:
+    """Complete the session directory at ``path`` if nobody finished it and nobody is at work on it.
+
+    Raises:
+        SessionError: the manifest cannot be read.
+    """
+    if not path.is_dir() or not layout.is_session(path):
+        return False
+    from stepscope.collector.recover import recover  # noqa: PLC0415
+
+    return recover(path)
+
+
+def pack(session: Path, target: Path | None = None) -> tuple[Path, int]:
+    """Make one file of a session; returns its path and size in bytes.
+
+    Raises:
+        SessionError: no session there, or the target exists.
+    """
+    if not session.exists():
+        raise SessionError(f"{session}: no such session; expected a NAME{layout.SUFFIX} directory")
+    complete(session)
+    if target is None:
+        target = session.with_name(session.name.removesuffix(layout.SUFFIX) + layout.PACKED_SUFFIX)
+    return target, bundle.pack(session, target)
+
+
+def unpack(packed: Path, target: Path | None = None) -> Path:
+    """Make a session directory of a packed file; returns it.
+
+    Raises:
+        SessionError: no packed session, a hostile or damaged one, or the target exists.
+    """
+    if not packed.is_file():
+        raise SessionError(f"{packed}: no such file; expected what `stepscope pack` writes")
+    if target is None:
+        name = packed.name.removesuffix(layout.PACKED_SUFFIX).removesuffix(layout.SUFFIX)
+        target = packed.with_name(name + layout.SUFFIX)
+    return bundle.unpack(packed, target)

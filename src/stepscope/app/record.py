@@ -1,0 +1,138 @@
+"""The use case ``run``: run a job measured and show what was found.
+
+Light until the job has ended: nothing here imports numpy, pyarrow or rich before.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.collector import launch
+from stepscope.errors import TargetError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+REPORT_TEXT = "report.txt"
+REPORT_JSON = "report.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOptions:
+    """What the user asked for."""
+
+    argv: tuple[str, ...]
+    """The job's command line, as ``job_command`` makes it."""
+    session: Path | None = None
+    report_json: Path | None = None
+    budget: str = ""
+    sources: bool = True
+    quiet: bool = False
+
+
+def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bool = False) -> tuple[str, ...]:
+    """The job's command line: a script or a module for Python, or any command as it is.
+
+    Args:
+        words: what the user gave: script and arguments, the module's arguments, or the command.
+        module: the module of ``run -m``.
+        verbatim: the words stood behind ``--``.
+
+    Raises:
+        UsageError: nothing to run.
+        TargetError: the script does not exist.
+    """
+    if module is not None:
+        return (python_of_job(), "-m", module, *words)
+    if not words:
+        raise UsageError("nothing to run; expected: stepscope run train.py [args], run -m module, or run -- command")
+    if verbatim:
+        return tuple(words)
+    script = words[0]
+    if script != "-" and not os.path.exists(script):  # noqa: PTH110
+        raise TargetError(
+            f"cannot run {script}: no such file in {_cwd()}; expected a Python script "
+            "(any other command: stepscope run -- command)"
+        )
+    return (python_of_job(), *words)
+
+
+def _cwd() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return "the current directory, which is gone"
+
+
+def python_of_job() -> str:
+    """The Python that the user means: that of the active environment, else the one that runs stepscope."""
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        prefix = os.environ.get(variable)
+        if prefix and os.path.realpath(prefix) != os.path.realpath(sys.prefix):
+            candidate = str(Path(prefix) / "bin" / "python")
+            if os.access(candidate, os.X_OK):
+                return candidate
+    return sys.executable
+
+
+def record(options: RecordOptions) -> int:
+    """Run the job and print the report; returns the job's exit code, negative for a signal.
+
+    Raises:
+        StepscopeError: the job was not started.
+    """
+    outcome = launch.run(
+        launch.LaunchOptions(
+            argv=options.argv, session=options.session, sources=options.sources, budget=options.budget
+        )
+    )
+    try:
+        _show(options, outcome)
+    except BrokenPipeError:
+        return outcome.exit_code
+    return outcome.exit_code
+
+
+def _show(options: RecordOptions, outcome: launch.Outcome) -> None:
+    for message in outcome.messages:
+        _line(f"stepscope: {message}")
+    if outcome.interrupted:
+        _line(f"stepscope: the report is still being written, to {_shown(outcome.session / REPORT_TEXT)}")
+        return
+    if not options.quiet:
+        text = _report_text(outcome.session)
+        _line(text.rstrip("\n") if text else f"stepscope: session {_shown(outcome.session)}")
+    if options.report_json is not None:
+        _copy_json(outcome.session / REPORT_JSON, options.report_json)
+
+
+def _shown(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except (OSError, ValueError):
+        return str(path)
+
+
+def _line(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _report_text(session: Path) -> str:
+    try:
+        return (session / REPORT_TEXT).read_text("utf-8")
+    except OSError:
+        return ""
+
+
+def _copy_json(source: Path, target: Path) -> None:
+    try:
+        shutil.copyfile(source, target)
+    except OSError as error:
+        _line(f"stepscope: {target} could not be written: {error.strerror or error}")
+
+

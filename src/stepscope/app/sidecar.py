@@ -1,0 +1,125 @@
+"""The sidecar: drains, samples and stores while the job runs, and writes the report when it has ended.
+
+``python -m stepscope.app.sidecar RUN SESSION [STARTS]``, started by the launcher; a process of its own session, so
+that neither the terminal nor the launcher's death takes it along.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.collector import rundir
+from stepscope.collector.recording import Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_POLL_S = 0.1
+_STDIN = 0
+_NICE = 10
+
+
+def main(argv: Sequence[str]) -> None:
+    """Entry point; exits 0 when the session is finished and its report stands."""
+    run, session = Path(argv[0]), Path(argv[1])
+    starts = int(argv[2]) if len(argv) > 2 else 1  # noqa: PLR2004 - optional third argument
+    _become_background()
+    lock = _only_one(run)
+    if lock < 0:
+        return
+    recording = Recording(run, session, starts=starts)
+    _follow(recording)
+    problems = recording.finish()
+    problems.extend(_write_reports(session))
+    rundir.remove(run)
+    for problem in problems:
+        _say(problem)
+
+
+def _become_background() -> None:
+    """Leave the terminal's reach, be nice, be the first to go when memory runs out."""
+    if os.getsid(0) != os.getpid():
+        try:
+            os.setsid()
+        except OSError:  # leads a group already
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    os.nice(_NICE)
+    try:
+        Path("/proc/self/oom_score_adj").write_text("500", "ascii")
+    except OSError:
+        return
+
+
+def _only_one(run: Path) -> int:
+    """The lock of this run's sidecar, -1 if another one holds it."""
+    fd = os.open(run / rundir.LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        return -1
+    return fd
+
+
+def _follow(recording: Recording) -> None:
+    """Work until the job has ended."""
+    launcher = True
+    prepared = False
+    while True:
+        woken = False
+        if launcher:
+            ready, _, _ = select.select([_STDIN], [], [], _POLL_S)
+            if ready:
+                launcher = woken = bool(os.read(_STDIN, 64))
+        else:
+            time.sleep(_POLL_S)
+        recording.tick(time.monotonic_ns())
+        if woken or recording.job_ended(launcher=launcher):
+            return
+        if not prepared:
+            prepared = True
+            _load_analysis()
+
+
+def _load_analysis() -> None:
+    """Import what the report needs while the job runs, not when the user waits."""
+    try:
+        importlib.import_module("stepscope.app.analyze")
+    except ImportError:
+        return
+
+
+def _write_reports(session: Path) -> list[str]:
+    try:
+        analyze = importlib.import_module("stepscope.app.analyze")
+    except ImportError:
+        return []
+    try:
+        analyze.write_reports(session)
+    except Exception as error:  # noqa: BLE001 - the session is safe; the user is told, the traceback is kept
+        (session / "report-error.txt").write_text(traceback.format_exc(), "utf-8")
+        return [f"the report failed ({type(error).__name__}: {error}): {session}/report-error.txt"]
+    return []
+
+
+def _say(message: str) -> None:
+    """Hand a line to the launcher, which shows it; it may be gone."""
+    try:
+        os.write(1, json.dumps({"message": message}).encode() + b"\n")
+    except OSError:
+        return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

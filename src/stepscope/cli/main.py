@@ -1,0 +1,103 @@
+"""The command line: one group, its commands listed by hand and loaded when they are called.
+
+The only place that turns an error into a line on stderr and an exit code (docs/exit-codes.md).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+import traceback
+
+import click
+
+from stepscope._version import __version__
+from stepscope.errors import StepscopeError
+
+COMMANDS = {
+    "run": ("stepscope.cli.run:run", "Run a job measured and say why it is slow."),
+    "report": ("stepscope.cli.report:report", "Show the report of a session."),
+    "rule": ("stepscope.cli.rule:rule", "Explain a finding's code."),
+    "pack": ("stepscope.cli.pack:pack", "Make one file of a session."),
+    "unpack": ("stepscope.cli.pack:unpack", "Make a session of a packed file."),
+}
+"""Name: where it is, and its line in --help; a test compares that line with the command's own."""
+
+INTERNAL_ERROR = 70
+
+
+class LazyGroup(click.Group):
+    """Loads a command's module when the command is called; ``--help`` and ``--version`` load none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of ``COMMANDS``."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command's object."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{COMMANDS[cmd_name][0]} is no command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without loading them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_line) for name, (_, help_line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="stepscope", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Find out why a deep-learning job is slow, and prove that the fix works."""
+
+
+def main() -> None:
+    """Entry point of ``stepscope``."""
+    try:
+        code = cli.main(prog_name="stepscope", standalone_mode=False)
+    except click.ClickException as error:
+        _say(_click_line(error))
+        sys.exit(64)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except StepscopeError as error:
+        _say(f"stepscope: {error}")
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(141)
+    except Exception as error:  # noqa: BLE001 - the last wall: one line, and the traceback where it can be read
+        _say(f"stepscope: internal error: {type(error).__name__}: {error}; {_keep_traceback()}")
+        sys.exit(INTERNAL_ERROR)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _click_line(error: click.ClickException) -> str:
+    command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "stepscope"
+    return f"stepscope: {error.format_message()} (see: {command} --help)"
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _keep_traceback() -> str:
+    import tempfile  # noqa: PLC0415 - only when something failed
+
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix=f"stepscope-error-{time.strftime('%m%d-%H%M%S')}-", suffix=".txt", delete=False
+        ) as stream:
+            traceback.print_exc(file=stream)
+    except OSError as error:
+        return f"its traceback could not be written: {error.strerror}"
+    return f"traceback: {stream.name}"

@@ -1,0 +1,81 @@
+"""``stepscope run``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+
+class _RunCommand(click.Command):
+    """Keeps the ``--`` that click would swallow: behind it stands any command, without it a Python script."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options, verbatim = _split(args, self.params)
+        ctx.meta["verbatim"] = verbatim
+        return super().parse_args(ctx, options)
+
+
+def _split(args: list[str], params: list[click.Parameter]) -> tuple[list[str], bool]:
+    """Whether the first word that is no option is preceded by ``--``."""
+    takes_value = {name for p in params if isinstance(p, click.Option) and not p.is_flag for name in p.opts}
+    at = 0
+    while at < len(args):
+        word = args[at]
+        if word == "--":
+            return args, True
+        if not word.startswith("-") or word == "-":
+            return args, False
+        if word == "-m":
+            return [*args[: at + 2], "--", *args[at + 2 :]], False
+        at += 2 if word in takes_value else 1
+    return args, False
+
+
+@click.command(
+    cls=_RunCommand,
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    short_help="Run a job measured and say why it is slow.",
+)
+@click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does.")
+@click.option("--session", type=click.Path(path_type=Path), help="Directory of the new session.")
+@click.option("--report-json", type=click.Path(path_type=Path, dir_okay=False), help="Copy the report here as JSON.")
+@click.option("--budget", default="1%", show_default=True, metavar="SHARE", help="What measuring may cost.")
+@click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def run(  # noqa: D417 - click's parameters, described above
+    ctx: click.Context,
+    module: str | None,
+    session: Path | None,
+    report_json: Path | None,
+    budget: str,
+    no_sources: bool,  # noqa: FBT001
+    quiet: bool,  # noqa: FBT001
+    command: tuple[str, ...],
+) -> None:
+    """Run a job measured and say why it is slow.
+
+    \b
+    stepscope run train.py [ARGS]...      a Python script
+    stepscope run -m package [ARGS]...    a Python module
+    stepscope run -- COMMAND [ARGS]...    any command, ./train.sh or another Python
+
+    The job keeps the terminal, its exit code and its signals; the report goes to stderr when it has ended.
+    """  # noqa: D301 - \b is click's mark for lines that stay lines
+    from stepscope.app import record  # noqa: PLC0415 - --help needs none of it
+    from stepscope.collector import launch  # noqa: PLC0415
+
+    options = record.RecordOptions(
+        argv=record.job_command(command, module=module, verbatim=ctx.meta["verbatim"]),
+        session=session,
+        report_json=report_json,
+        budget=budget,
+        sources=not no_sources,
+        quiet=quiet,
+    )
+    exit_code = record.record(options)
+    sys.stdout.flush()
+    launch.die_like(exit_code)

@@ -1,0 +1,224 @@
+"""One recording: the run directory on one side, the session on the other; drain, samplers and manifest in step."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import time
+from pathlib import Path
+
+import msgspec
+
+from stepscope.collector import rundir, sources
+from stepscope.collector.drain import Drainer
+from stepscope.collector.sampling import Sampling
+from stepscope.model.finding import Diagnostic
+from stepscope.model.session import HostInfo, Manifest, WorkerInfo
+from stepscope.store.reader import read_manifest
+from stepscope.store.writer import SessionWriter
+
+_SAMPLE_NS = 1_000_000_000
+_FLUSH_NS = 5_000_000_000
+_FLUSH_RECORDS = 50_000
+_RETRY_NS = 5_000_000_000
+
+
+class Recording:
+    """Moves what a run says into its session."""
+
+    def __init__(self, run: Path, session: Path, *, starts: int = 1) -> None:
+        """Go on with the session that the launcher has begun.
+
+        Raises:
+            SessionError: there is no manifest to go on with.
+        """
+        self.run = run
+        self.session = session
+        self.manifest = read_manifest(session)
+        self.writer = SessionWriter(session)
+        self.job = rundir.read_job(run)
+        self._origin_ns = self.manifest.origin_monotonic_ns
+        self._earlier = {info.key: info for info in self.manifest.workers}
+        self._diagnostics = {(d.code, d.text): d for d in self.manifest.diagnostics}
+        self.drainer = Drainer(run, self.writer, self._origin_ns)
+        self.sampling = Sampling(self.writer, self._origin_ns)
+        self._next_sample_ns = 0
+        self._next_flush_ns = time.monotonic_ns() + _FLUSH_NS
+        self._stopped_looks = 0
+        self._disk_problem = ""
+        if starts > 1:
+            self._note("DX101", f"the sidecar died {starts - 1} times and was started again; nothing that it had "
+                                "read from the rings was lost, samples of the host have gaps")
+        self.manifest = msgspec.structs.replace(self.manifest, sidecar_starts=starts, host=host_info())
+        self._write_manifest()
+
+    def _note(self, code: str, text: str) -> None:
+        self._diagnostics[code, text] = Diagnostic(code=code, text=text)
+
+    def tick(self, now_ns: int) -> None:
+        """What is due at this moment; called about ten times a second."""
+        if self.job is None:
+            self.job = rundir.read_job(self.run)
+        self.drainer.poll(now_ns)
+        if now_ns >= self._next_sample_ns:
+            self._next_sample_ns = max(self._next_sample_ns + _SAMPLE_NS, now_ns + _SAMPLE_NS // 2)
+            self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
+            self._rescue_launcher()
+        if now_ns >= self._next_flush_ns or (self.drainer.pending() >= _FLUSH_RECORDS and not self._disk_problem):
+            self._next_flush_ns = now_ns + _FLUSH_NS
+            self._flush(now_ns)
+
+    def _flush(self, now_ns: int) -> None:
+        try:
+            self.drainer.flush()
+            self.drainer.retire_dead(now_ns)
+            self.sampling.flush()
+            self._write_manifest()
+        except OSError as error:
+            self._disk_problem = error.strerror or str(error)
+        else:
+            self._disk_problem = ""
+
+    def _rescue_launcher(self) -> None:
+        """The launcher stops with the job; if somebody then continues the job alone, continue the launcher too."""
+        if self.job is None or rundir.state(self.job.launcher_pid) not in ("T", "t"):
+            self._stopped_looks = 0
+            return
+        if rundir.state(self.job.pid) in ("T", "t"):
+            self._stopped_looks = 0
+            return
+        self._stopped_looks += 1
+        if self._stopped_looks > 1:
+            os.kill(self.job.launcher_pid, signal.SIGCONT)
+
+    def job_ended(self, *, launcher: bool) -> bool:
+        """Whether the job has ended; ``launcher`` says whether the launcher still lives to tell."""
+        if launcher:
+            return False
+        if rundir.read_ended(self.run) is not None:
+            return True
+        if self.job is not None:
+            alive = rundir.start_ticks(self.job.pid) == self.job.start_ticks != 0
+            return not alive or rundir.state(self.job.pid) == "Z"
+        return not any(worker.alive() for worker in self.drainer.workers.values())
+
+    def finish(self, state: str = "finished") -> list[str]:
+        """Take the rest, store sources and the manifest; returns lines for the user about what is lost."""
+        now_ns = time.monotonic_ns()
+        ended = rundir.read_ended(self.run)
+        if state == "finished":
+            self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
+        self.drainer.poll(now_ns, final=True)
+        outliving = [w.pid for w in self.drainer.workers.values() if not w.closed and w.alive()]
+        if outliving and state == "finished":
+            self._note("DX113", f"processes outlived the job and are measured up to its end only: {outliving}")
+        problems = []
+        try:
+            self.drainer.flush()
+            self.sampling.flush()
+            if self.job is None or self.job.sources:
+                names = self.drainer.files()
+                for text in sources.store_sources(self.writer, names, self.manifest.cwd):
+                    self._note("DX111", text)
+        except OSError as error:
+            problems.append(
+                f"{self.session}: {error.strerror}; {self.drainer.pending()} records and the newest samples are lost"
+            )
+            self._note("DX105", problems[-1])
+        for worker in self.drainer.workers.values():
+            if worker.problem:
+                self._note("DX114", worker.problem)
+        for info in self._workers():
+            if info.lost_records:
+                self._note("DX102", f"process {info.pid}: {info.lost_records} records were lost")
+            if info.lost_lines:
+                self._note("DX104", f"process {info.pid}: {info.lost_lines} log lines were lost")
+        if not self._workers():
+            self._note("DX108", "no process of the job imported TensorFlow or Keras with stepscope armed: "
+                                "only processes and the host were measured")
+        self.manifest = msgspec.structs.replace(
+            self.manifest,
+            state=state,
+            ended_ns=(ended.at_ns if ended else now_ns) - self._origin_ns,
+            exit_code=ended.exit_code if ended else None,
+            signals=self._signals(),
+        )
+        try:
+            self._write_manifest()
+        except OSError as error:
+            problems.append(f"{self.session}/manifest.json could not be completed: {error.strerror}")
+        for worker in self.drainer.workers.values():
+            if not worker.closed:
+                worker.close(remove=False)
+        return problems
+
+    def recovered(self) -> list[str]:
+        """Like ``finish``, for a session whose job and sidecar are long dead."""
+        self._note("DX109", "the run was not finished: the session was completed from the rings and logs that the "
+                            "run directory still held; samples of processes and host end with the sidecar")
+        return self.finish("recovered")
+
+    def _signals(self) -> tuple[str, ...]:
+        return ("records", "process", "threads", "host", "rivals") if self._workers() else ("process", "host", "rivals")
+
+    def _workers(self) -> tuple[WorkerInfo, ...]:
+        merged = dict(self._earlier)
+        for key, worker in self.drainer.workers.items():
+            merged[key] = _joined(self._earlier.get(key), worker.summary())
+        return tuple(sorted(merged.values(), key=lambda info: (info.started_ns, info.key)))
+
+    def _write_manifest(self) -> None:
+        self.manifest = msgspec.structs.replace(
+            self.manifest,
+            workers=self._workers(),
+            diagnostics=tuple(self._diagnostics.values()),
+            job_pid=self.job.pid if self.job else 0,
+        )
+        self.writer.write_manifest(self.manifest)
+
+
+def _joined(earlier: WorkerInfo | None, now: WorkerInfo) -> WorkerInfo:
+    """What an earlier sidecar and this one know about a process; the log's first lines may be read no more."""
+    if earlier is None:
+        return now
+    return msgspec.structs.replace(
+        now,
+        ppid=now.ppid or earlier.ppid,
+        command=now.command or earlier.command,
+        frameworks={**earlier.frameworks, **now.frameworks},
+        started_ns=now.started_ns or earlier.started_ns,
+        ended_ns=now.ended_ns or earlier.ended_ns,
+        lost_records=max(now.lost_records, earlier.lost_records),
+        lost_lines=max(now.lost_lines, earlier.lost_lines),
+        clean_exit=now.clean_exit or earlier.clean_exit,
+    )
+
+
+def host_info() -> HostInfo:
+    """Where this runs."""
+    uname = platform.uname()
+    return HostInfo(
+        name=uname.node,
+        kernel=uname.release,
+        machine=uname.machine,
+        cpu=_field("/proc/cpuinfo", "model name"),
+        cpus=os.cpu_count() or 0,
+        memory_bytes=int(_field("/proc/meminfo", "MemTotal").split(" ")[0] or 0) * 1024,
+        boot_id=_text("/proc/sys/kernel/random/boot_id").strip(),
+    )
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _field(path: str, name: str) -> str:
+    for line in _text(path).splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return ""

@@ -1,0 +1,90 @@
+"""Completes a session that nobody finished: job and collector both died, or the machine's owner ended them.
+
+What was durable is there; what was not is in the rings and logs of the run directory, for as long as that exists
+(/dev/shm is emptied by a reboot).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+import msgspec
+
+from stepscope.collector import rundir
+from stepscope.collector.recording import Recording
+from stepscope.model.finding import Diagnostic
+from stepscope.store.reader import read_manifest
+from stepscope.store.writer import SessionWriter
+
+RECOVERED = "DX109"
+
+
+def recover(session: Path) -> bool:
+    """Complete an unfinished session, if nobody is at work on it; whether that was done.
+
+    Raises:
+        SessionError: there is no session at ``session``.
+    """
+    manifest = read_manifest(session)
+    if manifest.state != "running":
+        return False
+    run = Path(manifest.run_dir)
+    lock = _lock(run)
+    if lock is None:
+        return False
+    try:
+        job = rundir.read_job(run)
+        if job is not None and rundir.start_ticks(job.pid) == job.start_ticks != 0:
+            return False
+        if not os.access(session, os.W_OK):
+            return False
+        if lock < 0 or not _belongs(run, session):
+            _state_loss(session)
+            return True
+        recording = Recording(run, session, starts=manifest.sidecar_starts)
+        recording.recovered()
+        rundir.remove(run)
+        return True
+    finally:
+        if lock >= 0:
+            os.close(lock)
+
+
+def _lock(run: Path) -> int | None:
+    """The sidecar's lock; None when a sidecar holds it, -1 when the run directory is gone or not ours."""
+    try:
+        fd = os.open(run / rundir.LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return -1
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def _belongs(run: Path, session: Path) -> bool:
+    """Whether the run directory is ours and was made for this session: a manifest from elsewhere may name any."""
+    try:
+        mine = run.stat().st_uid == os.getuid()
+    except OSError:
+        return False
+    named = rundir.session_of(run)
+    return mine and named is not None and os.path.realpath(named) == os.path.realpath(session)
+
+
+def _state_loss(session: Path) -> None:
+    manifest = read_manifest(session)
+    text = (
+        "the run was not finished and its run directory is gone: what was recorded after the last durable segment, "
+        "up to 5 s, is lost, and so are the copies of the sources"
+    )
+    manifest = msgspec.structs.replace(
+        manifest,
+        state="recovered",
+        diagnostics=(*manifest.diagnostics, Diagnostic(code=RECOVERED, text=text)),
+    )
+    SessionWriter(session).write_manifest(manifest)

@@ -1,0 +1,70 @@
+"""Samples measured processes: CPU time, memory, faults, I/O.
+
+Source: /proc/PID/stat and /proc/PID/io (proc(5)); what only threads know comes from the thread sampler.
+"""
+
+from __future__ import annotations
+
+import os
+
+from stepscope.collector.samplers.base import TICK_NS, ProcFile, Rows
+from stepscope.collector.samplers.threads import ThreadTotals
+from stepscope.model.records import ProcessTable
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_MINFLT, _MAJFLT, _UTIME, _STIME, _RSS = 7, 9, 11, 12, 21
+"""Positions in /proc/PID/stat behind the command's closing bracket (field number minus 3)."""
+
+
+class ProcessSampler:
+    """Follows the measured processes."""
+
+    def __init__(self, origin_ns: int) -> None:
+        """Times in rows count from ``origin_ns``."""
+        self.rows = Rows(ProcessTable)
+        self._origin_ns = origin_ns
+        self._files: dict[int, tuple[ProcFile, ProcFile]] = {}
+
+    def sample(self, now_ns: int, totals: dict[int, ThreadTotals]) -> None:
+        """One row for each process that lives; ``totals`` are the thread sampler's."""
+        for pid in [p for p in self._files if p not in totals]:
+            for file in self._files.pop(pid):
+                file.close()
+        for pid, threads in totals.items():
+            if pid not in self._files:
+                self._files[pid] = (ProcFile(f"/proc/{pid}/stat"), ProcFile(f"/proc/{pid}/io"))
+            self._sample_process(now_ns - self._origin_ns, pid, threads)
+
+    def _sample_process(self, at_ns: int, pid: int, threads: ThreadTotals) -> None:
+        stat_file, io_file = self._files[pid]
+        stat = stat_file.read()
+        values = stat[stat.rfind(b")") + 2 :].split()
+        if len(values) <= _RSS:
+            return
+        read_bytes, write_bytes = _io(io_file.read())
+        self.rows.add(
+            at_ns,
+            pid,
+            int(values[_UTIME]) * TICK_NS,
+            int(values[_STIME]) * TICK_NS,
+            threads.run_ns,
+            threads.wait_ns,
+            threads.threads,
+            threads.running,
+            int(values[_RSS]) * _PAGE_BYTES,
+            int(values[_MINFLT]),
+            int(values[_MAJFLT]),
+            threads.voluntary,
+            threads.involuntary,
+            read_bytes,
+            write_bytes,
+        )
+
+
+def _io(text: bytes) -> tuple[int, int]:
+    """Bytes read from and written to storage, -1 each where the kernel does not tell us."""
+    words = text.split()
+    try:
+        return int(words[words.index(b"read_bytes:") + 1]), int(words[words.index(b"write_bytes:") + 1])
+    except (ValueError, IndexError):
+        return -1, -1

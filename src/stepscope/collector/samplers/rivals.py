@@ -1,0 +1,164 @@
+"""Samples the other processes of the host: which of them use the CPU, and whether the job started them.
+
+All processes are listed once a second; their CPU time is one system call each (``host.cpu_clock``), and /proc/PID is
+read only when a process is seen for the first time. Kernel threads are left out after that first look.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from stepscope.collector.mask import mask_command
+from stepscope.collector.samplers.base import ProcFile, Rows, Targets
+from stepscope.collector.samplers.host import cpu_clock
+from stepscope.model.records import RivalTable
+
+_KEEP = 8
+"""Rows a second: the largest users of CPU."""
+_MIN_CPU_NS = 5_000_000
+"""Half a percent of a core: less is no rival."""
+_KERNEL_PARENT = 2
+_MAX_NAME = 160
+
+
+@dataclass(slots=True)
+class _Other:
+    cpu_ns: int
+    parent: int
+    group: int
+    name: int = -1
+    kernel: bool = False
+
+
+class RivalSampler:
+    """Follows all processes that are neither measured nor ours."""
+
+    def __init__(self, origin_ns: int, first_name: int = 0) -> None:
+        """Times in rows count from ``origin_ns``, names from ``first_name``."""
+        self.rows = Rows(RivalTable)
+        self.names: list[str] = []
+        """Names not stored yet; the first has number ``first_name``."""
+        self.first_name = first_name
+        self._origin_ns = origin_ns
+        self._others: dict[int, _Other] = {}
+        self._numbers: dict[tuple[int, str], int] = {}
+        self._job_children: set[int] = set()
+        self._job_group = 0
+        self._last_ns = 0
+
+    def sample(self, now_ns: int, targets: Targets) -> None:
+        """Rows for the largest users of CPU since the last look."""
+        interval = now_ns - self._last_ns if self._last_ns else 0
+        self._last_ns = now_ns
+        if targets.job_pid and not self._job_group:
+            described = _describe(targets.job_pid)
+            self._job_group = described.group if described else 0
+        present = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+        used: list[tuple[int, int]] = []
+        new: list[int] = []
+        for pid in present:
+            other = self._others.get(pid)
+            if other is None:
+                new.append(pid)
+            elif not other.kernel and pid not in targets.measured and pid not in targets.own:
+                self._add_use(pid, other, used, new)
+        for pid in new:
+            self._meet(pid, used if interval else [])
+        self._forget_gone(present)
+        self._find_children(new, targets)
+        if not interval:
+            return
+        used.sort(reverse=True)
+        for cpu_ns, pid in used[:_KEEP]:
+            if pid not in targets.measured and pid not in targets.own:
+                child = int(pid in self._job_children)
+                self.rows.add(now_ns - self._origin_ns, pid, self._name_of(pid), child, cpu_ns, interval)
+
+    def _add_use(self, pid: int, other: _Other, used: list[tuple[int, int]], new: list[int]) -> None:
+        now = cpu_clock(pid)
+        use = now - other.cpu_ns
+        if use < 0:  # the pid belongs to another process now
+            new.append(pid)
+            self._job_children.discard(pid)
+            return
+        other.cpu_ns = now
+        if use >= _MIN_CPU_NS:
+            used.append((use, pid))
+
+    def _meet(self, pid: int, used: list[tuple[int, int]]) -> None:
+        """Look at a process for the first time; what it has used so far counts if it began since the last look."""
+        other = _describe(pid)
+        if other is None:
+            return
+        self._others[pid] = other
+        if other.cpu_ns >= _MIN_CPU_NS and not other.kernel:
+            used.append((other.cpu_ns, pid))
+
+    def _forget_gone(self, present: list[int]) -> None:
+        if len(self._others) > len(present):
+            alive = set(present)
+            for pid in [p for p in self._others if p not in alive]:
+                del self._others[pid]
+                self._job_children.discard(pid)
+
+    def _find_children(self, new: list[int], targets: Targets) -> None:
+        """Mark the new processes that descend from the job; one that was marked stays so when its parent ends."""
+        for pid in new:
+            seen = []
+            at: int = pid
+            while at in self._others and at not in seen and at not in self._job_children and at != targets.job_pid:
+                seen.append(at)
+                at = self._others[at].parent
+            other = self._others.get(pid)
+            in_group = other is not None and self._job_group and other.group == self._job_group
+            if at == targets.job_pid or at in self._job_children:
+                self._job_children.update(seen)
+            elif in_group and pid not in targets.own:
+                self._job_children.add(pid)
+
+    def _name_of(self, pid: int) -> int:
+        other = self._others[pid]
+        if other.name < 0:
+            text = _command(pid)
+            key = (pid, text)
+            if key not in self._numbers:
+                self._numbers[key] = self.first_name + len(self.names)
+                self.names.append(text)
+            other.name = self._numbers[key]
+        return other.name
+
+    def names_stored(self) -> None:
+        """The names are durable: forget their texts."""
+        self.first_name += len(self.names)
+        self.names.clear()
+
+
+def _describe(pid: int) -> _Other | None:
+    file = ProcFile(f"/proc/{pid}/stat")
+    stat = file.read()
+    file.close()
+    values = stat[stat.rfind(b")") + 2 :].split()
+    if len(values) < 3:  # noqa: PLR2004 - state, parent, group
+        return None
+    parent = int(values[1])
+    return _Other(
+        cpu_ns=max(0, cpu_clock(pid)),
+        parent=parent,
+        group=int(values[2]),
+        kernel=parent == _KERNEL_PARENT or pid == _KERNEL_PARENT,
+    )
+
+
+def _command(pid: int) -> str:
+    """The command line of a process for people: masked and short; its name in brackets where it has none."""
+    file = ProcFile(f"/proc/{pid}/cmdline")
+    words = file.read().rstrip(b"\0").decode("utf-8", "replace").split("\0")
+    file.close()
+    text = " ".join(mask_command(words)).strip()
+    if not text:
+        file = ProcFile(f"/proc/{pid}/comm")
+        text = f"[{file.read().decode('utf-8', 'replace').strip()}]"
+        file.close()
+    text = " ".join(text.split())
+    return text if len(text) <= _MAX_NAME else text[: _MAX_NAME - 1] + "…"

@@ -1,0 +1,132 @@
+"""Samples the threads of measured processes: time on a CPU, time waiting for one, states, context switches.
+
+Source: /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst: run ns, wait ns, timeslices), and
+/proc/PID/task/TID/status for the threads that have run since the last look; the others cannot have changed.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from stepscope.collector.samplers.base import ProcFile, Rows
+from stepscope.model.records import ThreadTable
+
+_MAX_OPEN = 800
+"""Files kept open by this sampler; the rest of a huge process is opened at each look."""
+
+
+@dataclass(slots=True)
+class ThreadTotals:
+    """Sums over the threads of a process, those that have ended included. Nanoseconds and counts."""
+
+    run_ns: int = 0
+    wait_ns: int = 0
+    threads: int = 0
+    running: int = 0
+    voluntary: int = 0
+    involuntary: int = 0
+
+
+class _Thread:
+    __slots__ = ("file", "involuntary", "path", "run_ns", "voluntary", "wait_ns")
+
+    def __init__(self, path: str, file: ProcFile | None) -> None:
+        self.path = path
+        self.file = file
+        self.run_ns = self.wait_ns = -1
+        self.voluntary = self.involuntary = 0
+
+    def schedstat(self) -> list[bytes]:
+        if self.file is not None:
+            return self.file.read().split()
+        file = ProcFile(self.path + "/schedstat")
+        try:
+            return file.read().split()
+        finally:
+            file.close()
+
+
+class ThreadSampler:
+    """Follows all threads of the measured processes."""
+
+    def __init__(self, origin_ns: int) -> None:
+        """Times in rows count from ``origin_ns``."""
+        self.rows = Rows(ThreadTable)
+        self._origin_ns = origin_ns
+        self._threads: dict[int, dict[int, _Thread]] = {}
+        self._gone: dict[int, ThreadTotals] = {}
+        self._open = 0
+
+    def sample(self, now_ns: int, pids: frozenset[int]) -> dict[int, ThreadTotals]:
+        """One look at every thread; a row for each one that has run since the last. Totals by process."""
+        for pid in [p for p in self._threads if p not in pids]:
+            for thread in self._threads.pop(pid).values():
+                self._close(thread)
+            del self._gone[pid]
+        return {pid: self._sample_process(now_ns - self._origin_ns, pid) for pid in pids}
+
+    def _sample_process(self, at_ns: int, pid: int) -> ThreadTotals:
+        known = self._threads.setdefault(pid, {})
+        gone = self._gone.setdefault(pid, ThreadTotals())
+        totals = ThreadTotals()
+        try:
+            present = {int(name) for name in os.listdir(f"/proc/{pid}/task")}  # noqa: PTH208 - once a second
+        except OSError:
+            present = set()
+        for native in present - known.keys():
+            known[native] = self._opened(f"/proc/{pid}/task/{native}")
+        for native, thread in list(known.items()):
+            if native not in present:
+                self._retire(known.pop(native), gone)
+                continue
+            self._sample_thread(at_ns, pid, native, thread, totals)
+        totals.threads = len(present)
+        totals.run_ns += gone.run_ns
+        totals.wait_ns += gone.wait_ns
+        totals.voluntary += gone.voluntary
+        totals.involuntary += gone.involuntary
+        return totals
+
+    def _sample_thread(self, at_ns: int, pid: int, native: int, thread: _Thread, totals: ThreadTotals) -> None:
+        values = thread.schedstat()
+        if len(values) > 1:
+            run_ns, wait_ns = int(values[0]), int(values[1])
+            if run_ns != thread.run_ns or wait_ns != thread.wait_ns:
+                thread.run_ns, thread.wait_ns = run_ns, wait_ns
+                self.rows.add(at_ns, pid, native, run_ns, wait_ns)
+                totals.running += self._read_status(thread)
+        totals.run_ns += max(0, thread.run_ns)
+        totals.wait_ns += max(0, thread.wait_ns)
+        totals.voluntary += thread.voluntary
+        totals.involuntary += thread.involuntary
+
+    @staticmethod
+    def _read_status(thread: _Thread) -> bool:
+        """Update a thread's switches; whether it is in state R."""
+        file = ProcFile(thread.path + "/status")
+        text = file.read()
+        file.close()
+        at = text.find(b"\nvoluntary_ctxt_switches:")
+        if at >= 0:
+            words = text[at:].split()
+            thread.voluntary, thread.involuntary = int(words[1]), int(words[3])
+        return b"\nState:\tR" in text
+
+    def _opened(self, path: str) -> _Thread:
+        if self._open >= _MAX_OPEN:
+            return _Thread(path, None)
+        self._open += 1
+        return _Thread(path, ProcFile(path + "/schedstat"))
+
+    def _retire(self, thread: _Thread, gone: ThreadTotals) -> None:
+        gone.run_ns += max(0, thread.run_ns)
+        gone.wait_ns += max(0, thread.wait_ns)
+        gone.voluntary += thread.voluntary
+        gone.involuntary += thread.involuntary
+        self._close(thread)
+
+    def _close(self, thread: _Thread) -> None:
+        if thread.file is not None:
+            thread.file.close()
+            self._open -= 1

@@ -1,0 +1,81 @@
+"""Names inside a session directory, and the manifest.
+
+Imports neither numpy nor pyarrow: the launcher uses it before the job has started.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from stepscope.errors import SessionError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SUFFIX = ".stepscope"
+"""What a session directory's name ends in."""
+PACKED_SUFFIX = ".stepscope.zip"
+"""What a packed session's name ends in."""
+
+MANIFEST = "manifest.json"
+WORKERS = "workers"
+TABLES = "tables"
+CAPTURES = "captures"
+SOURCES = "captures/sources"
+SOURCES_INDEX = "captures/sources/index.json"
+
+RECORDS_PATTERN = re.compile(r"records-(\d+)-(\d+)\.parquet")
+"""First and last index of the records inside."""
+EVENTS_PATTERN = re.compile(r"events-(\d+)\.parquet")
+TABLE_PATTERN = re.compile(r"([a-z_]+)-(\d+)\.parquet")
+WORKER_PATTERN = re.compile(r"[0-9A-Za-z_.-]+")
+
+
+def records_name(first: int, last: int) -> str:
+    """File name of a segment of records."""
+    return f"records-{first:012d}-{last:012d}.parquet"
+
+
+def events_name(number: int) -> str:
+    """File name of a segment of events."""
+    return f"events-{number:06d}.parquet"
+
+
+def table_name(table: str, number: int) -> str:
+    """File name of a segment of a table."""
+    return f"{table}-{number:06d}.parquet"
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all: readers see the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def is_session(path: Path) -> bool:
+    """Whether a directory holds a session."""
+    return (path / MANIFEST).is_file()
+
+
+def claim(path: Path) -> None:
+    """Make the directory of a new session; two runs never share one.
+
+    Raises:
+        SessionError: something is there already.
+        OSError: it cannot be made.
+    """
+    try:
+        path.mkdir(mode=0o755)
+    except FileExistsError:
+        if path.is_dir() and not any(path.iterdir()):
+            return
+        raise SessionError(
+            f"{path} exists already; expected a new session, one run each: choose another with --session"
+        ) from None

@@ -1,0 +1,265 @@
+"""Reads a session, from a directory or from one packed file, and says what it could not read.
+
+Everything in a session is hostile: it may have come by mail. Sizes are bounded, names are matched against patterns
+before they are opened, and a damaged segment costs that segment, not the session.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from stepscope.errors import IncompatibleSessionError, SessionError
+from stepscope.model import events as model_events
+from stepscope.model.finding import Diagnostic
+from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, ThreadTable
+from stepscope.model.session import SCHEMA_VERSION, Manifest, Session, Worker, WorkerInfo
+from stepscope.store import bundle, layout, tables
+
+if TYPE_CHECKING:
+    from stepscope.model.events import AnyEvent
+    from stepscope.model.records import Table
+
+MAX_MANIFEST_BYTES = 16 << 20
+MAX_SOURCE_BYTES = 1 << 20
+MAX_SOURCES = 1_000
+DAMAGED = "DX106"
+"""Code of the diagnostics about files of a session that cannot be read."""
+
+
+class _Damage:
+    """What could not be read."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+
+    def add(self, text: str) -> None:
+        self.diagnostics.append(Diagnostic(code=DAMAGED, text=text))
+
+
+def read(path: str | Path) -> Session:
+    """The session at ``path``; see ``stepscope.store.open_session``."""
+    path = Path(path)
+    if path.is_dir():
+        return _read_files(bundle.DirectoryFiles(path))
+    if path.is_file():
+        with bundle.PackedFiles(path) as files:
+            return _read_files(files)
+    raise SessionError(f"{path}: no such session; expected a NAME.stepscope directory or a packed file")
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of a session directory.
+
+    Raises:
+        SessionError: it is missing or damaged.
+        IncompatibleSessionError: a newer stepscope wrote it.
+    """
+    return _manifest(bundle.DirectoryFiles(path))
+
+
+def _manifest(files: bundle.Files) -> Manifest:
+    try:
+        data = files.read(layout.MANIFEST, MAX_MANIFEST_BYTES)
+    except FileNotFoundError:
+        raise SessionError(
+            f"{files.where}: no {layout.MANIFEST} in it; expected a session as `stepscope run` writes it"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise SessionError(f"{files.where}/{layout.MANIFEST}: cannot be read: {error}") from error
+    try:
+        version = msgspec.json.decode(data, type=_Version).schema_version
+    except msgspec.DecodeError as error:
+        raise SessionError(f"{files.where}/{layout.MANIFEST}: damaged ({error}); expected JSON") from error
+    if version > SCHEMA_VERSION:
+        raise IncompatibleSessionError(
+            f"{files.where}: session schema {version}; this stepscope reads up to {SCHEMA_VERSION}: "
+            "pip install --upgrade stepscope"
+        )
+    try:
+        return msgspec.json.decode(data, type=Manifest)
+    except msgspec.DecodeError as error:
+        raise SessionError(f"{files.where}/{layout.MANIFEST}: damaged ({error})") from error
+
+
+class _Version(msgspec.Struct):
+    schema_version: int
+
+
+def _read_files(files: bundle.Files) -> Session:
+    manifest = _manifest(files)
+    damage = _Damage()
+    workers = _workers(files, manifest, damage)
+    rivals = _table(files, "rivals", RivalTable, damage)
+    session = Session(
+        manifest=manifest,
+        workers=workers,
+        process=_table(files, "process", ProcessTable, damage),
+        threads=_table(files, "threads", ThreadTable, damage),
+        host=_table(files, "host", HostTable, damage),
+        rivals=rivals,
+        rival_names=_rival_names(files, damage),
+        sources=_sources(files, damage),
+    )
+    if not damage.diagnostics:
+        return session
+    found = (*manifest.diagnostics, *damage.diagnostics)
+    return _with_manifest(session, msgspec.structs.replace(manifest, diagnostics=found))
+
+
+def _with_manifest(session: Session, manifest: Manifest) -> Session:
+    return Session(
+        manifest=manifest,
+        workers=session.workers,
+        process=session.process,
+        threads=session.threads,
+        host=session.host,
+        rivals=session.rivals,
+        rival_names=session.rival_names,
+        sources=session.sources,
+    )
+
+
+def _workers(files: bundle.Files, manifest: Manifest, damage: _Damage) -> list[Worker]:
+    infos = {info.key: info for info in manifest.workers if layout.WORKER_PATTERN.fullmatch(info.key)}
+    for key in files.folders(layout.WORKERS):
+        if key not in infos and layout.WORKER_PATTERN.fullmatch(key):
+            infos[key] = WorkerInfo(key=key, pid=_pid_of(key))
+    return [
+        Worker(
+            info=info,
+            records=_records(files, f"{layout.WORKERS}/{key}", damage),
+            events=_events(files, f"{layout.WORKERS}/{key}", manifest.origin_monotonic_ns, damage),
+        )
+        for key, info in infos.items()
+    ]
+
+
+def _pid_of(key: str) -> int:
+    head = key.split("-", 1)[0]
+    return int(head) if head.isdigit() else 0
+
+
+def _read_part(files: bundle.Files, name: str, damage: _Damage) -> tuple[dict[str, Any], dict[str, str]] | None:
+    try:
+        return tables.read_columns(files.read(name, bundle.MAX_FILE_BYTES))
+    except (OSError, ValueError, pa.ArrowException) as error:
+        first_line = str(error).strip().split("\n", 1)[0]
+        damage.add(f"{name} cannot be read and is left out: {first_line}")
+        return None
+
+
+def _records(files: bundle.Files, folder: str, damage: _Damage) -> RecordTable:
+    ranges = []
+    for name in files.names(folder):
+        if match := layout.RECORDS_PATTERN.fullmatch(name):
+            ranges.append((int(match[1]), -int(match[2]), name))
+    parts: list[RecordTable] = []
+    durable = -1
+    for first, negative_last, name in sorted(ranges):
+        if -negative_last <= durable:
+            continue  # merged into a larger segment; the merging was cut short
+        part = _read_part(files, f"{folder}/{name}", damage)
+        if part is None:
+            continue
+        table = _checked(RecordTable, part[0], f"{folder}/{name}", damage)
+        if first <= durable:
+            table = table.take(table.seq > durable + 1)
+        durable = -negative_last
+        parts.append(table)
+    everything = RecordTable.concat(parts)
+    order = np.lexsort((-everything.dur_ns, everything.start_ns))
+    return everything.take(order)
+
+
+def _checked(cls: type[Any], part: dict[str, Any], name: str, damage: _Damage) -> Any:
+    try:
+        return tables.to_table(cls, [part])
+    except (ValueError, TypeError, pa.ArrowException) as error:
+        damage.add(f"{name} holds no {cls.__name__}: {error}")
+        return cls.empty()
+
+
+def _events(files: bundle.Files, folder: str, origin_ns: int, damage: _Damage) -> list[AnyEvent]:
+    names = sorted(n for n in files.names(folder) if layout.EVENTS_PATTERN.fullmatch(n))
+    events: list[AnyEvent] = []
+    unknown = 0
+    for name in names:
+        part = _read_part(files, f"{folder}/{name}", damage)
+        if part is None:
+            continue
+        columns = part[0]
+        try:
+            moments = columns["at_ns"].to_pylist()
+            payloads = columns["payload"].to_pylist()
+        except KeyError as error:
+            damage.add(f"{folder}/{name} lacks the column {error}")
+            continue
+        for at_ns, payload in zip(moments, payloads, strict=True):
+            try:
+                event = model_events.decode(payload)
+            except (msgspec.DecodeError, TypeError):
+                unknown += 1
+                continue
+            events.append(_rebased(event, at_ns, origin_ns))
+    if unknown:
+        damage.add(f"{folder}: {unknown} log lines are damaged or of a type that this version does not know")
+    return events
+
+
+def _rebased(event: AnyEvent, at_ns: int, origin_ns: int) -> AnyEvent:
+    if isinstance(event, model_events.BatchSeen) and event.loop:
+        return msgspec.structs.replace(event, at=at_ns, loop=event.loop - origin_ns)
+    return msgspec.structs.replace(event, at=at_ns)
+
+
+def _table(files: bundle.Files, name: str, cls: type[Any], damage: _Damage) -> Any:
+    parts: list[Table] = []
+    for file in sorted(files.names(layout.TABLES)):
+        match = layout.TABLE_PATTERN.fullmatch(file)
+        if match and match[1] == name:
+            part = _read_part(files, f"{layout.TABLES}/{file}", damage)
+            if part is not None:
+                parts.append(_checked(cls, part[0], f"{layout.TABLES}/{file}", damage))
+    return cls.concat(parts)
+
+
+def _rival_names(files: bundle.Files, damage: _Damage) -> list[str]:
+    names: dict[int, str] = {}
+    for file in sorted(files.names(layout.TABLES)):
+        match = layout.TABLE_PATTERN.fullmatch(file)
+        if match and match[1] == "rival_names":
+            part = _read_part(files, f"{layout.TABLES}/{file}", damage)
+            if part is not None and {"index", "text"} <= part[0].keys():
+                names.update(zip(part[0]["index"].to_pylist(), part[0]["text"].to_pylist(), strict=True))
+    bounded = min(max(names, default=-1) + 1, 1_000_000)
+    return [names.get(i, "") for i in range(bounded)]
+
+
+def _sources(files: bundle.Files, damage: _Damage) -> dict[str, str]:
+    if layout.SOURCES_INDEX.rsplit("/", 1)[1] not in files.names(layout.SOURCES):
+        return {}
+    try:
+        index = json.loads(files.read(layout.SOURCES_INDEX, MAX_MANIFEST_BYTES))
+        entries = [(str(e["path"]), str(e["file"])) for e in index["files"]][:MAX_SOURCES]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        damage.add(f"{layout.SOURCES_INDEX} cannot be read: {error}")
+        return {}
+    sources = {}
+    stored = set(files.names(layout.SOURCES))
+    for path, file in entries:
+        if file not in stored:
+            damage.add(f"{layout.SOURCES}/{file} is missing: the copy of {path}")
+            continue
+        try:
+            sources[path] = files.read(f"{layout.SOURCES}/{file}", MAX_SOURCE_BYTES).decode("utf-8", "replace")
+        except (OSError, ValueError) as error:
+            damage.add(f"{layout.SOURCES}/{file} cannot be read: {error}")
+    return sources
+
+

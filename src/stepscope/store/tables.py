@@ -1,0 +1,92 @@
+"""Parquet files of numpy columns, both ways (zstd, delta-encoded integers)."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stepscope.store.layout import write_atomic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from stepscope.model.records import Table
+
+T = TypeVar("T", bound="Table")
+
+DICTIONARY_COLUMNS = frozenset({"name", "kind", "flags", "thread", "type", "pid", "child"})
+"""Few values, often repeated: a dictionary with run lengths is smaller than deltas."""
+_LEVEL = 1
+
+
+def encode(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> bytes:
+    """Equally long columns as the bytes of a Parquet file."""
+    arrays = {name: values if isinstance(values, pa.Array) else pa.array(values) for name, values in columns.items()}
+    table = pa.table(arrays)
+    if metadata:
+        table = table.replace_schema_metadata({k.encode(): v.encode() for k, v in metadata.items()})
+    delta = {
+        name: "DELTA_BINARY_PACKED"
+        for name, values in arrays.items()
+        if pa.types.is_integer(values.type) and name not in DICTIONARY_COLUMNS
+    }
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        table,
+        sink,
+        compression="zstd",
+        compression_level=_LEVEL,
+        use_dictionary=[name for name in arrays if name in DICTIONARY_COLUMNS],
+        column_encoding=delta or None,
+        write_statistics=False,
+    )
+    return bytes(sink.getvalue())
+
+
+def write(path: Path, columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
+    """Write a Parquet file whole or not at all."""
+    write_atomic(path, encode(columns, metadata))
+
+
+def columns_of(table: Table) -> dict[str, Any]:
+    """The columns of a table by name."""
+    return {f.name: getattr(table, f.name) for f in fields(table)}
+
+
+def read_columns(source: Path | bytes) -> tuple[dict[str, Any], dict[str, str]]:
+    """Columns (as pyarrow arrays) and metadata of a Parquet file.
+
+    Raises:
+        ValueError: the file is damaged (pyarrow's errors derive from it).
+        OSError: it cannot be read.
+    """
+    reader = pq.ParquetFile(pa.BufferReader(source) if isinstance(source, bytes) else source)
+    table = reader.read(use_threads=False)
+    metadata = {k.decode("utf-8", "replace"): v.decode("utf-8", "replace") for k, v in (table.schema.metadata or {}).items()}
+    return {name: table.column(name).combine_chunks() for name in table.column_names}, metadata
+
+
+def to_table(cls: type[T], parts: Sequence[Mapping[str, Any]]) -> T:
+    """Parts of a table as one. A column that an older schema lacks is filled with -1 (unknown)."""
+    tables = []
+    for part in parts:
+        length = len(next(iter(part.values()))) if part else 0
+        tables.append(cls(**{f.name: _column(part, f.name, length) for f in fields(cls)}))
+    return cls.concat(tables)
+
+
+def _column(part: Mapping[str, Any], name: str, length: int) -> Any:
+    dtype = np.float64 if name.endswith("_ratio") else np.int64
+    if name not in part:
+        return np.full(length, -1, dtype)
+    values = part[name]
+    if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+        raise ValueError(f"column {name} is {values.type}; expected a number")
+    if values.null_count:
+        values = values.fill_null(-1)
+    return values.to_numpy(zero_copy_only=False).astype(dtype, copy=False)
