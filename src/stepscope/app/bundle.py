@@ -20,7 +20,7 @@ def open_session(path: str | Path) -> Session:
         IncompatibleSessionError: a newer stepscope wrote it.
     """
     complete(Path(path))
-    from stepscope.store import reader  # noqa: PLC0415 - pack and unpack need neither numpy nor pyarrow
+    from stepscope.store import reader
 
     return reader.read(path)
 
@@ -33,7 +33,7 @@ def complete(path: Path) -> bool:
     """
     if not path.is_dir() or not layout.is_session(path):
         return False
-    from stepscope.collector.recover import recover  # noqa: PLC0415
+    from stepscope.collector.recover import recover
 
     return recover(path)
 

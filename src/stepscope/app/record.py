@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepscope.agent.payload import PAYLOAD
 from stepscope.collector import launch
 from stepscope.errors import TargetError, UsageError
 
@@ -88,7 +89,7 @@ def record(options: RecordOptions) -> int:
     """
     outcome = launch.run(
         launch.LaunchOptions(
-            argv=options.argv, session=options.session, sources=options.sources, budget=options.budget
+            argv=options.argv, payload=PAYLOAD, session=options.session, sources=options.sources, budget=options.budget
         )
     )
     try:
@@ -119,7 +120,8 @@ def _shown(path: Path) -> str:
 
 
 def _line(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
 
 
 def _report_text(session: Path) -> str:
@@ -134,5 +136,3 @@ def _copy_json(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
     except OSError as error:
         _line(f"stepscope: {target} could not be written: {error.strerror or error}")
-
-

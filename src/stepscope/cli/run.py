@@ -46,7 +46,7 @@ def _split(args: list[str], params: list[click.Parameter]) -> tuple[list[str], b
 @click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
-def run(  # noqa: D417 - click's parameters, described above
+def run(
     ctx: click.Context,
     module: str | None,
     session: Path | None,

@@ -1,21 +1,24 @@
 """Builds the directory that arms a process: the first entry of the job's PYTHONPATH.
 
 Only ``agent`` and ``wire`` travel, by path, so that the job's interpreter may be another than stepscope's. What goes
-where is the agent's own list (``stepscope.agent.payload``).
+where is the agent's own list (``stepscope.agent.payload``), handed in by ``app``: the collector knows no agent.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
-from stepscope.agent.payload import PAYLOAD
 from stepscope.wire.env import ARM_NAME
+
+Payload = Sequence[tuple[str, str]]
+"""(source relative to the package, a folder when it ends in "/"; destination relative to the arm directory)."""
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
-def build(run: Path) -> Path:
+def build(run: Path, payload: Payload) -> Path:
     """Make ``RUN/arm`` (private, and writable so that the job's Python can leave compiled files); returns it.
 
     Raises:
@@ -23,7 +26,7 @@ def build(run: Path) -> Path:
     """
     target = run / ARM_NAME
     target.mkdir(mode=0o700)
-    for source, destination in PAYLOAD:
+    for source, destination in payload:
         if source.endswith("/"):
             _copy_folder(_PACKAGE / source, target / destination)
         else:

@@ -155,9 +155,7 @@ class WorkerDrain:
             if self._ring is not None and self._writable:
                 self._ring.mark_durable(self._durable_records)
         if self._lines:
-            rows = [
-                EventRow(line.at - self._origin_ns if line.at else 0, line.type, line.text) for line in self._lines
-            ]
+            rows = [EventRow(line.at - self._origin_ns if line.at else 0, line.type, line.text) for line in self._lines]
             writer.write_events(self.key, rows, LogPosition(*self._tail.position))
             self._lines.clear()
             if self._writable:
@@ -166,7 +164,9 @@ class WorkerDrain:
     def _pending_records(self) -> RecordTable:
         records = np.concatenate([b.records for b in self._batches])
         indexes = np.concatenate([b.indexes for b in self._batches])
-        columns = {name: records[name].astype(np.int64) for name in ("dur_ns", "arg", "name", "kind", "flags", "thread")}
+        columns = {
+            name: records[name].astype(np.int64) for name in ("dur_ns", "arg", "name", "kind", "flags", "thread")
+        }
         return RecordTable(start_ns=records["start_ns"] - self._origin_ns, seq=indexes + 1, **columns)
 
     def summary(self) -> WorkerInfo:

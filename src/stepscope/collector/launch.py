@@ -57,6 +57,8 @@ class LaunchOptions:
 
     argv: tuple[str, ...]
     """The job's command line, program first."""
+    payload: arm.Payload
+    """What arms the job's processes."""
     session: Path | None = None
     """The new session's directory; None: named after the script, in the current directory."""
     sources: bool = True
@@ -259,12 +261,16 @@ def _check_writable(path: Path) -> None:
     try:
         info = os.statvfs(path)
         if info.f_bavail * info.f_frsize < _MIN_SESSION_BYTES:
-            raise OSError(errno.ENOSPC, f"only {info.f_bavail * info.f_frsize >> 10} KiB free")
+            _raise_full(info.f_bavail * info.f_frsize)
         layout.write_atomic(path / ".probe", b"x" * 4096)
         (path / ".probe").unlink()
     except OSError:
         path.rmdir()
         raise
+
+
+def _raise_full(free_bytes: int) -> None:
+    raise OSError(errno.ENOSPC, f"only {free_bytes >> 10} KiB free")
 
 
 def run(options: LaunchOptions) -> Outcome:
@@ -288,7 +294,7 @@ def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
     run_dir: Path | None = None
     try:
         run_dir = rundir.make(session, origin_ns)
-        arm.build(run_dir)
+        arm.build(run_dir, options.payload)
         _write_first_manifest(session, options, origin_ns, run_dir, messages)
         environment = _job_environment(run_dir)
         job = _spawn(options.argv, environment, mask_before)

@@ -14,7 +14,7 @@ from stepscope.collector import rundir, sources
 from stepscope.collector.drain import Drainer
 from stepscope.collector.sampling import Sampling
 from stepscope.model.finding import Diagnostic
-from stepscope.model.session import HostInfo, Manifest, WorkerInfo
+from stepscope.model.session import HostInfo, WorkerInfo
 from stepscope.store.reader import read_manifest
 from stepscope.store.writer import SessionWriter
 
@@ -48,8 +48,11 @@ class Recording:
         self._stopped_looks = 0
         self._disk_problem = ""
         if starts > 1:
-            self._note("DX101", f"the sidecar died {starts - 1} times and was started again; nothing that it had "
-                                "read from the rings was lost, samples of the host have gaps")
+            self._note(
+                "DX101",
+                f"the sidecar died {starts - 1} times and was started again; nothing that it had "
+                "read from the rings was lost, samples of the host have gaps",
+            )
         self.manifest = msgspec.structs.replace(self.manifest, sidecar_starts=starts, host=host_info())
         self._write_manifest()
 
@@ -111,32 +114,10 @@ class Recording:
             self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
         self.drainer.poll(now_ns, final=True)
         outliving = [w.pid for w in self.drainer.workers.values() if not w.closed and w.alive()]
-        if outliving and state == "finished":
+        if outliving:
             self._note("DX113", f"processes outlived the job and are measured up to its end only: {outliving}")
-        problems = []
-        try:
-            self.drainer.flush()
-            self.sampling.flush()
-            if self.job is None or self.job.sources:
-                names = self.drainer.files()
-                for text in sources.store_sources(self.writer, names, self.manifest.cwd):
-                    self._note("DX111", text)
-        except OSError as error:
-            problems.append(
-                f"{self.session}: {error.strerror}; {self.drainer.pending()} records and the newest samples are lost"
-            )
-            self._note("DX105", problems[-1])
-        for worker in self.drainer.workers.values():
-            if worker.problem:
-                self._note("DX114", worker.problem)
-        for info in self._workers():
-            if info.lost_records:
-                self._note("DX102", f"process {info.pid}: {info.lost_records} records were lost")
-            if info.lost_lines:
-                self._note("DX104", f"process {info.pid}: {info.lost_lines} log lines were lost")
-        if not self._workers():
-            self._note("DX108", "no process of the job imported TensorFlow or Keras with stepscope armed: "
-                                "only processes and the host were measured")
+        problems = self._store_rest()
+        self._note_losses()
         self.manifest = msgspec.structs.replace(
             self.manifest,
             state=state,
@@ -153,10 +134,43 @@ class Recording:
                 worker.close(remove=False)
         return problems
 
+    def _store_rest(self) -> list[str]:
+        try:
+            self.drainer.flush()
+            self.sampling.flush()
+            if self.job is None or self.job.sources:
+                for text in sources.store_sources(self.writer, self.drainer.files(), self.manifest.cwd):
+                    self._note("DX111", text)
+        except OSError as error:
+            lost = f"{self.drainer.pending()} records and the newest samples are lost"
+            text = f"{self.session}: {error.strerror}; {lost}"
+            self._note("DX105", text)
+            return [text]
+        return []
+
+    def _note_losses(self) -> None:
+        for worker in self.drainer.workers.values():
+            if worker.problem:
+                self._note("DX114", worker.problem)
+        for info in self._workers():
+            if info.lost_records:
+                self._note("DX102", f"process {info.pid}: {info.lost_records} records were lost")
+            if info.lost_lines:
+                self._note("DX104", f"process {info.pid}: {info.lost_lines} log lines were lost")
+        if not self._workers():
+            self._note(
+                "DX108",
+                "no process of the job imported TensorFlow or Keras with stepscope armed: "
+                "only processes and the host were measured",
+            )
+
     def recovered(self) -> list[str]:
         """Like ``finish``, for a session whose job and sidecar are long dead."""
-        self._note("DX109", "the run was not finished: the session was completed from the rings and logs that the "
-                            "run directory still held; samples of processes and host end with the sidecar")
+        self._note(
+            "DX109",
+            "the run was not finished: the session was completed from the rings and logs that the "
+            "run directory still held; samples of processes and host end with the sidecar",
+        )
         return self.finish("recovered")
 
     def _signals(self) -> tuple[str, ...]:

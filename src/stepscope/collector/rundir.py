@@ -85,7 +85,7 @@ def _filesystem_types() -> list[tuple[str, str]]:
 def _is_network(path: Path, mounts: list[tuple[str, str]]) -> bool:
     real = os.path.realpath(path)
     for point, kind in mounts:
-        if point == "/" or real == point or real.startswith(point + "/"):
+        if point in ("/", real) or real.startswith(point + "/"):
             return kind in _NETWORK or kind.startswith("fuse")
     return False
 
@@ -234,8 +234,6 @@ def _quietly(action: object, path: str) -> None:
         action(path)  # type: ignore[operator]
     except OSError:
         return
-
-
 
 
 def forget(ring: Path) -> None:

@@ -6,10 +6,12 @@ Bounded (200 files of 1 MB), masked, never a framework's, an interpreter's or an
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.collector.mask import mask_source
+from stepscope.wire.env import ARM_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 MAX_FILES = 200
 MAX_BYTES = 1_000_000
+_OWN = Path(__file__).resolve().parent.parent
+_RUN_PREFIX = "stepscope-"
 _FOREIGN_PARTS = frozenset({"site-packages", "dist-packages"})
 
 
@@ -25,11 +29,14 @@ def is_user_file(name: str) -> bool:
     """Whether a path may be the user's own source: absolute, real, Python, not installed, not the interpreter's."""
     if not name.startswith("/") or not name.endswith((".py", ".pyw")):
         return False
-    parts = Path(name).parts
-    if _FOREIGN_PARTS.intersection(parts) or "stepscope" in parts:
+    path = Path(name)
+    parts = path.parts
+    if _FOREIGN_PARTS.intersection(parts) or path.is_relative_to(_OWN):
+        return False
+    if any(part.startswith(_RUN_PREFIX) and inner == ARM_NAME for part, inner in pairwise(parts)):
         return False
     return not any(
-        part.startswith(("python3", "pypy3")) and before in ("lib", "lib64") for before, part in zip(parts, parts[1:], strict=False)
+        before in ("lib", "lib64") and part.startswith(("python3", "pypy3")) for before, part in pairwise(parts)
     )
 
 
@@ -44,7 +51,9 @@ def store_sources(writer: SessionWriter, names: Iterable[str], cwd: str) -> list
     wanted = sorted({n for n in names if is_user_file(n)}, key=lambda n: (not n.startswith(cwd + "/"), n))
     problems = []
     if len(wanted) > MAX_FILES:
-        problems.append(f"{len(wanted) - MAX_FILES} of {len(wanted)} source files were not stored: {MAX_FILES} are kept")
+        problems.append(
+            f"{len(wanted) - MAX_FILES} of {len(wanted)} source files were not stored: {MAX_FILES} are kept"
+        )
     index = []
     for number, name in enumerate(wanted[:MAX_FILES]):
         try:

@@ -155,10 +155,11 @@ def _read_part(files: bundle.Files, name: str, damage: _Damage) -> tuple[dict[st
 
 
 def _records(files: bundle.Files, folder: str, damage: _Damage) -> RecordTable:
-    ranges = []
-    for name in files.names(folder):
-        if match := layout.RECORDS_PATTERN.fullmatch(name):
-            ranges.append((int(match[1]), -int(match[2]), name))
+    ranges = [
+        (int(match[1]), -int(match[2]), match[0])
+        for name in files.names(folder)
+        if (match := layout.RECORDS_PATTERN.fullmatch(name))
+    ]
     parts: list[RecordTable] = []
     durable = -1
     for first, negative_last, name in sorted(ranges):
@@ -261,5 +262,3 @@ def _sources(files: bundle.Files, damage: _Damage) -> dict[str, str]:
         except (OSError, ValueError) as error:
             damage.add(f"{layout.SOURCES}/{file} cannot be read: {error}")
     return sources
-
-

@@ -67,7 +67,9 @@ def read_columns(source: Path | bytes) -> tuple[dict[str, Any], dict[str, str]]:
     """
     reader = pq.ParquetFile(pa.BufferReader(source) if isinstance(source, bytes) else source)
     table = reader.read(use_threads=False)
-    metadata = {k.decode("utf-8", "replace"): v.decode("utf-8", "replace") for k, v in (table.schema.metadata or {}).items()}
+    metadata = {
+        k.decode("utf-8", "replace"): v.decode("utf-8", "replace") for k, v in (table.schema.metadata or {}).items()
+    }
     return {name: table.column(name).combine_chunks() for name in table.column_names}, metadata
 
 

@@ -146,7 +146,7 @@ def _describe(pid: int) -> _Other | None:
         cpu_ns=max(0, cpu_clock(pid)),
         parent=parent,
         group=int(values[2]),
-        kernel=parent == _KERNEL_PARENT or pid == _KERNEL_PARENT,
+        kernel=_KERNEL_PARENT in (parent, pid),
     )
 
 
