@@ -125,10 +125,23 @@ def _line(text: str) -> None:
 
 
 def _report_text(session: Path) -> str:
+    """The report for this terminal; where it cannot be drawn anew, as it lies in the session."""
+    import msgspec
+
+    from stepscope.model.finding import Report
+    from stepscope.reports import text
+
     try:
-        return (session / REPORT_TEXT).read_text("utf-8")
-    except OSError:
+        report = msgspec.json.decode((session / REPORT_JSON).read_bytes(), type=Report)
+    except (OSError, msgspec.DecodeError):
         return ""
+    return text.render(
+        report,
+        color=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
+        width=shutil.get_terminal_size((120, 24)).columns,
+        session_path=_shown(session),
+        html_path=_shown(session / "report.html"),
+    )
 
 
 def _copy_json(source: Path, target: Path) -> None:

@@ -89,22 +89,12 @@ def _follow(recording: Recording) -> None:
             return
         if not prepared:
             prepared = True
-            _load_analysis()
-
-
-def _load_analysis() -> None:
-    """Import what the report needs while the job runs, not when the user waits."""
-    try:
-        importlib.import_module("stepscope.app.analyze")
-    except ImportError:
-        return
+            importlib.import_module("stepscope.app.analyze")  # not at the end, when the user waits
 
 
 def _write_reports(session: Path) -> list[str]:
-    try:
-        analyze = importlib.import_module("stepscope.app.analyze")
-    except ImportError:
-        return []
+    from stepscope.app import analyze
+
     try:
         analyze.write_reports(session)
     except Exception as error:  # noqa: BLE001 - the session is safe; the user is told, the traceback is kept

@@ -217,13 +217,13 @@ class Drainer:
     def discover(self) -> None:
         """Find the processes that are new. Cost: one ``stat`` when none is."""
         try:
-            changed = os.stat(self._procs).st_mtime_ns  # noqa: PTH116 - ten times a second
+            changed = os.stat(self._procs).st_mtime_ns
         except FileNotFoundError:
             return
         if changed == self._seen_ns:
             return
         self._seen_ns = changed
-        for name in sorted(os.listdir(self._procs)):  # noqa: PTH208
+        for name in sorted(os.listdir(self._procs)):
             folder = self._run / PROCS_NAME / name
             if name not in self.workers and folder.is_dir():
                 self.workers[name] = WorkerDrain(folder, self._writer, self._origin_ns, writable=self._writable)

@@ -152,11 +152,6 @@ class Recording:
         for worker in self.drainer.workers.values():
             if worker.problem:
                 self._note("DX114", worker.problem)
-        for info in self._workers():
-            if info.lost_records:
-                self._note("DX102", f"process {info.pid}: {info.lost_records} records were lost")
-            if info.lost_lines:
-                self._note("DX104", f"process {info.pid}: {info.lost_lines} log lines were lost")
         if not self._workers():
             self._note(
                 "DX108",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from stepscope.errors import CaptureError
 from stepscope.wire.env import CONFIG_NAME, PROCS_NAME
+from stepscope.wire.place import FREE_DIVISOR, is_network, mounts
 from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, RECORD_BYTES
 
 JOB_NAME = "job.json"
@@ -24,13 +25,7 @@ LOCK_NAME = "sidecar.lock"
 
 _PREFIX = "stepscope-"
 RING_BYTES = HEADER_BYTES + DEFAULT_SLOTS * RECORD_BYTES
-_ROOM_FOR_RINGS = 4
-"""A file system is taken for rings when this many of them fit: the job may need /dev/shm itself."""
 _MIN_RUN_BYTES = 4 << 20
-_NETWORK = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "ceph", "glusterfs", "beegfs", "afs", "9p", "orangefs"}
-)
-"""A map of a file on one of these can stall or kill the job when the network goes."""
 _SAMPLE_HZ = 20
 
 
@@ -72,37 +67,23 @@ def temporary_directories() -> list[Path]:
     return found
 
 
-def _filesystem_types() -> list[tuple[str, str]]:
-    """(mount point, type), longest mount point first."""
-    try:
-        text = Path("/proc/self/mounts").read_text("utf-8", "replace")
-    except OSError:
-        return []
-    mounts = [(parts[1], parts[2]) for line in text.splitlines() if len(parts := line.split(" ")) > 2]  # noqa: PLR2004
-    return sorted(mounts, key=lambda mount: -len(mount[0]))
-
-
-def _is_network(path: Path, mounts: list[tuple[str, str]]) -> bool:
-    real = os.path.realpath(path)
-    for point, kind in mounts:
-        if point in ("/", real) or real.startswith(point + "/"):
-            return kind in _NETWORK or kind.startswith("fuse")
-    return False
-
-
 def places() -> list[Place]:
     """Where a run directory can be made: writable, local, with some room; those with room for rings first."""
-    mounts = _filesystem_types()
-    usable = []
+    table = mounts()
+    usable: list[Place] = []
+    devices: set[int] = set()
     for path in temporary_directories():
         try:
             info = os.statvfs(path)
+            device = path.stat().st_dev
         except OSError:
             continue
         free = info.f_bavail * info.f_frsize
-        if os.access(path, os.W_OK | os.X_OK) and not _is_network(path, mounts) and free >= _MIN_RUN_BYTES:
+        good = os.access(path, os.W_OK | os.X_OK) and not is_network(str(path), table) and free >= _MIN_RUN_BYTES
+        if good and device not in devices:
+            devices.add(device)
             usable.append(Place(path=path, free_bytes=free))
-    roomy = [p for p in usable if p.free_bytes >= _ROOM_FOR_RINGS * RING_BYTES]
+    roomy = [p for p in usable if p.free_bytes >= FREE_DIVISOR * RING_BYTES]
     return roomy + sorted((p for p in usable if p not in roomy), key=lambda p: -p.free_bytes)
 
 
@@ -222,10 +203,10 @@ def remove(run: Path) -> None:
 def _remove_tree(path: Path) -> None:
     for folder, folders, files in os.walk(path, topdown=False):
         for name in files:
-            _quietly(os.unlink, os.path.join(folder, name))  # noqa: PTH118
+            _quietly(os.unlink, os.path.join(folder, name))
         for name in folders:
-            inner = os.path.join(folder, name)  # noqa: PTH118
-            _quietly(os.unlink if os.path.islink(inner) else os.rmdir, inner)  # noqa: PTH114
+            inner = os.path.join(folder, name)
+            _quietly(os.unlink if os.path.islink(inner) else os.rmdir, inner)
     _quietly(os.rmdir, str(path))
 
 

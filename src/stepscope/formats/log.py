@@ -80,7 +80,7 @@ class LogTail:
     def _available(self) -> bytes:
         if self._fd < 0:
             try:
-                path = os.path.join(self.folder, log_name(self.position.file))  # noqa: PTH118 - hot, strings
+                path = os.path.join(self.folder, log_name(self.position.file))
                 self._fd = os.open(path, os.O_RDONLY)
             except FileNotFoundError:
                 return b""
@@ -88,8 +88,8 @@ class LogTail:
 
     def _next_file(self) -> bool:
         """Go on in the next file, if there is one and this one has no more."""
-        following = os.path.join(self.folder, log_name(self.position.file + 1))  # noqa: PTH118
-        if not os.path.exists(following):  # noqa: PTH110
+        following = os.path.join(self.folder, log_name(self.position.file + 1))
+        if not os.path.exists(following):
             return False
         if b"\n" in self._available():
             return False  # grew between the two looks: read on
@@ -112,7 +112,7 @@ class LogTail:
         """Delete the files before ``durable``: what they hold is on disk elsewhere."""
         for index in range(durable.file - 1, 0, -1):
             try:
-                os.unlink(os.path.join(self.folder, log_name(index)))  # noqa: PTH108, PTH118
+                os.unlink(os.path.join(self.folder, log_name(index)))
             except FileNotFoundError:
                 return
 

@@ -147,7 +147,7 @@ class HostSampler:
 
 def _listed(path: str) -> list[str]:
     try:
-        return [n for n in os.listdir(path) if not n.startswith(("loop", "ram", "dm-", "md"))]  # noqa: PTH208
+        return [n for n in os.listdir(path) if not n.startswith(("loop", "ram", "dm-", "md"))]
     except OSError:
         return []
 

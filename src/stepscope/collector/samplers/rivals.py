@@ -54,7 +54,7 @@ class RivalSampler:
         if targets.job_pid and not self._job_group:
             described = _describe(targets.job_pid)
             self._job_group = described.group if described else 0
-        present = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+        present = [int(name) for name in os.listdir("/proc") if name.isdigit()]
         used: list[tuple[int, int]] = []
         new: list[int] = []
         for pid in present:

@@ -71,7 +71,7 @@ class ThreadSampler:
         gone = self._gone.setdefault(pid, ThreadTotals())
         totals = ThreadTotals()
         try:
-            present = {int(name) for name in os.listdir(f"/proc/{pid}/task")}  # noqa: PTH208 - once a second
+            present = {int(name) for name in os.listdir(f"/proc/{pid}/task")}
         except OSError:
             present = set()
         for native in present - known.keys():
