@@ -226,11 +226,11 @@ BLIND = {
 
 
 def series(
-    seed: int = 7, steps: int = 600, mean_ms: float = 78.9, *, first: float = 3.2
+    seed: int = 7, steps: int = 600, mean_ms: float = 78.9, *, call: float = 0.31
 ) -> dict[str, tuple[float, ...]]:
     """Plausible series: a warm-up, a slow drift, a checkpoint's spike."""
     rng = random.Random(seed)
-    times, clock = [], first
+    times, clock = [], 3.2
     rows = []
     for i in range(steps):
         ms = mean_ms * rng.lognormvariate(0, 0.09) * (1.12 if 240 <= i < 330 else 1.0)
@@ -246,7 +246,7 @@ def series(
     slow = sorted(range(len(rows)), key=lambda i: -rows[i])[:20]
     edges = [mean_ms * 10 ** (-0.5 + i * 0.03) for i in range(41)]
     counts = [sum(lo <= r < hi for r in rows) for lo, hi in itertools.pairwise(edges)]
-    shares = {"input-wait": 0.61, "call": 0.31, "callbacks": 0.05, "other-python": 0.03}
+    shares = {"input-wait": 0.92 - call, "call": call, "callbacks": 0.05, "other-python": 0.03}
     seconds = [float(i) for i in range(int(clock) + 2)]
     result = {
         "step_t": at,
@@ -308,14 +308,26 @@ def input_bound() -> Report:
 def clean() -> Report:
     """A job with nothing wrong."""
     base = input_bound()
+    times = StepTimes(
+        count=598,
+        mean_ns=31_000_000,
+        p50_ns=30_600_000,
+        p95_ns=36_200_000,
+        p99_ns=49_000_000,
+        warmup_steps=2,
+        warmup_ns=2_910_000_000,
+        source="keras fit",
+    )
+    rates = Throughput(samples_per_s=2064.5, steps_per_s=32.3)
     return msgspec.structs.replace(
         base,
-        anatomy=anatomy(31_000_000, call=0.93, input_wait=0.03, other_python=0.02, callbacks=0.01, unmeasured=0.01),
-        stages=stages(0.03, 0.93),
+        session=msgspec.structs.replace(base.session, step_times=times, throughput=rates, wall_ns=22_400_000_000),
+        anatomy=anatomy(31_000_000, call=0.89, callbacks=0.05, input_wait=0.03, other_python=0.02, unmeasured=0.01),
+        stages=stages(0.03, 0.89),
         findings=(),
         checked=CHECKED,
         diagnostics=(),
-        series=series(mean_ms=31.0),
+        series=series(mean_ms=31.0, call=0.89),
     )
 
 

@@ -30,8 +30,8 @@ BANDS = 80
 """How many slices of a chart answer the pointer: each costs about 250 bytes of the page."""
 READ_PARTS = 5
 """How many parts of a stack the readout names."""
-LABEL_FROM = 0.1
-"""Share from which a part of the bar has room for its name."""
+LETTER, NARROW = 8.0, 680.0
+"""Width of a letter, and of the bar on a narrow page: what does not fit there is not written into the bar."""
 LOG_FROM = 12.0
 """Largest over smallest value from which step times get a logarithmic axis."""
 LOG_COUNT_FROM = 60
@@ -76,7 +76,7 @@ def _missing(series: Mapping[str, Sequence[float]], *keys: str) -> str:
     """Why a chart of these series cannot be drawn; empty when it can."""
     absent = [k for k in keys if not series.get(k)]
     if absent:
-        return f"the report has no series {', '.join(absent)}"
+        return f"not measured in this session (no series {', '.join(absent)})"
     values = [series[k] for k in keys]
     if len({len(v) for v in values}) > 1:
         return f"the series {', '.join(keys)} differ in length"
@@ -145,6 +145,10 @@ def merged(components: Iterable[Component]) -> list[tuple[str, float, float]]:
     return sorted(rows, key=lambda row: (row[0] == "unmeasured", -row[1]))
 
 
+def _fits(label: str, share: float) -> bool:
+    return len(label) * LETTER < share * NARROW
+
+
 def mean_step(components: Iterable[Component]) -> Chart | LeftOut:
     """The mean step as one bar. Widths are percentages: it fits any page."""
     rows = merged(components)
@@ -158,13 +162,13 @@ def mean_step(components: Iterable[Component]) -> Chart | LeftOut:
         about = el("title", None, svg.escape(f"{label}: {words.percent(ratio)} %, {format_ns(ns)} per step"))
         size: dict[str, svg.Attribute] = {"x": f"{left:.3f}%", "width": f"{width:.3f}%", "height": 52}
         css = component_class(name)
-        inside = [el("rect", size | {"class": f"{css} part"}, about)]
-        if ratio / whole >= LABEL_FROM:
-            middle = f"{left + width / 2:.3f}%"
-            inside.append(svg.text(middle, 23, label, css=f"on-{css} strong", anchor="middle"))
-            amount = f"{words.percent(ratio)} % \u00b7 {format_ns(ns)}"
-            inside.append(svg.text(middle, 40, amount, css=f"on-{css}", anchor="middle"))
-        parts.append("".join(inside))
+        inside = [el("rect", {"width": "100%", "height": 52, "class": f"{css} part"}, about)]
+        short = f"{words.percent(ratio)} %"
+        amount = next((a for a in (f"{short} \u00b7 {format_ns(ns)}", short) if _fits(a, ratio / whole)), "")
+        if amount and _fits(label, ratio / whole):
+            inside.append(svg.text("50%", 23, label, css=f"on-{css} strong", anchor="middle"))
+            inside.append(svg.text("50%", 40, amount, css=f"on-{css}", anchor="middle"))
+        parts.append(el("svg", size, *inside))
         at += ratio
     said = ", ".join(f"{words.component_word(n)} {words.percent(r)} %" for n, r, _ in rows)
     head: dict[str, svg.Attribute] = {
@@ -185,7 +189,7 @@ def anatomy(series: Mapping[str, Sequence[float]], components: Iterable[Componen
     parts = [p for p in known if p in found] + sorted(p for p in found if p not in known)
     why = _missing(series, "anat_t", *(f"anat:{p}" for p in parts))
     if why or not parts:
-        return LeftOut(name=name, why=why or "the report has no series anat:*")
+        return LeftOut(name=name, why=why or "not measured in this session (no series anat:*)")
     parts = [p for p in parts if any(series[f"anat:{p}"])] or parts
     times = series["anat_t"]
     columns = [list(accumulate(values)) for values in zip(*(series[f"anat:{p}"] for p in parts), strict=True)]
@@ -244,7 +248,7 @@ def histogram(series: Mapping[str, Sequence[float]], times: StepTimes | None) ->
     name = "histogram"
     edges, counts = series.get("hist_ms_edges", ()), series.get("hist_count", ())
     if not counts or len(edges) != len(counts) + 1 or not any(counts) or edges[0] <= 0:
-        absent = "the report has no series hist_ms_edges and hist_count that fit"
+        absent = "not measured in this session (no series hist_ms_edges and hist_count that fit)"
         return LeftOut(name=name, why=absent if not counts or any(counts) else "no steady steps were seen")
     used = [i for i, c in enumerate(counts) if c > 0]
     first, last = max(0, used[0] - 1), min(len(counts), used[-1] + 2)

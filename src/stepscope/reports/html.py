@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.reports import charts, words
 from stepscope.reports.charts import Chart, LeftOut, Resource
-from stepscope.reports.excerpt import excerpt
+from stepscope.reports.excerpt import excerpt, find_source
 from stepscope.reports.svg import escape
 from stepscope.units import format_ns, format_rate
 
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from stepscope.model.finding import Evidence, Finding, Place, Report
+    from stepscope.reports.excerpt import Excerpt
 
+EXCERPTS = 3
+"""Excerpts of source in one finding; further places are listed."""
 MIDDLE_DOT = " \u00b7 "
 ICON = (
     "data:image/svg+xml;base64,"
@@ -145,25 +148,43 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
         tiles.append(("Mean step", format_ns(times.mean_ns), f"p95 {format_ns(times.p95_ns)}"))
         warm = f"{times.warmup_steps} of warm-up, {format_ns(times.warmup_ns)}" if times.warmup_steps else ""
         tiles.append(("Steps", f"{summary.steps:,}", warm))
+    if not summary.steps:
+        for label, key, unit, value in (
+            ("CPU", "res:cpu_cores", "cores", lambda v: sum(v) / len(v)),
+            ("Memory at most", "res:rss_mb", "MB", max),
+        ):
+            if series := report.series.get(key):
+                tiles.append((label, words.value_text(value(series), unit), "of the whole job"))
+        tiles.append(("Processes", f"{summary.processes}", words.framework_text(summary)))
     ended = words.exit_text(summary.exit_code) or "exit code 0"
     tiles.append(("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown", ended))
     cost = f"{100 * overhead.low:.1f}-{100 * overhead.high:.1f} % of step time"
-    tiles.append(("Cost of measuring", f"{100 * overhead.ratio:.1f} %", cost))
+    tiles.append(("Measuring cost", f"{100 * overhead.ratio:.1f} %", cost))
     return tiles
 
 
 def _tile(label: str, value: str, more: str) -> str:
     extra = f"<dd>{escape(more)}</dd>" if more else ""
-    return f'<div><dt>{label}</dt><dd class="value">{escape(value)}</dd>{extra}</div>'
+    amount, _, unit = value.partition(" ")
+    unit = f" <small>{escape(unit)}</small>" if unit else ""
+    return f'<div><dt>{label}</dt><dd class="value">{escape(amount)}{unit}</dd>{extra}</div>'
 
 
 # ---- charts
 
 
-def _figure(chart: Chart | LeftOut, title: str) -> str:
+def _figures(css: str, *figures: tuple[Chart | LeftOut, str]) -> str:
+    """Charts side by side; below them one line for each that had to be left out."""
+    drawn = "".join(_figure(chart, title) for chart, title in figures if isinstance(chart, Chart))
+    absent = "".join(
+        f"<li>{title} is left out: {escape(chart.why)}.</li>" for chart, title in figures if isinstance(chart, LeftOut)
+    )
+    grid = f'<div class="grid charts {css}">{drawn}</div>' if drawn else ""
+    return grid + (f'<ul class="card left-out">{absent}</ul>' if absent else "")
+
+
+def _figure(chart: Chart, title: str) -> str:
     head = f'<h3 id="{chart.name}-title">{title}</h3>'
-    if isinstance(chart, LeftOut):
-        return f'<figure class="card left-out">{head}<p>Left out: {escape(chart.why)}.</p></figure>'
     keys = "".join(f"<li>{charts.swatch(key)}{escape(key.label)}</li>" for key in chart.keys)
     legend = f'<ul class="legend">{keys}</ul>' if keys else ""
     summary = f'<p class="note">{escape(chart.summary)}</p>' if chart.summary else ""
@@ -181,38 +202,41 @@ def _step(report: Report) -> str:
         cells = (
             f'<th scope="row">{charts.swatch(key)}{escape(words.component_word(part.component))}</th>'
             f'<td class="n">{words.percent(part.ratio)} %</td><td class="n">{format_ns(part.ns_per_step)}</td>'
-            f"<td>{escape(words.stage_word(part.pipeline_stage))}</td>"
+            f"<td>{escape(words.stage_word(part.pipeline_stage)) if part.pipeline_stage != 'none' else ''}</td>"
             f"<td>{_code(part.name)}{_place(part.where, before=' ')}</td>"
         )
         rows.append(cells)
     head = ("Component", "Share", "Per step", "Pipeline stage", "Largest part")
     source = report.session.step_times.source if report.session.step_times else ""
     times = report.session.step_times
-    what = f"A step is one {escape(source)} step. " if source else ""
+    what = f"Steps of {escape(source)}: " if source else ""
     total = f"{what}{format_ns(times.mean_ns)} in the mean of {times.count:,} steady steps." if times else ""
     note = f'<p class="note">{total}</p>' if total else ""
-    over_time = _figure(charts.anatomy(report.series, report.anatomy), "The same over time")
+    bar_card = f'<div class="card">{note}{bar.markup}</div>'
     table = f'<div class="card">{_table(head, rows, numeric=(1, 2))}</div>'
-    return f'<div class="card">{note}{bar.markup}</div><div class="grid charts top">{table}{over_time}</div>'
+    over_time = charts.anatomy(report.series, report.anatomy)
+    if isinstance(over_time, LeftOut):
+        return bar_card + table + _figures("", (over_time, "The step over time"))
+    return f'{bar_card}<div class="grid charts top">{table}{_figure(over_time, "The same over time")}</div>'
 
 
 def _times(report: Report) -> str:
     if not report.session.steps:
         return ""
-    figures = (
-        _figure(charts.step_times(report.series), "Step time over time"),
-        _figure(charts.histogram(report.series, report.session.step_times), "How many steps take how long"),
+    return _figures(
+        "",
+        (charts.step_times(report.series), "Step time over time"),
+        (charts.histogram(report.series, report.session.step_times), "How many steps take how long"),
     )
-    return f'<div class="grid charts">{"".join(figures)}</div>'
 
 
 def _resources(report: Report) -> str:
-    figures = (
-        _figure(charts.resource("cpu", "cores", report.series, CPU, height=charts.TALL), "CPU"),
-        _figure(charts.resource("memory", "MB", report.series, MEMORY, height=charts.LOW), "Memory"),
-        _figure(charts.resource("disk", "MB/s", report.series, DISK, height=charts.LOW), "Disk"),
+    return _figures(
+        "tall-first",
+        (charts.resource("cpu", "cores", report.series, CPU, height=charts.TALL), "CPU"),
+        (charts.resource("memory", "MB", report.series, MEMORY, height=charts.LOW), "Memory"),
+        (charts.resource("disk", "MB/s", report.series, DISK, height=charts.LOW), "Disk"),
     )
-    return f'<div class="grid charts tall-first">{"".join(figures)}</div>'
 
 
 # ---- findings
@@ -221,7 +245,8 @@ def _resources(report: Report) -> str:
 def _findings(report: Report, sources: Mapping[str, str]) -> str:
     if not report.findings:
         said = words.NOTHING if report.session.steps else "no steps, so no finding about them"
-        return f'<p class="card calm">{said[0].upper()}{said[1:]}.</p>'
+        css = "card calm" if report.session.steps else "card"
+        return f'<p class="{css}">{said[0].upper()}{said[1:]}.</p>'
     calm = "" if words.significant(report) else f'<p class="card calm">{words.NOTHING.capitalize()}.</p>'
     return calm + "\n".join(_finding(i, f, sources) for i, f in enumerate(report.findings, 1))
 
@@ -243,7 +268,7 @@ def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
         f"{charts.cost_bar(finding.cost, finding.severity)}</div>"
         f"{_evidence(finding.evidence)}{_remedies(finding)}"
     )
-    right = "".join(_code_place(place, sources, first=i == 0) for i, place in enumerate(finding.where))
+    right = _places(finding.where, sources)
     columns = f'<div class="wide">{left}</div><div class="wide">{right}</div>' if right else f"<div>{left}</div>"
     return (
         f'<article class="card finding" aria-labelledby="finding-{number}">'
@@ -277,12 +302,23 @@ def _remedies(finding: Finding) -> str:
     return f'<div class="remedy"><h4>{head}</h4><ul>{"".join(parts)}</ul></div>' if parts else ""
 
 
-def _code_place(place: Place, sources: Mapping[str, str], *, first: bool) -> str:
-    shown = excerpt(place, sources)
-    label = escape(words.place_text(place))
-    if shown is None:
-        why = " (its source is not in the session)" if first else ""
-        return f'<p class="place"><code>{label}</code>{why}</p>'
+def _places(places: Sequence[Place], sources: Mapping[str, str]) -> str:
+    """The first places with their source, unless it stands there already; the rest as a list."""
+    parts: list[str] = []
+    seen: set[tuple[str, int]] = set()
+    for place in places:
+        shown = excerpt(place, sources) if (place.file, place.line) not in seen and len(parts) < EXCERPTS else None
+        label = escape(words.place_text(place))
+        if shown is not None:
+            parts.append(_source_figure(label, shown))
+            seen |= {(place.file, line.number) for line in shown.lines}
+        else:
+            absent = find_source(place.file, sources) is None and not parts
+            parts.append(f'<p class="place"><code>{label}</code>{" (no source in the session)" if absent else ""}</p>')
+    return "".join(parts)
+
+
+def _source_figure(label: str, shown: Excerpt) -> str:
     lines = "".join(
         f'<span class="line{" hit" if line.marked else ""}"><i>{line.number}</i>{_source(line.text)}\n</span>'
         for line in shown.lines
@@ -331,7 +367,7 @@ def _stages(report: Report) -> str:
             share = (
                 f'<td class="n">{words.percent(stage.ratio)} %</td><td class="b">{charts.share_bar(stage.ratio)}</td>'
             )
-        rows.append(f'<th scope="row">{name}</th>{share}<td>{escape(stage.basis)}</td>')
+        rows.append(f'<th scope="row">{name}</th>{share}<td>{escape(words.basis_text(stage))}</td>')
     head = ("Stage", "Share", "", "On what it rests, or why not")
     return f'<div class="card">{_table(head, rows, numeric=(1,))}</div>'
 

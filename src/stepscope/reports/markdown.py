@@ -122,7 +122,7 @@ def _stages(report: Report) -> str:
         (
             words.stage_word(s.stage),
             "could not look" if s.ratio is None else f"{words.percent(s.ratio)} %",
-            escape(s.basis),
+            escape(words.basis_text(s)),
         )
         for s in report.stages
     ]

@@ -73,10 +73,10 @@ class Scale:
 
 
 def nice_step(span: float, count: int) -> float:
-    """The smallest of 1, 2, 5 x 10^n that parts ``span`` into at most ``count`` pieces."""
+    """The smallest of 1, 2, 2.5, 5 x 10^n that parts ``span`` into at most ``count`` pieces."""
     raw = max(span, 1e-9) / count
     power = 10.0 ** math.floor(math.log10(raw))
-    return next(power * m for m in (1, 2, 5, 10) if power * m >= raw * (1 - 1e-9))
+    return next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= raw * (1 - 1e-9))
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:

@@ -25,21 +25,24 @@ if TYPE_CHECKING:
         Place,
         Report,
         SessionSummary,
+        StageShare,
     )
 
 COMPONENT_WORDS = {
     "input-wait": "input wait",
     "call": "compute",
+    "tracing": "tracing",
     "retrace": "retracing",
     "callbacks": "callbacks",
     "saving": "saving",
     "host-sync": "host sync",
     "gc": "garbage collection",
     "evaluation": "evaluation",
+    "framework": "framework",
     "other-python": "other Python",
     "unmeasured": "not measured",
 }
-"""What a component of the step is called, in the order in which colours are given."""
+"""What a component of the step is called."""
 
 STAGE_WORDS = {
     "raw-input": "raw input",
@@ -153,7 +156,8 @@ def exit_text(code: int | None) -> str:
 
 def framework_text(summary: SessionSummary) -> str:
     """The framework, or that there was none."""
-    return printable(summary.framework) or "no TensorFlow in the job"
+    name = printable(summary.framework)
+    return name if name not in ("", "none") else "no TensorFlow in the job"
 
 
 def value_text(value: float, unit: str) -> str:
@@ -182,6 +186,11 @@ def why_not(checked: Checked) -> str:
     if missing and hint:
         return f"{missing} ({hint})"
     return missing or hint
+
+
+def basis_text(stage: StageShare) -> str:
+    """On what a stage's share rests, or why there is none; that it could not be looked at is said elsewhere."""
+    return printable(stage.basis).removeprefix("could not look: ")
 
 
 def could_not_look(checked: Checked) -> bool:
