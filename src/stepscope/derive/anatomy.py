@@ -1,8 +1,8 @@
 """How the wall time of the steady steps splits into components.
 
 Every moment of the step thread belongs to exactly one component: the first of ``LAYERS`` that covers it, else other
-Python. So components add up to the wall time by construction. The order says what explains a moment best: a garbage
-collection inside of a callback is garbage collection, a model call inside of a callback is the callback.
+Python. So components add up to the wall time by construction. The order says what explains a moment best: a model
+call or a garbage collection inside of a callback is the callback, a garbage collection between two calls is its own.
 
 Time inside of a compiled step that tf.data's live model shows to be input wait is moved from ``call`` to
 ``input-wait`` afterwards (``pipeline.compiled_wait``).
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from stepscope.model.records import F64, I64, Bool
 
 LAYERS = (
-    "gc",
     "saving",
     "callbacks",
     "evaluation",
     "hooks",
     "tracing",
+    "gc",
     "input-wait",
     "host-sync",
     "call",
@@ -135,12 +135,12 @@ def _layers(steps: Steps) -> list[Intervals]:
         return intervals.merge(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))
 
     return [
-        union(Kind.GC),
         union(Kind.SAVE, Kind.SUMMARY),
         union(Kind.CALLBACK),
         _nested_loops(steps, names),
         union(Kind.HOOK),
         _tracing(steps),
+        union(Kind.GC),
         union(Kind.NEXT),
         union(Kind.SYNC),
         union(*_CALLS),

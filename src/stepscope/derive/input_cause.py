@@ -16,6 +16,9 @@ Limit = Literal["stage", "python-function", "generator", "unknown"]
 
 PYTHON_SHARE_RATIO = 0.5
 """User Python must explain at least this share of the slow stage's self time (or of the wait) to be the cause."""
+LINKED_SHARE_RATIO = 0.15
+"""The same where the function was put into the graph by the code of that very stage: the rest of the stage's time is
+then mostly what calling Python from an op costs (interpreter lock, conversion of arguments), 0.1 ms a call."""
 SATURATED_RATIO = 0.97
 """A producer that is busy for this share of the time never waits for its consumer."""
 GENERATOR_ROLES = frozenset({"generator", "pydataset"})
@@ -32,6 +35,8 @@ class InputCause:
     limit: Limit
     stage: Stage | None
     function: PythonFunction | None
+    disturbed_ratio: float
+    """Share of the steady wall time that user Python of the pipeline costs the rest of the step (interpreter lock)."""
     python_ratio: float
     """Share of the steady wall time in which some user function of the pipeline ran."""
 
@@ -55,6 +60,7 @@ def build(view: SessionView) -> InputCause | None:
         stage=pipe.slowest,
         function=function,
         python_ratio=python_ratio,
+        disturbed_ratio=free * python_ratio * pipe.disturbed_ns() / mean_ns,
     )
 
 
@@ -63,7 +69,10 @@ def _cover(steps: Steps, functions: list[PythonFunction]) -> float:
     if not functions or steps.steady_ns == 0:
         return 0.0
     spans = intervals.merge(*pipeline.python_spans(steps, functions))
-    return intervals.total(intervals.clip(spans, steps.windows)) / steps.steady_ns
+    seen = intervals.total(intervals.clip(spans, steps.windows)) / steps.steady_ns
+    recorded = sum(f.recorded_ns for f in functions)
+    scale = sum(f.total_ns for f in functions) / recorded if recorded else 1.0
+    return min(1.0, seen * scale)
 
 
 def _limit(
@@ -75,14 +84,24 @@ def _limit(
     if top is not None:
         batches = max(1, steps.steady_count)
         per_batch = top.total_ns / batches
-        explains = (
-            per_batch >= PYTHON_SHARE_RATIO * slowest.self_ns
-            if slowest is not None and slowest.self_ns > 0
-            else python_ratio >= PYTHON_SHARE_RATIO * wait
-        )
+        if slowest is not None and slowest.self_ns > 0:
+            least = LINKED_SHARE_RATIO if _linked(top, slowest) else PYTHON_SHARE_RATIO
+            explains = per_batch >= least * slowest.self_ns
+        else:
+            explains = python_ratio >= PYTHON_SHARE_RATIO * wait
         if explains:
             return ("generator" if top.role in GENERATOR_ROLES else "python-function"), top
     return ("stage", None) if slowest is not None else ("unknown", None)
+
+
+def _linked(function: PythonFunction, stage: Stage) -> bool:
+    """The function was put into the graph by the code that the stage runs."""
+    frames = function.made.stack if function.made is not None else []
+    return any(
+        file == made.fn_file and made.fn_line <= line <= max(made.fn_line, made.fn_end_line)
+        for made in stage.datasets
+        for file, _, line in frames
+    )
 
 
 def saturated(view: SessionView) -> bool:

@@ -41,11 +41,16 @@ def build(steps: Steps) -> tuple[RetraceGroup, ...]:
         return ()
     events = {t.id: t for t in steps.worker.all(Traced)}
     mine = (records.kind == Kind.TRACE) & (records.thread == steps.thread)
+    loops = (records.kind == Kind.LOOP) & (records.thread == steps.thread)
+    loop_spans = intervals.merge(records.start_ns[loops], records.start_ns[loops] + records.dur_ns[loops])
+    in_loop = intervals.clipped_sum(records.start_ns, records.start_ns + records.dur_ns, loop_spans) > 0
     groups: dict[tuple[str, str, str], list[int]] = {}
     for row in np.flatnonzero(mine):
         event = events.get(int(records.arg[row]))
         if event is None or event.cause in {"", "first"} or event.outer in events:
             continue
+        if event.owner != "user" and in_loop[row]:
+            continue  # what Keras sets up anew in each call of fit or predict belongs to that call
         key = (event.definition_key or event.function, event.cause, event.argument)
         groups.setdefault(key, []).append(int(row))
     found = []

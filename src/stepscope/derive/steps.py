@@ -30,7 +30,7 @@ MIN_CALLS = 4
 SAME_COVER_RATIO = 0.9
 """Anchors that cover at least this share of the best one's time compete by meaning."""
 LONG_GAP_FACTOR = 20
-"""A gap of so many median steps does not count as covered by an anchor (another phase of the program)."""
+"""A gap of so many mean steps does not count as covered by an anchor (another phase of the program)."""
 PAUSE_FACTOR = 5
 """A gap between two training loops of so many median steps is a pause unless it recurs."""
 MAX_PAUSES = 2
@@ -143,7 +143,7 @@ def _anchors(worker: Worker) -> list[_Anchor]:
             if len(index) < MIN_CALLS:
                 continue
             gaps = np.diff(records.start_ns[index])
-            cover = float(gaps[gaps <= LONG_GAP_FACTOR * max(1.0, float(np.median(gaps)))].sum())
+            cover = float(gaps[gaps <= LONG_GAP_FACTOR * max(1.0, float(gaps.mean()))].sum())
             name = names.get(ids[0]) or Name(id=ids[0], text="step")
             found.append(
                 _Anchor(

@@ -116,7 +116,7 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
         severity=severity_of(cause.wait_ratio),
         confidence=0.9 if stage is not None else 0.6,
         symptom="Time: slow execution time",
-        cause="API: inefficient API usage" if _improvable(stage) else "Data: inefficient data preprocessing",
+        cause="API: inefficient API usage" if stage is not None and stage.sequential else "Data: inefficient data preprocessing",
         introduced_stage="data preparation",
         exposed_stage="training",
         pipeline_stage=_pipeline_stage(stage),
@@ -127,11 +127,6 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
         explanation="The batch is not ready when the step asks for it. The stage named is the one with the largest self "
         "time per batch after tf.data's own optimisation; stages behind it can only be as fast as it is.",
     )
-
-
-def _improvable(stage: Stage | None) -> bool:
-    """It runs on one thread although tf.data could run it on more."""
-    return stage is not None and stage.parallelism <= 1
 
 
 def _plain(stage: Stage) -> str:
@@ -162,7 +157,7 @@ def _places(session: SessionView, stage: Stage | None) -> tuple[Place, ...]:
 def _remedies(stage: Stage | None) -> tuple[Remedy, ...]:
     remedies = []
     if stage is not None and "Map" in stage.name:
-        if stage.parallelism <= 1:
+        if stage.sequential:
             text = "give the map num_parallel_calls=tf.data.AUTOTUNE: it runs one element at a time now"
             remedies.append(Remedy(id="parallel-map", text=text, safety="review"))
         if stage.elements > 1:

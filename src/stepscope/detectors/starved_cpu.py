@@ -26,6 +26,7 @@ Linux: Documentation/scheduler/sched-stats.rst; Documentation/admin-guide/cgroup
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 
     from stepscope.derive.contention import Contention, Rival
     from stepscope.derive.view import SessionView
+
+
+MAX_NAME = 40
+"""Characters of a rival's command in a title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +97,15 @@ def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
         return f"the cgroup's CPU quota throttles the job: it got {have}"
     if contention.steal > contention.others:
         return f"the hypervisor gives the CPU to its neighbours (steal {contention.steal:.2g} CPUs): the job got {have}"
-    who = ", ".join(r.name for r in rivals[:2]) or "many small ones"
+    who = ", ".join(_short(r.name) for r in rivals[:2]) or "many small ones"
     own = "processes that the job started itself" if rivals and rivals[0].child else "other processes"
     return f"CPU contention: {own} ({who}) take {contention.others:.2g} CPUs; the job is starved, it got {have}"
+
+
+def _short(command: str) -> str:
+    """Program and first argument without folders: "python archive.py"."""
+    words = [os.path.basename(word) for word in command.split()[:2] if word]  # noqa: PTH119 - any text, not a path
+    return " ".join(word for word in words if not word.startswith("-"))[:MAX_NAME] or command[:MAX_NAME]
 
 
 def _places(session: SessionView, rivals: list[Rival]) -> tuple[Place, ...]:
