@@ -1,0 +1,130 @@
+"""Is the first finding right? Runs every case of bench/cases under stepscope and judges the reports.
+
+Prints a table with precision, recall and top-1 accuracy and writes it to docs/benchmarks/diagnosis.md (whole runs
+only). ``--python`` runs the programs with another Python, for example one with an older TensorFlow. ``--measure`` runs
+the programs without stepscope, slow and fixed in turn, and writes their ratio into case.toml.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+import _judge
+
+ROOT = Path(__file__).resolve().parent.parent
+CASES = ROOT / "bench" / "cases"
+PAGE = ROOT / "docs" / "benchmarks" / "diagnosis.md"
+MARKS = {True: "yes", False: "no", None: "-"}
+
+
+def table(verdicts: Sequence[_judge.Verdict]) -> str:
+    """The page: shares first, then one line per case."""
+    shares = _judge.shares(verdicts)
+    pairs = [verdict for verdict in verdicts if not verdict.clean]
+    clean = [verdict for verdict in verdicts if verdict.clean]
+    alarms = sum(verdict.wrong for verdict in clean)
+    head = (
+        f"{len(pairs)} slow/fixed pairs, {len(clean)} clean programs. "
+        f"top-1 {shares['top1']:.0%}, recall {shares['recall']:.0%}, precision {shares['precision']:.0%}, "
+        f"false alarms on clean programs {alarms}."
+    )
+    lines = [
+        head,
+        "",
+        f"| case | {' | '.join(_judge.CHECKS)} | cost said (true) | first finding |",
+        f"|---|{'---|' * (len(_judge.CHECKS) + 2)}",
+    ]
+    for verdict in pairs:
+        marks = " | ".join(MARKS[verdict.checks[check]] for check in _judge.CHECKS)
+        cost = "-" if verdict.cost is None else f"{verdict.cost:.2f} ({verdict.truth:.2f})"
+        first = verdict.error or (verdict.titles[0] if verdict.titles else "nothing significant found")
+        lines.append(f"| {verdict.case} | {marks} | {cost} | {first.replace('|', '/')} |")
+    lines += ["", "| clean program | false alarms |", "|---|---|"]
+    for verdict in clean:
+        said = verdict.error or "; ".join(verdict.titles) or "none"
+        lines.append(f"| {verdict.case} | {said.replace('|', '/')} |")
+    return "\n".join(lines) + "\n"
+
+
+def store_ratio(case: _judge.Case, ratio: float, runs: int) -> None:
+    """Write a measured ratio into case.toml."""
+    path = case.folder / "case.toml"
+    line = f"measured = {{ ratio = {ratio:.2f}, runs = {runs} }}"
+    path.write_text(re.sub(r"^measured = .*$", line, path.read_text(), flags=re.MULTILINE))
+
+
+def measure(cases: Sequence[_judge.Case], python: str, runs: int, timeout: float) -> None:
+    """Measure slow against fixed, in turn, and store the ratio of the medians."""
+    for case in cases:
+        kinds = ("clean",) if case.clean else ("slow", "fixed")
+        times: dict[str, list[float]] = {kind: [] for kind in kinds}
+        for _ in range(1 if case.clean else runs):
+            for kind in kinds:
+                times[kind].append(_judge.measure(case.program(kind), python, timeout))
+        if not case.clean:
+            ratio = median(times["slow"]) / median(times["fixed"])
+            each = ", ".join(f"{s / f:.2f}" for s, f in zip(times["slow"], times["fixed"], strict=True))
+            print(f"{case.name}: {ratio:.2f} ({each})", flush=True)
+            store_ratio(case, ratio, runs)
+        else:
+            print(f"{case.name}: runs", flush=True)
+
+
+def diagnose(
+    cases: Sequence[_judge.Case], stepscope: Sequence[str], python: str, timeout: float
+) -> list[_judge.Verdict]:
+    """Run and judge every case."""
+    verdicts = []
+    for case in cases:
+        if case.clean:
+            verdict = _judge.judge_clean(case, _judge.run(case, "clean", stepscope, python, timeout))
+            state = f"{verdict.wrong} false alarms"
+        else:
+            slow, fixed = (_judge.run(case, kind, stepscope, python, timeout) for kind in ("slow", "fixed"))
+            verdict = _judge.judge(case, slow, fixed)
+            state = " ".join(f"{check}={MARKS[verdict.checks[check]]}" for check in _judge.CHECKS)
+        said = verdict.titles[0] if verdict.titles else "-"
+        print(f"{case.name}: {verdict.error or state} :: {said}", file=sys.stderr, flush=True)
+        verdicts.append(verdict)
+    return verdicts
+
+
+def main() -> int:
+    """Run, judge, print, write."""
+    parser = argparse.ArgumentParser(description="judges stepscope on bench/cases")
+    parser.add_argument("--only", default="", help="parts of case names, comma-separated")
+    parser.add_argument("--cases", type=Path, default=CASES)
+    parser.add_argument("--python", default=sys.executable, help="the Python that runs the programs")
+    parser.add_argument("--timeout", type=float, default=180.0, help="seconds a program may take")
+    parser.add_argument("--measure", type=int, metavar="RUNS", default=0, help="measure slow/fixed without stepscope")
+    parser.add_argument("--no-write", action="store_true", help="leave docs/benchmarks/diagnosis.md as it is")
+    options = parser.parse_args()
+    # not resolved: a virtual environment's python is a link, and the link is what makes it one
+    python = str(Path(options.python).absolute()) if "/" in options.python else shutil.which(options.python)
+    if python is None:
+        parser.error(f"no such Python: {options.python}")
+    cases = _judge.load(options.cases, [part for part in options.only.split(",") if part])
+    if not cases:
+        parser.error("no case matches")
+    if options.measure:
+        measure(cases, python, options.measure, options.timeout)
+        return 0
+    stepscope = [sys.executable, "-m", "stepscope", "run"]
+    verdicts = diagnose(cases, stepscope, python, options.timeout)
+    page = table(verdicts)
+    print(page)
+    if not options.only and not options.no_write and python == sys.executable:
+        PAGE.parent.mkdir(parents=True, exist_ok=True)
+        head = "# Is the first finding right?\n\nPrinted by `make bench-diagnosis`; columns: bench/cases/README.md.\n\n"
+        PAGE.write_text(head + page)
+    return 0 if all(verdict.checks.get("top1", not verdict.wrong) and not verdict.error for verdict in verdicts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
