@@ -43,9 +43,9 @@ def step() -> None:
         return
     with current.guard("api.step"):
         now = current.now()
-        before = getattr(current.local, "step_ns", None)
-        current.local.step_ns = now
-        if before is not None:
+        life, before = getattr(current.local, "api_step", (-1, 0))
+        current.local.api_step = (current.life, now)
+        if life == current.life:
             current.write(before, now - before, 0, _name(current, "step", "stepscope.step"), _STEP, 0, current.thread())
 
 

@@ -64,6 +64,8 @@ class AgentState:
         """Whether the agent has taken itself out."""
         self.dormant = False
         """Whether this is a forked child that has recorded nothing yet."""
+        self.life = 0
+        """How many forks lie between the process that was armed and this one: what began before is not ours to end."""
         self.children_after_fork: list[Callable[[], object]] = []
         """Called in a forked child once it records: restarts the agent's thread."""
         self.ticks: list[Callable[[int], object]] = []
@@ -135,6 +137,7 @@ class AgentState:
         self._thin = None
         self._short.reset()
         self.ticks.clear()
+        self.life += 1
         self.dormant = True
         self._rebind(self._scratch, 1, self._wake, None)
         if log is not None:

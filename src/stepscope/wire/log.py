@@ -56,7 +56,8 @@ class LogWriter:
             data = text.encode("utf-8", "replace") + b"\n"
             if self._size > ROTATE_BYTES:
                 self._rotate()
-            if _identity(self._fd) not in self._files:
+            # Twice: another thread may change both between the two looks of the first.
+            if _identity(self._fd) not in self._files and _identity(self._fd) not in self._files:
                 self._reopen()
             if self._torn:
                 data = b"\n" + data

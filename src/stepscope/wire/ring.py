@@ -178,7 +178,7 @@ def _clamped(longs: tuple[int, ...], name: int, shorts: tuple[int, ...]) -> list
     out = []
     for value, low, high in bounds:
         try:
-            out.append(min(max(int(value), low), high))
-        except (TypeError, ValueError, OverflowError):
+            out.append(min(max(int(value) if isinstance(value, (int, float)) else 0, low), high))
+        except (ValueError, OverflowError):
             out.append(0)
     return out
