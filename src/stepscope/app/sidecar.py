@@ -24,7 +24,10 @@ from stepscope.collector.recording import Recording
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_POLL_S = 0.1
+_POLL_S = 1.0
+"""The rings hold a minute and outlive the sidecar: reading them more often would only cost more."""
+_ORPHAN_POLL_S = 0.2
+"""Without a launcher nobody tells that the job has ended."""
 _STDIN = 0
 _NICE = 10
 
@@ -38,6 +41,7 @@ def main(argv: Sequence[str]) -> None:
     if lock < 0:
         return
     recording = Recording(run, session, starts=starts)
+    importlib.import_module("stepscope.app.analyze")  # now, not at the end, when the user waits
     _follow(recording)
     problems = recording.finish()
     problems.extend(_write_reports(session))
@@ -75,7 +79,6 @@ def _only_one(run: Path) -> int:
 def _follow(recording: Recording) -> None:
     """Work until the job has ended."""
     launcher = True
-    prepared = False
     while True:
         woken = False
         if launcher:
@@ -83,13 +86,10 @@ def _follow(recording: Recording) -> None:
             if ready:
                 launcher = woken = bool(os.read(_STDIN, 64))
         else:
-            time.sleep(_POLL_S)
+            time.sleep(_ORPHAN_POLL_S)
         recording.tick(time.monotonic_ns())
         if woken or recording.job_ended(launcher=launcher):
             return
-        if not prepared:
-            prepared = True
-            importlib.import_module("stepscope.app.analyze")  # not at the end, when the user waits
 
 
 def _write_reports(session: Path) -> list[str]:

@@ -20,8 +20,11 @@ from stepscope.store.writer import SessionWriter
 
 _SAMPLE_NS = 1_000_000_000
 _FLUSH_NS = 5_000_000_000
-_FLUSH_RECORDS = 50_000
-_RETRY_NS = 5_000_000_000
+_FLUSH_LATER_NS = 15_000_000_000
+"""After the first segments they are written less often: what is not durable is still in the ring and the log, which
+outlive the sidecar; each segment costs about 10 ms of CPU time."""
+_SOON_NS = 30_000_000_000
+_FLUSH_RECORDS = 200_000
 
 
 class Recording:
@@ -60,7 +63,7 @@ class Recording:
         self._diagnostics[code, text] = Diagnostic(code=code, text=text)
 
     def tick(self, now_ns: int) -> None:
-        """What is due at this moment; called about ten times a second."""
+        """What is due at this moment; called about once a second."""
         if self.job is None:
             self.job = rundir.read_job(self.run)
         self.drainer.poll(now_ns)
@@ -69,7 +72,8 @@ class Recording:
             self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
             self._rescue_launcher()
         if now_ns >= self._next_flush_ns or (self.drainer.pending() >= _FLUSH_RECORDS and not self._disk_problem):
-            self._next_flush_ns = now_ns + _FLUSH_NS
+            early = now_ns - self._origin_ns < _SOON_NS
+            self._next_flush_ns = now_ns + (_FLUSH_NS if early else _FLUSH_LATER_NS)
             self._flush(now_ns)
 
     def _flush(self, now_ns: int) -> None:
