@@ -64,6 +64,9 @@ def _wrap_list(state: AgentState, original: Callable[..., Any], hook: str) -> Ca
     nested = int(Flag.NESTED)
     raised = int(Flag.RAISED)
     now = state.now
+    write = state.write
+    short = state.short
+    thread = state.thread
     always = "epoch" in hook
     begins_batch = hook in BATCH_BEGINS
 
@@ -90,9 +93,9 @@ def _wrap_list(state: AgentState, original: Callable[..., Any], hook: str) -> Ca
             spent = now() - start
             me.hook = depth
             if spent >= SHORT_NS or always:
-                state.write(start, spent, position, name, kind, flags, state.thread())
+                write(start, spent, position, name, kind, flags, thread())
             else:
-                state.short(name, kind, start, spent)
+                short(name, kind, start, spent)
 
     return on_hook
 
@@ -143,6 +146,9 @@ def _wrap_hook(
     nested = int(Flag.NESTED)
     raised = int(Flag.RAISED)
     now = state.now
+    write = state.write
+    short = state.short
+    thread = state.thread
     always = "epoch" in hook
     at = 0 if bound else 1
 
@@ -163,9 +169,9 @@ def _wrap_hook(
             me.callback = depth
             if spent >= SHORT_NS or always:
                 position = args[at] if len(args) > at and isinstance(args[at], int) else 0
-                state.write(start, spent, position, name, kind, flags, state.thread())
+                write(start, spent, position, name, kind, flags, thread())
             else:
-                state.short(name, kind, start, spent)
+                short(name, kind, start, spent)
 
     setattr(on_hook, MARK, True)
     return on_hook

@@ -110,6 +110,8 @@ def _user_part(state: AgentState, making: Making) -> tuple[str, Any]:
 
 def _wrap_call(state: AgentState, original: Callable[..., Any], names: dict[Any, int]) -> Callable[..., Any]:
     now = state.now
+    write = state.write
+    thread = state.thread
     kind = int(Kind.PYFUNC)
     raised = int(Flag.RAISED)
     ended = int(Flag.END)
@@ -127,7 +129,7 @@ def _wrap_call(state: AgentState, original: Callable[..., Any], names: dict[Any,
             flags = ended if isinstance(error, StopIteration) else raised
             raise
         finally:
-            state.write(start, now() - start, 0, name, kind, flags, state.thread())
+            write(start, now() - start, 0, name, kind, flags, thread())
 
     return call
 

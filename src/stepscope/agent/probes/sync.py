@@ -37,25 +37,41 @@ def _wrap(state: AgentState, original: Callable[..., Any], method: str) -> Calla
     kind = int(Kind.SYNC)
     raised = int(Flag.RAISED)
     now = state.now
+    write = state.write
+    short = state.short
     caller = sys._getframe
     limit = SHORT_NS
 
-    @functools.wraps(original)
-    def sync(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def alone(self: Any) -> Any:
+        start = now()
+        try:
+            value = original(self)
+        except BaseException:
+            write(start, now() - start, 0, short_name, kind, raised, state.thread())
+            raise
+        spent = now() - start
+        if spent < limit:
+            short(short_name, kind, start, spent)
+        else:
+            write(start, spent, 0, sites.name(caller(1)), kind, 0, state.thread())
+        return value
+
+    def with_arguments(self: Any, *args: Any, **kwargs: Any) -> Any:
         start = now()
         try:
             value = original(self, *args, **kwargs)
         except BaseException:
-            state.write(start, now() - start, 0, short_name, kind, raised, state.thread())
+            write(start, now() - start, 0, short_name, kind, raised, state.thread())
             raise
         spent = now() - start
-        if spent >= limit:
-            state.write(start, spent, 0, sites.name(caller(1)), kind, 0, state.thread())
+        if spent < limit:
+            short(short_name, kind, start, spent)
         else:
-            state.short(short_name, kind, start, spent)
+            write(start, spent, 0, sites.name(caller(1)), kind, 0, state.thread())
         return value
 
-    return sync
+    takes_more = method == "__array__"
+    return functools.update_wrapper(with_arguments if takes_more else alone, original)
 
 
 TARGETS = (("tensorflow.python.framework.ops", attach),)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.probes.sources import user_source
 from stepscope.agent.probes.support import (
+    Loop,
     defined,
+    flag_of,
     lacking,
     leaf,
     report,
@@ -19,7 +21,7 @@ from stepscope.agent.probes.support import (
     user_stack,
 )
 from stepscope.agent.probes.tf_function import eager_test
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,17 +53,25 @@ class Made:
 class Consumed:
     """An iterator and how often it was asked. ``running`` > 0: inside of a call that may ask it."""
 
-    __slots__ = ("ended", "identity", "name", "reads", "running", "told")
+    __slots__ = ("ended", "identity", "loop", "name", "reads", "running", "told")
 
     def __init__(self, identity: int, name: int) -> None:
         self.identity = identity
         self.name = name
         self.ended = 0
         self.running = 0
+        self.loop: Loop | None = None
+        """The loop that consumed it last."""
         self.reads: list[int] = []
         """(when, ended) of the last read of its model, see ``tf_data_model``."""
         self.told = False
         """Its model cannot be read, and the log says so."""
+
+    def enter(self, loop: Loop | None) -> None:
+        """A step function of ``loop`` consumes it."""
+        self.loop = loop
+        if loop is not None:
+            loop.consumed.append(self)
 
 
 def attach_datasets(state: AgentState, module: Any) -> None:
@@ -311,16 +321,16 @@ def _wrap_next(state: AgentState, original: Callable[..., Any], method: str) -> 
     common = shared(state)
     local = common.local
     known = common.iterators.entries
-    eager = eager_test()
     now = state.now
+    write = state.write
+    thread = state.thread
     kind = int(Kind.NEXT)
-    end_flag = int(Flag.END)
-    raised = int(Flag.RAISED)
 
     @functools.wraps(original)
     def next_(self: Any) -> Any:
         hit = known.get(id(self))
-        if hit is None or not eager() or local.me.tracing:
+        me = local.me
+        if hit is None or me.tracing:
             return original(self)
         consumed = hit[1]
         consumed.running += 1
@@ -329,14 +339,14 @@ def _wrap_next(state: AgentState, original: Callable[..., Any], method: str) -> 
         try:
             return original(self)
         except BaseException as error:
-            over = isinstance(error, StopIteration) or type(error).__name__ == "OutOfRangeError"
-            flags = end_flag if over else raised
+            flags = flag_of(error)
             raise
         finally:
             spent = now() - start
             consumed.ended += 1
             consumed.running -= 1
-            state.write(start, spent, consumed.identity, consumed.name, kind, flags, state.thread())
+            me.thread = number = me.thread or thread()
+            write(start, spent, consumed.identity, consumed.name, kind, flags, number)
 
     next_.__name__ = method
     return next_
