@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "html", "md")
 
 
-@click.command(short_help="Show what was found in a session.")
+@click.command(short_help="Show the report of a session.")
 @click.argument("session", type=click.Path(path_type=Path))
 @click.option(
     "--format",

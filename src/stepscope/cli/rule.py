@@ -19,7 +19,7 @@ NEAR = 3
 """How many near matches an unknown code is answered with."""
 
 
-@click.command(short_help="Explain a detector.")
+@click.command(short_help="Explain a finding's code.")
 @click.argument("code", required=False)
 def rule(code: str | None) -> None:
     """Explain the detector with CODE (or its name); list all detectors without one."""

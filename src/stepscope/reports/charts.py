@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Series = "Mapping[str, Sequence[float]]"
 
 HEIGHT, STACK = 280.0, 250.0
-TALL, LOW = 400.0, 165.0
+TALL, LOW = 440.0, 165.0
 """Heights of a chart that stands beside two low ones."""
 BANDS = 80
 """How many slices of a chart answer the pointer: each costs about 250 bytes of the page."""
@@ -211,13 +211,17 @@ def anatomy(series: Mapping[str, Sequence[float]], components: Iterable[Componen
     return Chart(name=name, markup=_svg(name, STACK, summary, body), keys=keys, summary=summary)
 
 
-def step_times(series: Mapping[str, Sequence[float]]) -> Chart | LeftOut:
-    """Median and 95th percentile of the step time over time, and the slowest steps."""
+def step_times(series: Mapping[str, Sequence[float]], steady: StepTimes | None) -> Chart | LeftOut:
+    """Median and 95th percentile of the step time over time, and the slowest steps; without the warm-up."""
     name = "step-times"
     why = _missing(series, "step_t", "step_ms_p50", "step_ms_p95")
     if why:
         return LeftOut(name=name, why=why)
     times, p50, p95 = series["step_t"], series["step_ms_p50"], series["step_ms_p95"]
+    warm_s = steady.warmup_ns / 1e9 if steady is not None else 0.0
+    skip = sum(t < times[0] + warm_s for t in times)
+    if len(times) - skip > 1:
+        times, p50, p95 = times[skip:], p50[skip:], p95[skip:]
     dots: list[tuple[float, float]] = []
     if not _missing(series, "outlier_t", "outlier_ms"):
         inside = zip(series["outlier_t"], series["outlier_ms"], strict=True)
@@ -230,7 +234,12 @@ def step_times(series: Mapping[str, Sequence[float]]) -> Chart | LeftOut:
     def read(index: int) -> str:
         return f"median {_ms(p50[index])} \u00b7 p95 {_ms(p95[index])}"
 
-    summary = f"Median between {_ms(min(p50))} and {_ms(max(p50))}; the slowest step took {_ms(top)}."
+    summary = f"The slowest step took {_ms(top)}"
+    if steady is not None:
+        median, slow = words.time_pair(steady.p50_ns, steady.p95_ns)
+        summary = f"Median {median} (p95 {slow}), {_ms(top)} at most"
+    summary += f"; the first {format_ns(warm_s * 1e9)}, warm-up, are not shown" if skip else ""
+    summary += "; logarithmic axis." if log else "."
     lines = plot.line(times, p95, "line thin s-step") + plot.line(times, p50, "line s-step")
     body = plot.axes() + plot.area(times, p50, p95, "band s-step") + lines + "".join(marks)
     keys = (
@@ -238,9 +247,8 @@ def step_times(series: Mapping[str, Sequence[float]]) -> Chart | LeftOut:
         Key(css="band s-step", kind="box", label="up to the 95th percentile"),
         *((Key(css="outlier", kind="dot", label="slowest steps"),) if dots else ()),
     )
-    axis = "; logarithmic axis" if log else ""
     markup = _svg(name, HEIGHT, summary, body + _readouts(plot, times, read))
-    return Chart(name=name, markup=markup, keys=keys, summary=f"{summary[:-1]}{axis}.")
+    return Chart(name=name, markup=markup, keys=keys, summary=summary)
 
 
 def histogram(series: Mapping[str, Sequence[float]], times: StepTimes | None) -> Chart | LeftOut:

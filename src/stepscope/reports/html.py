@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stepscope.model.finding import Evidence, Finding, Place, Report
     from stepscope.reports.excerpt import Excerpt
 
-EXCERPTS = 3
+EXCERPTS = 2
 """Excerpts of source in one finding; further places are listed."""
 MIDDLE_DOT = " \u00b7 "
 ICON = (
@@ -200,7 +200,7 @@ def _step(report: Report) -> str:
     for part in report.anatomy:
         key = charts.Key(css=charts.component_class(part.component), kind="box", label="")
         cells = (
-            f'<th scope="row">{charts.swatch(key)}{escape(words.component_word(part.component))}</th>'
+            f'<th scope="row" class="key">{charts.swatch(key)}{escape(words.component_word(part.component))}</th>'
             f'<td class="n">{words.percent(part.ratio)} %</td><td class="n">{format_ns(part.ns_per_step)}</td>'
             f"<td>{escape(words.stage_word(part.pipeline_stage)) if part.pipeline_stage != 'none' else ''}</td>"
             f"<td>{_code(part.name)}{_place(part.where, before=' ')}</td>"
@@ -225,7 +225,7 @@ def _times(report: Report) -> str:
         return ""
     return _figures(
         "",
-        (charts.step_times(report.series), "Step time over time"),
+        (charts.step_times(report.series, report.session.step_times), "Step time over time"),
         (charts.histogram(report.series, report.session.step_times), "How many steps take how long"),
     )
 
@@ -287,7 +287,7 @@ def _evidence(evidence: Sequence[Evidence]) -> str:
     for item in evidence:
         threshold = "" if item.threshold is None else escape(words.value_text(item.threshold, item.unit))
         value = escape(words.value_text(item.value, item.unit))
-        name = escape(item.metric.replace("_", " "))
+        name = escape(words.metric_text(item.metric))
         rows.append(f'<th scope="row">{name}</th><td class="n">{value}</td><td class="n">{threshold}</td>')
     return _table(("Evidence", "Value", "Threshold"), rows, numeric=(1, 2))
 

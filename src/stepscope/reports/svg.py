@@ -164,7 +164,7 @@ def time_plot(times: Sequence[float], top: float, unit: str, *, height: float, l
         y_ticks = log_ticks(log_from, top)
     else:
         top = top or 1.0
-        y_ticks = ticks(0, top, max(2, int((base - head) / 36)))
+        y_ticks = ticks(0, top, max(3, int((base - head) / 36)))
         step = y_ticks[1] - y_ticks[0]
         y_ticks = [*y_ticks, y_ticks[-1] + step] if y_ticks[-1] < top - 0.02 * step else y_ticks
         y = Scale(low=0, high=max(top, y_ticks[-1]), start=base, end=head)

@@ -173,6 +173,15 @@ def value_text(value: float, unit: str) -> str:
     return number if unit in ("", "count") else f"{number} {printable(unit)}"
 
 
+METRIC_WORDS = {"ns": "time", "ratio": "share", "us": "time", "ms": "time"}
+"""Words in the names of metrics that the value with its unit says better."""
+
+
+def metric_text(metric: str) -> str:
+    """The name of a metric in words: ``callback_ns_per_call`` is ``callback time per call``."""
+    return printable(" ".join(METRIC_WORDS.get(word, word) for word in metric.split("_")))
+
+
 def plural(count: int, word: str) -> str:
     """``1 step``, ``2 steps``, ``2 processes``."""
     ending = "" if count == 1 else "es" if word.endswith("s") else "s"

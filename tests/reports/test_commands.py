@@ -1,0 +1,128 @@
+"""The commands ``stepscope report`` and ``stepscope rule``, and the commands that reports name."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from stepscope.app import analyze
+from stepscope.cli import main, rule
+from stepscope.detectors import registry
+from stepscope.errors import SessionError, UsageError
+from stepscope.model.session import Session
+from stepscope.reports import html, markdown, text
+
+NAMED = re.compile(r"\bstepscope ([a-z][a-z-]*)")
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch, samples: Any, tmp_path: Path) -> Path:
+    """A path that is analysed to the sample of an input-bound job."""
+    monkeypatch.setattr(analyze, "analyze", lambda path: samples.input_bound())
+    monkeypatch.setattr("stepscope.store.open_session", lambda path: empty(samples.SOURCE))
+    return tmp_path / "train.stepscope"
+
+
+def empty(source: str) -> Session:
+    """A session that holds a source and nothing else."""
+    from stepscope.model.session import Manifest
+
+    return Session(manifest=Manifest(), sources={"/home/ann/train.py": source})
+
+
+def call(*words: str) -> Any:
+    """The outcome of a command line; exceptions come through."""
+    return CliRunner().invoke(main.cli, list(words), catch_exceptions=False, standalone_mode=False)
+
+
+def test_named_commands_exist(samples: Any) -> None:
+    """Every ``stepscope X`` that a report prints is a command."""
+    named: set[str] = set()
+    for build in samples.SAMPLES.values():
+        shown = text.render(build(), session_path="a b.stepscope", html_path="x/report.html")
+        named |= set(NAMED.findall(re.sub(r"^stepscope ", "", shown, flags=re.MULTILINE)))
+        named |= {n for code in re.findall(r"<code>(.*?)</code>", html.render(build())) for n in NAMED.findall(code)}
+        named |= {n for code in re.findall(r"`(.*?)`", markdown.render(build())) for n in NAMED.findall(code)}
+    assert named
+    assert named <= set(main.COMMANDS)
+
+
+def test_detectors_name_existing_commands() -> None:
+    """Every ``stepscope X`` in the documentation of a detector is a command."""
+    named = {name for detector in registry.ALL for name in re.findall(r"`stepscope ([a-z-]+)", detector.doc)}
+    assert named <= set(main.COMMANDS)
+
+
+def test_text(session: Path) -> None:
+    """Text comes on stdout, plain where that is no terminal."""
+    shown = call("report", str(session)).stdout
+    assert shown.startswith("stepscope   600 steps")
+    assert "\x1b" not in shown
+    assert f"stepscope report {session}" in shown.replace("\n          ", " ")
+
+
+@pytest.mark.parametrize(
+    ("form", "start"),
+    [("json", '{\n "schema"'), ("html", "<!doctype html>"), ("md", "## stepscope: `python train.py`")],
+)
+def test_formats(session: Path, tmp_path: Path, form: str, start: str) -> None:
+    """Each format comes on stdout, or into a file whose ending names it."""
+    shown = call("report", str(session), "--format", form).stdout
+    assert shown.startswith(start)
+    target = tmp_path / f"out.{form}"
+    assert call("report", str(session), "-o", str(target)).stdout == ""
+    assert target.read_text(encoding="utf-8") == shown
+
+
+def test_json_is_the_report(session: Path, samples: Any) -> None:
+    """The JSON on stdout is one document."""
+    data = json.loads(call("report", str(session), "--format", "json").stdout)
+    assert data["findings"][0]["code"] == samples.input_bound().findings[0].code
+
+
+def test_sources_are_shown(session: Path) -> None:
+    """The page and the Markdown show the code of the session."""
+    for form in ("html", "md"):
+        assert "def make_dataset():" in call("report", str(session), "--format", form).stdout
+
+
+def test_unwritable_output(session: Path, tmp_path: Path) -> None:
+    """A file that cannot be written is a usage error that names it."""
+    with pytest.raises(UsageError, match=r"nowhere/x\.html cannot be written: No such file"):
+        call("report", str(session), "-o", str(tmp_path / "nowhere" / "x.html"))
+
+
+def test_no_session(tmp_path: Path) -> None:
+    """A path without a session is a session error in one line."""
+    with pytest.raises(SessionError) as error:
+        call("report", str(tmp_path / "none.stepscope"))
+    assert "none.stepscope" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("detector", registry.ALL, ids=lambda d: d.code)
+def test_rule(detector: Any) -> None:
+    """Each detector is explained, by its code in any case and by its name, without marks of Markdown headings."""
+    shown = call("rule", detector.code.lower()).stdout
+    assert shown.startswith(f"{detector.code} {detector.name}\n\n")
+    assert "\nWhat it detects\n" in shown
+    assert "\n#" not in shown
+    assert call("rule", detector.name).stdout == shown
+
+
+def test_rules_are_listed() -> None:
+    """Without a code every detector is listed."""
+    lines = call("rule").stdout.splitlines()
+    assert [line.split() for line in lines] == [[d.code, d.name] for d in registry.ALL]
+
+
+def test_unknown_rule() -> None:
+    """An unknown code is answered with near ones, or with how to see them all."""
+    with pytest.raises(UsageError, match=r"no detector is called 'inp03'; did you mean INP003"):
+        call("rule", "inp03")
+    assert rule.unknown("zzz", ["INP003"]) == "no detector is called 'zzz'; all detectors: stepscope rule"
