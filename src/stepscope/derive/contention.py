@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", "HostTable", "ProcessTable")
 
+MAX_NAME = 40
+"""Characters of a short command."""
 MIN_SPAN_NS = 1_500_000_000
 """Sampling is once a second: less than this says nothing."""
 
@@ -124,24 +126,26 @@ def _between(table: T, lo: int, hi: int) -> T | None:
     return table.take(slice(first, last))
 
 
+def short_command(command: str) -> str:
+    """Program and script without folders and options: "python archive.py". Processes are grouped by it."""
+    words = [word.rpartition("/")[2] for word in command.split()[:2]]
+    return " ".join(word for word in words if word and not word.startswith("-"))[:MAX_NAME] or command[:MAX_NAME]
+
+
 def _rivals(session: Session, lo: int, hi: int) -> tuple[Rival, ...]:
-    """Other processes by command, the busiest first."""
+    """Other processes by short command, the busiest first."""
     rivals = session.rivals
     rivals = rivals.take((rivals.at_ns > lo) & (rivals.at_ns <= hi))
     children = {c.pid: c for w in session.workers for c in w.all(ChildStarted)}
     span = max(1, hi - lo)
-    groups: dict[str, list[int]] = {}
-    for row, name in enumerate(rivals.name):
+    groups: dict[tuple[str, bool], list[int]] = {}
+    for row, (name, child) in enumerate(zip(rivals.name, rivals.child, strict=True)):
         text = session.rival_names[int(name)] if int(name) < len(session.rival_names) else "?"
-        groups.setdefault(text, []).append(row)
+        groups.setdefault((short_command(text), bool(child)), []).append(row)
     found = []
-    for text, rows in groups.items():
+    for (text, child), rows in groups.items():
         pids = tuple(sorted({int(p) for p in rivals.pid[rows]}))
         started = next((children[p] for p in pids if p in children), None)
-        is_child = bool(rivals.child[rows].any())
-        if started is None and is_child:
-            started = next(iter(children.values()), None) if len(children) == 1 else None
-        found.append(
-            Rival(name=text, cores=float(rivals.cpu_ns[rows].sum()) / span, pids=pids, child=is_child, started=started)
-        )
+        cores = float(rivals.cpu_ns[rows].sum()) / span
+        found.append(Rival(name=text, cores=cores, pids=pids, child=child, started=started))
     return tuple(sorted(found, key=lambda r: -r.cores))

@@ -31,13 +31,9 @@ def role_of_line(source: str, call_line: int, hot_line: int) -> Role:
     hot = _at(statements, hot_line)
     if call is None or hot is None:
         return "unknown"
-    if hot is call:
+    if hot is call or hot in _slice_back(statements, call):
         return "feeds"
-    if hot in _slice_back(statements, call):
-        return "feeds"
-    if hot in _slice_forward(statements, call):
-        return "uses"
-    return "other"
+    return "uses" if hot in _slice_forward(statements, call) else "other"
 
 
 def _covers(node: ast.stmt, line: int) -> bool:
@@ -72,23 +68,24 @@ class _Unit:
         self.writes: set[str] = set()
         self.touched: set[str] = set()
         """Objects whose methods it calls: they may change."""
-        for name in (n for part in parts for n in ast.walk(part)):
-            if isinstance(name, ast.Name):
-                (self.reads if isinstance(name.ctx, ast.Load) else self.writes).add(name.id)
-            elif isinstance(name, ast.Attribute | ast.Subscript) and isinstance(name.ctx, ast.Store):
-                root = _root(name)
-                if root:
-                    self.writes.add(root)
-            elif isinstance(name, ast.Call) and isinstance(name.func, ast.Attribute):
-                root = _root(name.func.value)
-                if root:
-                    self.touched.add(root)
+        for part in parts:
+            for node_inside in ast.walk(part):
+                self._note(node_inside)
+
+    def _note(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Name):
+            (self.reads if isinstance(node.ctx, ast.Load) else self.writes).add(node.id)
+        elif isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
+            self.writes.update(_root(node))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            self.touched.update(_root(node.func.value))
 
 
-def _root(node: ast.AST) -> str:
+def _root(node: ast.AST) -> tuple[str, ...]:
+    """The name that an attribute or item belongs to, none for other expressions."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    return (node.id,) if isinstance(node, ast.Name) else ()
 
 
 def _statements(loop: ast.For | ast.While) -> list[_Unit]:

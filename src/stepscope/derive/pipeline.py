@@ -316,7 +316,6 @@ class _Totals:
             self.parallelism[i] = max(self.parallelism[i], node.parameters.get("parallelism", 1.0))
             self.buffered[i] += node.buffered_elements
 
-
     @staticmethod
     def _worked_on(node: Node, nodes: dict[int, Node]) -> list[Node]:
         """Whose elements a stage works on: its own, or its inputs' where it batches as it maps."""

@@ -9,7 +9,8 @@ While the thread serialises and writes, no step runs. The cost grows with the mo
 and shows in other tools as "all others".
 
 ## Evidence
-`saving_ratio`: share of the steady wall time, each call timed. `save_ns`: one call. `steps_between`: steady steps per call.
+`saving_ratio`: share of the steady wall time, each call timed. `save_ns`: one call. `steps_between`: steady steps
+per call.
 
 ## Known limits
 Files written by other means (np.save, pickle) are other Python, not saving.
@@ -72,7 +73,8 @@ def _finding(session: SessionView, rows: tuple[NamedTime, ...], kind: Kind, rati
     between = count / calls
     each = format_ns(total / calls)
     if kind is Kind.SAVE:
-        title = f"a blocking {top.role or 'checkpoint'} save every {between:.3g} steps takes {each}: {format_ratio(ratio)} of the time"
+        what = top.role or "checkpoint"
+        title = f"a blocking {what} save every {between:.3g} steps takes {each}: {format_ratio(ratio)} of the time"
     else:
         title = (
             f"TensorBoard summaries are written {calls / count:.2g} times a step on the training thread, {each} each: "

@@ -1,8 +1,8 @@
 """The step runs op by op in Python instead of as a compiled function.
 
 ## What it detects
-Training or inference whose calls into TensorFlow come from Python one op at a time (no tf.function, `run_eagerly=True`),
-while Python's part of it, not the ops, takes a large share of the steady wall time.
+Training or inference whose calls into TensorFlow come from Python one op at a time (no tf.function,
+`run_eagerly=True`), while Python's part of it, not the ops, takes a large share of the steady wall time.
 
 ## Why it matters
 Each eager op costs tens of microseconds of Python and dispatch before its kernel starts; steps of many small ops run
@@ -13,8 +13,8 @@ several times slower than as a graph.
 compiled function. `python_ratio`: those of them whose innermost frame is Python rather than the call that runs an op.
 
 ## Known limits
-Large ops hide the dispatch: then Python's share is small and nothing is said. The predicted saving is modelled: Python's
-share and half of the op calls' share (dispatch inside of the runtime).
+Large ops hide the dispatch: then Python's share is small and nothing is said. The predicted saving is modelled:
+Python's share and half of the op calls' share (dispatch inside of the runtime).
 
 ## Remedy
 Put the step into one `@tf.function`; with Keras, leave `run_eagerly` off outside of debugging.
@@ -105,7 +105,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             if on_purpose
             else Remedy(id="use-tf-function", text="decorate the step with @tf.function, so that it runs as one graph"),
         ),
-        explanation="Stacks go from user code through TensorFlow's Python layers for each op; no compiled function encloses "
+        explanation="Stacks go from user code through TensorFlow's Python layers for each op; no compiled "
+        "function encloses "
         "them.",
     )
 

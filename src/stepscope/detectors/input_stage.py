@@ -116,7 +116,9 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
         severity=severity_of(cause.wait_ratio),
         confidence=0.9 if stage is not None else 0.6,
         symptom="Time: slow execution time",
-        cause="API: inefficient API usage" if stage is not None and stage.sequential else "Data: inefficient data preprocessing",
+        cause="API: inefficient API usage"
+        if stage is not None and stage.sequential
+        else "Data: inefficient data preprocessing",
         introduced_stage="data preparation",
         exposed_stage="training",
         pipeline_stage=_pipeline_stage(stage),
@@ -124,7 +126,8 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
         evidence=tuple(evidence),
         cost=cost_of(session, cause.wait_ratio, low=cause.wait_ratio - error, high=cause.wait_ratio + error),
         remedies=_remedies(stage),
-        explanation="The batch is not ready when the step asks for it. The stage named is the one with the largest self "
+        explanation="The batch is not ready when the step asks for it. The stage named is the one with the "
+        "largest self "
         "time per batch after tf.data's own optimisation; stages behind it can only be as fast as it is.",
     )
 

@@ -13,15 +13,16 @@ so the loop runs an order of magnitude below what the model could do.
 both timed call by call. `overhead_ratio`: its share of the steady wall time.
 
 ## Known limits
-The time that the compiled function itself spends waiting for its (tiny) input counts as the function's, so the saving is
-a lower bound.
+The time that the compiled function itself spends waiting for its (tiny) input counts as the function's, so the
+saving is a lower bound.
 
 ## Remedy
 Call the model directly on arrays, best inside of a `tf.function` (`model(x, training=False)`), use `predict_on_batch`,
 or collect rows and predict them in one call.
 
 ## References
-Keras documentation of Model.predict ("for small numbers of inputs ... directly use __call__()"); tensorflow issue 40261.
+Keras documentation of Model.predict ("for small numbers of inputs ... directly use __call__()"); tensorflow issue
+40261.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ class Params:
 
 STAGES: dict[str, Stage] = {"predict": "prediction", "evaluate": "evaluation", "fit": "training"}
 REMEDIES = {
-    "predict": "call the model itself, model(x, training=False) inside of a tf.function, or predict_on_batch; or collect the "
+    "predict": "call the model itself, model(x, training=False) inside of a tf.function, or predict_on_batch; "
+    "or collect the "
     "rows and call predict once for all of them",
     "evaluate": "evaluate less often, or keep metrics in the loop with test_on_batch",
     "fit": "call fit once with more epochs, or train_on_batch for single batches",
@@ -77,7 +79,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     callbacks = intervals.merge(
         records.start_ns[callbacks_mask], records.start_ns[callbacks_mask] + records.dur_ns[callbacks_mask]
     )
-    for role in REMEDIES:
+    for role, advice in REMEDIES.items():
         names = [n.id for n in session.names.values() if n.role == role]
         rows = loops & np.isin(records.name, names)
         starts, ends = records.start_ns[rows], records.start_ns[rows] + records.dur_ns[rows]
@@ -97,7 +99,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield Finding(
             code=DETECTOR.code,
             name=DETECTOR.name,
-            title=f"model.{role} is called {len(starts) / steps.steady_count:.2g} times a step in a loop: {format_ns(mean)} a "
+            title=f"model.{role} is called {len(starts) / steps.steady_count:.2g} times a step in a loop: "
+            f"{format_ns(mean)} a "
             f"call, of which {format_ns(part)} is Keras' own overhead ({format_ratio(ratio)} of the time)",
             severity=severity_of(ratio),
             confidence=0.95,
@@ -120,8 +123,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
                 Evidence(metric="overhead_ns", value=part, unit="ns"),
             ),
             cost=cost_of(session, ratio, low=0.9 * ratio, high=float((ends - starts).sum()) / steps.steady_ns),
-            remedies=(Remedy(id=f"no-{role}-in-loop", text=REMEDIES[role]),),
-            explanation="Every such call builds a data adapter and an iterator and runs callbacks; the compiled function is "
+            remedies=(Remedy(id=f"no-{role}-in-loop", text=advice),),
+            explanation="Every such call builds a data adapter and an iterator and runs callbacks; the compiled "
+            "function is "
             "the smaller part of it.",
         )
 

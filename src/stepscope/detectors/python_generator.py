@@ -14,9 +14,9 @@ generator ran. `python_ns_per_batch`: its time per batch, measured call by call.
 said: a generator that is fast enough is no problem.
 
 ## Known limits
-The cost is the wait, the most that can be saved there, and what the interpreter lock takes from the step's own Python
-(`disturbed_ratio`: mean gap between two batches less its 10th percentile). A generator that itself waits (for a disk, a server) looks like one
-that computes; the lines inside of it tell.
+The cost is the wait, the most that can be saved there, and what the interpreter lock takes from the step's own
+Python (`disturbed_ratio`: mean gap between two batches less its 10th percentile). A generator that itself waits
+(for a disk, a server) looks like one that computes; the lines inside of it tell.
 
 ## Remedy
 Build the dataset from files or arrays with tf.data ops and run the work in `map(..., num_parallel_calls=AUTOTUNE)`;
@@ -112,9 +112,8 @@ def _places(session: SessionView, function: PythonFunction) -> tuple[Place, ...]
     name = function.name
     places = [session.place(name.file, name.line, name.end_line, name.text)] if name.file else []
     pipe = session.pipeline
-    for made in pipe.datasets if pipe is not None else ():
-        if made.fn_file == name.file and made.fn_line == name.line and made.file:
-            places.append(session.place(made.file, made.line, function=made.function))
+    made_by = [d for d in (pipe.datasets if pipe is not None else ()) if d.fn_file == name.file and d.file]
+    places += [session.place(d.file, d.line, function=d.function) for d in made_by if d.fn_line == name.line]
     if function.made is not None:
         places += [session.place(f, line, function=fn) for f, fn, line in reversed(function.made.stack[-2:])]
     return tuple(dict.fromkeys(places))

@@ -14,9 +14,9 @@ function ran on one of tf.data's threads. `python_ns_per_batch`: its time per ba
 call; below ten percent of wait nothing is said.
 
 ## Known limits
-The cost is the wait, the most that can be saved there, and what the interpreter lock takes from the step's own Python
-(`disturbed_ratio`: mean gap between two batches less its 10th percentile). Time that the function waits for the interpreter lock counts as its
-own.
+The cost is the wait, the most that can be saved there, and what the interpreter lock takes from the step's own
+Python (`disturbed_ratio`: mean gap between two batches less its 10th percentile). Time that the function waits for
+the interpreter lock counts as its own.
 
 ## Remedy
 Write the work with TensorFlow ops (`tf.strings`, `tf.image`, `tf.io`, lookup tables), or do it once before training
@@ -93,7 +93,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         remedies=(
             Remedy(
                 id="use-tensorflow-ops",
-                text=f"write {name} with TensorFlow ops (tf.strings, tf.image, tf.io, lookup tables): Python code in the "
+                text=f"write {name} with TensorFlow ops (tf.strings, tf.image, tf.io, lookup tables): Python "
+                f"code in the "
                 "input holds the interpreter lock (GIL), so more parallel calls do not help",
             ),
             Remedy(id="prepare-offline", text="or do its work once: before training into TFRecord files, or cache()"),

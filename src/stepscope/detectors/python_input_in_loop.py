@@ -97,7 +97,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         remedies=(
             Remedy(
                 id="use-tf-data",
-                text="move the preparation into tf.data (map with num_parallel_calls, prefetch), so that the next batch is "
+                text="move the preparation into tf.data (map with num_parallel_calls, prefetch), so that the "
+                "next batch is "
                 "made while the step runs",
             ),
             Remedy(
@@ -105,7 +106,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
                 text=f"or vectorise {top.culprit.function}: work on whole batches, or once before training",
             ),
         ),
-        explanation="The time lies between two calls of the step, on the thread that makes them; by the loop's source the "
+        explanation="The time lies between two calls of the step, on the thread that makes them; by the loop's "
+        "source the "
         "result goes into the step's arguments.",
     )
 

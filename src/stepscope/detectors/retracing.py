@@ -9,12 +9,12 @@ A trace runs the Python body again and builds, optimises and instantiates a grap
 against a step of a few. Step time is lost although nothing but the arguments changed.
 
 ## Evidence
-`retrace_ratio`: share of the steady wall time in tracing and in what the tracing calls took beyond the usual call of the
-same function. `traces`: how many, in how many steps. The signatures before and after say what changed.
+`retrace_ratio`: share of the steady wall time in tracing and in what the tracing calls took beyond the usual call
+of the same function. `traces`: how many, in how many steps. The signatures before and after say what changed.
 
 ## Known limits
-A bounded number of traces (a last partial batch, two or three shapes) is no finding. Traces inside of another trace count
-with it.
+A bounded number of traces (a last partial batch, two or three shapes) is no finding. Traces inside of another trace
+count with it.
 
 ## Remedy
 Pass changing numbers as tensors (`tf.constant(x)`); fix or relax shapes (`reduce_retracing=True`, an `input_signature`
@@ -50,16 +50,16 @@ class Params:
     """A partial batch or a second shape is bounded; three in the steady state are not."""
 
 
+RELAX_SHAPES = (
+    "use tf.function(reduce_retracing=True) or an input_signature with None, or pad batches to few shapes "
+    "(drop_remainder=True, padded_batch with fixed lengths)"
+)
 REMEDIES = {
     "python-value": (
         "pass-tensors",
         "pass {argument} as a tensor, tf.constant({argument}), or keep it in a tf.Variable",
     ),
-    "shape": (
-        "relax-shapes",
-        "use tf.function(reduce_retracing=True) or an input_signature with None, or pad batches to few shapes "
-        "(drop_remainder=True, padded_batch with fixed lengths)",
-    ),
+    "shape": ("relax-shapes", RELAX_SHAPES),
     "dtype": ("fix-dtype", "convert {argument} to one dtype before the call"),
     "structure": ("fix-structure", "pass {argument} always in the same structure"),
     "object": ("pass-tensors", "do not pass new Python objects as {argument}: pass tensors, or make the object once"),
@@ -86,11 +86,11 @@ def _finding(session: SessionView, group: RetraceGroup, ratio: float, params: Pa
     stage = _stage(trace.function, trace.owner)
     remedy, text = REMEDIES.get(group.cause, REMEDIES["other"])
     argument = group.argument or "the argument"
+    each = format_ns(group.cost_ns / len(group.traces))
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"{trace.function} is retraced in {group.steps} of {count} steps, {format_ns(group.cost_ns / len(group.traces))} "
-        f"each, because {_reason(group)}: {format_ratio(ratio)} of the time",
+        title=f"{trace.function} is retraced in {group.steps} of {count} steps, {each} each, because {_reason(group)}: {format_ratio(ratio)} of the time",
         severity=severity_of(ratio),
         confidence=0.97,
         symptom="Time: slow execution time",
@@ -118,7 +118,8 @@ def _finding(session: SessionView, group: RetraceGroup, ratio: float, params: Pa
         ),
         cost=cost_of(session, ratio, low=0.9 * ratio, high=1.05 * ratio),
         remedies=(Remedy(id=remedy, text=text.format(argument=argument)),),
-        explanation=f"Each trace made a new concrete function. Before: {trace.before or '-'}; after: {trace.after or '-'}.",
+        explanation=f"Each trace made a new concrete function. Before: {trace.before or '-'}; after: "
+        f"{trace.after or '-'}.",
     )
 
 

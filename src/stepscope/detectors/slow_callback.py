@@ -100,7 +100,8 @@ def _finding(session: SessionView, rows: list[NamedTime], ratio: float, least: f
     kind = name.text.rpartition(".")[0] or name.text
     if len(rows) == 1:
         when = "every batch" if _per_batch(name.hook) else "every epoch"
-        title = f"the callback {kind} takes {format_ns(per_call)} on {when} ({name.hook}): {format_ratio(ratio)} of the time"
+        share = format_ratio(ratio)
+        title = f"the callback {kind} takes {format_ns(per_call)} on {when} ({name.hook}): {share} of the time"
     else:
         title = (
             f"{len(rows)} callback hooks together take {format_ns(ratio * mean)} of every step "

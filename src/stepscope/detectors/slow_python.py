@@ -109,7 +109,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
                 id="move-off-thread", text="or hand it to another thread or process, so that the next step can start"
             ),
         ),
-        explanation="Nothing of TensorFlow, Keras, tf.data or a callback runs in this time: the loop's thread is in user "
+        explanation="Nothing of TensorFlow, Keras, tf.data or a callback runs in this time: the loop's thread "
+        "is in user "
         "Python between two steps.",
     )
 

@@ -9,9 +9,9 @@ Every part of the step gets slower together; a profiler of ops shows "host compu
 slow. No change to the model or the input helps.
 
 ## Evidence
-`lost_ratio`: CPUs withheld of those that the job could have had. `wanted_cores`: threads running or runnable on average;
-`got_cores`: CPU time a second; `others_cores`, `steal_cores`, `throttled_cores`: who took the rest. From schedstat,
-/proc/stat and the cgroup, over the steady steps.
+`lost_ratio`: CPUs withheld of those that the job could have had. `wanted_cores`: threads running or runnable on
+average; `got_cores`: CPU time a second; `others_cores`, `steal_cores`, `throttled_cores`: who took the rest. From
+schedstat, /proc/stat and the cgroup, over the steady steps.
 
 ## Known limits
 A job with more runnable threads than CPUs makes itself wait; only what others take counts. Samples come once a second,
@@ -26,7 +26,6 @@ Linux: Documentation/scheduler/sched-stats.rst; Documentation/admin-guide/cgroup
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,10 +38,6 @@ if TYPE_CHECKING:
 
     from stepscope.derive.contention import Contention, Rival
     from stepscope.derive.view import SessionView
-
-
-MAX_NAME = 40
-"""Characters of a rival's command in a title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +81,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         ),
         cost=cost_of(session, ratio, low=0.7 * ratio, high=min(1.0, 1.2 * ratio), basis="modelled"),
         remedies=_remedies(quota=quota, child=any(r.child for r in rivals)),
-        explanation="The job's threads were ready to run and waited in the kernel's run queue; the CPUs were busy with other "
+        explanation="The job's threads were ready to run and waited in the kernel's run queue; the CPUs were "
+        "busy with other "
         "work. This slows every part of the step, so other findings of this run are less certain.",
     )
 
@@ -97,15 +93,9 @@ def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
         return f"the cgroup's CPU quota throttles the job: it got {have}"
     if contention.steal > contention.others:
         return f"the hypervisor gives the CPU to its neighbours (steal {contention.steal:.2g} CPUs): the job got {have}"
-    who = ", ".join(_short(r.name) for r in rivals[:2]) or "many small ones"
+    who = ", ".join(r.name for r in rivals[:2]) or "many small ones"
     own = "processes that the job started itself" if rivals and rivals[0].child else "other processes"
     return f"CPU contention: {own} ({who}) take {contention.others:.2g} CPUs; the job is starved, it got {have}"
-
-
-def _short(command: str) -> str:
-    """Program and first argument without folders: "python archive.py"."""
-    words = [os.path.basename(word) for word in command.split()[:2] if word]  # noqa: PTH119 - any text, not a path
-    return " ".join(word for word in words if not word.startswith("-"))[:MAX_NAME] or command[:MAX_NAME]
 
 
 def _places(session: SessionView, rivals: list[Rival]) -> tuple[Place, ...]:
