@@ -11,7 +11,6 @@ import inspect
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -34,7 +33,7 @@ def field_texts() -> dict[str, dict[str, str]]:
     return texts
 
 
-def schema() -> dict[str, Any]:
+def schema() -> dict[str, object]:
     """The JSON schema (2020-12) of a report."""
     (root,), parts = msgspec.json.schema_components([finding.Report], ref_template="#/$defs/{name}")
     for name, fields in field_texts().items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -32,7 +32,7 @@ def _load() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def samples() -> Any:
+def samples() -> ModuleType:
     """The module that builds sample reports."""
     return _load()
 
@@ -44,7 +44,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def report(samples: Any, name: str) -> Report:
+def report(samples: ModuleType, name: str) -> Report:
     """Each sample report in turn."""
     built: Report = samples.SAMPLES[name]()
     return built

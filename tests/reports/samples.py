@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from pathlib import Path
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from stepscope.model.finding import (
     Capture,
@@ -30,55 +31,7 @@ from stepscope.model.finding import (
 
 MS = 1_000_000
 
-SOURCE = '''"""Trains a small image classifier on pictures that are made on the fly."""
-import numpy as np
-import tensorflow as tf
-
-SIZE, BATCH = 64, 64
-
-
-def augment(rng, image):
-    shift = rng.integers(-4, 5, size=2)
-    image = np.roll(image, shift, axis=(0, 1))
-    if rng.random() < 0.5:
-        image = image[:, ::-1]
-    return image * rng.uniform(0.8, 1.2)
-
-
-def read_pictures(seed=0):
-    rng = np.random.default_rng(seed)
-    while True:
-        label = int(rng.integers(10))
-        image = rng.normal(label / 10, 0.4, (SIZE, SIZE, 3))
-        yield augment(rng, image).astype("float32"), label
-
-
-def make_dataset():
-    signature = (tf.TensorSpec((SIZE, SIZE, 3)), tf.TensorSpec((), tf.int32))
-    ds = tf.data.Dataset.from_generator(read_pictures, output_signature=signature)
-    return ds.batch(BATCH).prefetch(tf.data.AUTOTUNE)
-
-
-class ConfusionPlot(tf.keras.callbacks.Callback):
-    def __init__(self, images, labels):
-        super().__init__()
-        self.images, self.labels, self.rows = images, labels, []
-
-    def on_train_batch_end(self, batch, logs=None):
-        guess = self.model(self.images, training=False)
-        table = tf.math.confusion_matrix(self.labels, tf.argmax(guess, 1))
-        self.rows.append(table.numpy().tolist())
-
-
-def main():
-    model = tf.keras.applications.MobileNetV3Small(input_shape=(SIZE, SIZE, 3), weights=None, classes=10)
-    model.compile("adam", "sparse_categorical_crossentropy", jit_compile=False)
-    model.fit(make_dataset(), steps_per_epoch=300, epochs=2, verbose=2)
-
-
-if __name__ == "__main__":
-    main()
-'''
+SOURCE = (Path(__file__).parent / "program.txt").read_text(encoding="utf-8")
 
 REMEDY_MAP = Remedy(
     id="use-tf-data-map",
@@ -208,14 +161,8 @@ CHECKED = (
 
 def checked(**outcomes: Any) -> tuple[Checked, ...]:
     """The seven detectors with some outcomes replaced."""
-    return tuple(
-        msgspec.structs.replace(c, outcome=outcomes[c.detector])
-        if isinstance(outcomes.get(c.detector), str)
-        else msgspec.structs.replace(c, **outcomes[c.detector])
-        if c.detector in outcomes
-        else c
-        for c in CHECKED
-    )
+    fields = {code: {"outcome": o} if isinstance(o, str) else o for code, o in outcomes.items()}
+    return tuple(replace(c, **fields.get(c.detector, {})) for c in CHECKED)
 
 
 BLIND = {
@@ -319,9 +266,9 @@ def clean() -> Report:
         source="keras fit",
     )
     rates = Throughput(samples_per_s=2064.5, steps_per_s=32.3)
-    return msgspec.structs.replace(
+    return replace(
         base,
-        session=msgspec.structs.replace(base.session, step_times=times, throughput=rates, wall_ns=22_400_000_000),
+        session=replace(base.session, step_times=times, throughput=rates, wall_ns=22_400_000_000),
         anatomy=anatomy(31_000_000, call=0.89, callbacks=0.05, input_wait=0.03, other_python=0.02, unmeasured=0.01),
         stages=stages(0.03, 0.89),
         findings=(),
@@ -335,7 +282,7 @@ def no_steps() -> Report:
     """A script without TensorFlow."""
     base = input_bound()
     return Report(
-        session=msgspec.structs.replace(
+        session=replace(
             base.session,
             command=("python", "convert.py", "--all"),
             framework="",
@@ -350,8 +297,7 @@ def no_steps() -> Report:
         anatomy=(),
         findings=(),
         checked=tuple(
-            msgspec.structs.replace(c, outcome="not-applicable", missing=("steps",), hint="no TensorFlow in the job")
-            for c in CHECKED
+            replace(c, outcome="not-applicable", missing=("steps",), hint="no TensorFlow in the job") for c in CHECKED
         ),
         diagnostics=(Diagnostic(code="DX001", text="TensorFlow was never imported: steps cannot be told apart"),),
         series={k: v for k, v in base.series.items() if k.startswith("res")},
@@ -381,9 +327,9 @@ def hostile() -> Report:
         name=EVIL,
         where=place,
     )
-    return msgspec.structs.replace(
+    return replace(
         base,
-        session=msgspec.structs.replace(base.session, command=("python", f"{EVIL}.py", "`rm -rf`"), framework=EVIL),
+        session=replace(base.session, command=("python", f"{EVIL}.py", "`rm -rf`"), framework=EVIL),
         anatomy=(component, *base.anatomy),
         stages=(StageShare(stage="storage", ratio=None, basis=EVIL),),
         findings=(bad,),
@@ -401,7 +347,7 @@ def eight() -> Report:
         finding("HST009", 0.01, title="one slow step"),
         finding("GRF002", 0.0, title="a long first trace"),
     ]
-    return msgspec.structs.replace(base, findings=(*many, *infos))
+    return replace(base, findings=(*many, *infos))
 
 
 def long_paths() -> Report:
@@ -427,16 +373,16 @@ def long_paths() -> Report:
         cost=Cost(ratio=0.04, low=0.01, high=0.2, basis="modelled"),
         remedies=(),
     )
-    return msgspec.structs.replace(base, findings=(first, modelled))
+    return replace(base, findings=(first, modelled))
 
 
 def no_series() -> Report:
     """No chart can be drawn; a signal ended the job."""
     base = input_bound()
     blind = {"outcome": "undecided", "missing": ("tf.data live model",), "hint": "TensorFlow 2.17 or later"}
-    return msgspec.structs.replace(
+    return replace(
         base,
-        session=msgspec.structs.replace(base.session, exit_code=-15, throughput=Throughput(steps_per_s=12.69)),
+        session=replace(base.session, exit_code=-15, throughput=Throughput(steps_per_s=12.69)),
         overhead=Overhead(
             ratio=0.003,
             low=0.0,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +13,9 @@ from stepscope.reports import html
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from types import ModuleType
+
+    from playwright.sync_api import Browser, Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (
@@ -30,8 +34,20 @@ pytestmark = [
 ]
 
 
+@dataclass(frozen=True)
+class Tab:
+    """A page of the browser, and what went wrong in it."""
+
+    page: Page
+    problems: list[str] = field(default_factory=list)
+
+    def open(self, path: Path) -> None:
+        """Open a file."""
+        self.page.goto(path.as_uri())
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser() -> Iterator[Browser]:
     """The system's chromium, without a window."""
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with api.sync_playwright() as playwright:
@@ -41,7 +57,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def pages(samples: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def pages(samples: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A file for each sample."""
     folder = tmp_path_factory.mktemp("pages")
     made = {}
@@ -52,27 +68,26 @@ def pages(samples: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
 
 
 @pytest.fixture(params=[(1440, "light"), (800, "dark"), (1440, "dark"), (800, "light")], ids=lambda p: f"{p[0]}-{p[1]}")
-def tab(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Tab]:
     """An offline tab that collects what goes wrong in it."""
     width, scheme = request.param
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
-    page = context.new_page()
-    page.problems = []
-    page.on("console", lambda message: page.problems.append(message.text))
-    page.on("pageerror", lambda error: page.problems.append(str(error)))
-    page.on("requestfailed", lambda request: page.problems.append(request.url))
-    page.on("dialog", lambda dialog: page.problems.append(dialog.message))
-    yield page
+    tab = Tab(context.new_page())
+    tab.page.on("console", lambda message: tab.problems.append(message.text))
+    tab.page.on("pageerror", lambda error: tab.problems.append(str(error)))
+    tab.page.on("requestfailed", lambda request: tab.problems.append(request.url))
+    tab.page.on("dialog", lambda dialog: tab.problems.append(dialog.message))
+    yield tab
     context.close()
 
 
-def test_opens_clean(tab: Any, pages: dict[str, Path]) -> None:
+def test_opens_clean(tab: Tab, pages: dict[str, Path]) -> None:
     """Every sample opens without a message, fits the window, and hides no text behind its neighbour."""
     for name, path in pages.items():
-        tab.goto(path.as_uri())
-        assert tab.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0, name
+        tab.open(path)
+        assert tab.page.evaluate("() => document.documentElement.scrollWidth - innerWidth") <= 0, name
         assert tab.problems == [], name
-        assert tab.evaluate(OVERLAPS) == [], name
+        assert tab.page.evaluate(OVERLAPS) == [], name
 
 
 OVERLAPS = """() => {
@@ -90,11 +105,11 @@ OVERLAPS = """() => {
 }"""
 
 
-def test_contrast(tab: Any, pages: dict[str, Path]) -> None:
+def test_contrast(tab: Tab, pages: dict[str, Path]) -> None:
     """Text stands out from what is behind it: 4.5 to 1 at least (WCAG 2.2, 1.4.3)."""
     for name in ("input-bound", "no-series"):
-        tab.goto(pages[name].as_uri())
-        assert tab.evaluate(CONTRAST) == [], name
+        tab.open(pages[name])
+        assert tab.page.evaluate(CONTRAST) == [], name
 
 
 CONTRAST = """() => {
@@ -125,24 +140,32 @@ CONTRAST = """() => {
 }"""
 
 
-def test_pointer_shows_values(tab: Any, pages: dict[str, Path]) -> None:
+def test_pointer_shows_values(tab: Tab, pages: dict[str, Path]) -> None:
     """The pointer over a chart shows its values, without a script."""
-    tab.goto(pages["input-bound"].as_uri())
-    band = tab.locator('svg[aria-labelledby="step-times-title"] .read > g').nth(20)
+    tab.open(pages["input-bound"])
+    band = tab.page.locator('svg[aria-labelledby="step-times-title"] .read > g').nth(20)
     label = band.locator("text")
     assert label.evaluate("e => getComputedStyle(e).visibility") == "hidden"
     band.locator("rect").hover()
     assert label.evaluate("e => getComputedStyle(e).visibility") == "visible"
-    assert "median" in label.text_content()
+    assert "median" in (label.text_content() or "")
 
 
-def test_keyboard(tab: Any, pages: dict[str, Path]) -> None:
+def test_values_stand_clear_of_the_unit(tab: Tab, pages: dict[str, Path]) -> None:
+    """The values under the pointer do not cover the unit of the axis."""
+    tab.open(pages["hostile"])
+    for chart in tab.page.locator(".plot > svg:has(.read)").all():
+        chart.locator(".read > g").nth(40).locator("rect").hover()
+        assert tab.page.evaluate(OVERLAPS) == []
+
+
+def test_keyboard(tab: Tab, pages: dict[str, Path]) -> None:
     """The keyboard reaches the skip link first, then the sections, then the sources."""
-    tab.goto(pages["input-bound"].as_uri())
+    tab.open(pages["input-bound"])
     seen = []
     for _ in range(11):
-        tab.keyboard.press("Tab")
-        seen.append(tab.evaluate("() => document.activeElement.textContent.trim().slice(0, 24)"))
+        tab.page.keyboard.press("Tab")
+        seen.append(tab.page.evaluate("() => document.activeElement.textContent.trim().slice(0, 24)"))
     assert seen[0] == "Skip to the report"
     assert seen[1:8] == [
         "The mean step",
@@ -153,10 +176,10 @@ def test_keyboard(tab: Any, pages: dict[str, Path]) -> None:
         "What was checked",
         "About this run",
     ]
-    assert tab.evaluate("() => document.activeElement.tagName") == "PRE"
+    assert tab.page.evaluate("() => document.activeElement.tagName") == "PRE"
 
 
-def test_prints(browser: Any, pages: dict[str, Path]) -> None:
+def test_prints(browser: Browser, pages: dict[str, Path]) -> None:
     """The page prints, without its navigation, on a white ground."""
     page = browser.new_page()
     page.goto(pages["input-bound"].as_uri())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 from stepscope.reports import charts, svg, words
 from stepscope.reports.charts import Chart, LeftOut
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 positive = st.floats(min_value=1e-9, max_value=1e12)
 
@@ -54,21 +57,21 @@ def test_time_axis(end: float, title: str, last: str) -> None:
     assert marks[-1][1] == last
 
 
-def test_bar_adds_up(samples: Any) -> None:
+def test_bar_adds_up(samples: ModuleType) -> None:
     """The parts of the bar fill it, largest first, what is not measured last."""
     rows = charts.merged(samples.clean().anatomy)
     assert [name for name, _, _ in rows] == ["call", "callbacks", "input-wait", "other-python", "unmeasured"]
     assert math.isclose(sum(ratio for _, ratio, _ in rows), 1.0)
 
 
-def test_parts_of_one_name_are_one(samples: Any) -> None:
+def test_parts_of_one_name_are_one(samples: ModuleType) -> None:
     """Two callbacks are one part of the bar."""
     parts = samples.anatomy(100, call=0.5, callbacks=0.2) + samples.anatomy(100, callbacks=0.3)
     name, ratio, ns = charts.merged(parts)[1]
     assert (name, round(ratio, 9), ns) == ("callbacks", 0.5, 50)
 
 
-def test_warm_up_is_not_drawn(samples: Any) -> None:
+def test_warm_up_is_not_drawn(samples: ModuleType) -> None:
     """Warm-up steps stretch no axis; the chart says that they are not shown."""
     report = samples.input_bound()
     times = msgspec.structs.replace(report.session.step_times, warmup_ns=10 * 10**9)
@@ -79,7 +82,7 @@ def test_warm_up_is_not_drawn(samples: Any) -> None:
     assert "4,000" not in chart.markup
 
 
-def test_far_outliers_get_a_logarithmic_axis(samples: Any) -> None:
+def test_far_outliers_get_a_logarithmic_axis(samples: ModuleType) -> None:
     """A step a hundred times the median does not flatten the rest."""
     report = samples.input_bound()
     series = report.series | {"outlier_t": (10.0, 20.0), "outlier_ms": (100.0, 9000.0)}
@@ -88,7 +91,7 @@ def test_far_outliers_get_a_logarithmic_axis(samples: Any) -> None:
     assert chart.summary.endswith("logarithmic axis.")
 
 
-def test_absent_lines_are_named(samples: Any) -> None:
+def test_absent_lines_are_named(samples: ModuleType) -> None:
     """A chart of resources says which of its lines were not measured."""
     series = {k: v for k, v in samples.input_bound().series.items() if k != "res:wait_cores"}
     lines = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,11 +17,14 @@ from stepscope.errors import SessionError, UsageError
 from stepscope.model.session import Session
 from stepscope.reports import html, markdown, text
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
 NAMED = re.compile(r"\bstepscope ([a-z][a-z-]*)")
 
 
 @pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch, samples: Any, tmp_path: Path) -> Path:
+def session(monkeypatch: pytest.MonkeyPatch, samples: ModuleType, tmp_path: Path) -> Path:
     """A path that is analysed to the sample of an input-bound job."""
     monkeypatch.setattr(analyze, "analyze", lambda path: samples.input_bound())
     monkeypatch.setattr("stepscope.store.open_session", lambda path: empty(samples.SOURCE))
@@ -40,7 +43,7 @@ def call(*words: str) -> Any:
     return CliRunner().invoke(main.cli, list(words), catch_exceptions=False, standalone_mode=False)
 
 
-def test_named_commands_exist(samples: Any) -> None:
+def test_named_commands_exist(samples: ModuleType) -> None:
     """Every ``stepscope X`` that a report prints is a command."""
     named: set[str] = set()
     for build in samples.SAMPLES.values():
@@ -79,7 +82,7 @@ def test_formats(session: Path, tmp_path: Path, form: str, start: str) -> None:
     assert target.read_text(encoding="utf-8") == shown
 
 
-def test_json_is_the_report(session: Path, samples: Any) -> None:
+def test_json_is_the_report(session: Path, samples: ModuleType) -> None:
     """The JSON on stdout is one document."""
     data = json.loads(call("report", str(session), "--format", "json").stdout)
     assert data["findings"][0]["code"] == samples.input_bound().findings[0].code

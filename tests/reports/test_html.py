@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -12,6 +12,8 @@ import pytest
 from stepscope.reports import html
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from stepscope.model.finding import Report
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -54,7 +56,7 @@ def read(page: str) -> Checker:
 
 
 @pytest.fixture
-def sources(samples: Any) -> dict[str, str]:
+def sources(samples: ModuleType) -> dict[str, str]:
     """The source of the sample program, by absolute path."""
     return {"/home/ann/demo/train.py": samples.SOURCE}
 
@@ -106,7 +108,7 @@ def test_policy(page: str) -> None:
     )
 
 
-def test_hostile_names_stay_text(samples: Any, sources: dict[str, str]) -> None:
+def test_hostile_names_stay_text(samples: ModuleType, sources: dict[str, str]) -> None:
     """What a session's names hold is shown as text, whatever it is."""
     checker = read(html.render(samples.hostile(), sources=sources))
     shown = "".join(checker.text)
@@ -116,7 +118,7 @@ def test_hostile_names_stay_text(samples: Any, sources: dict[str, str]) -> None:
     assert {tag for tag, _ in checker.tags} <= {tag for tag, _ in read(html.render(samples.input_bound())).tags}
 
 
-def test_hostile_source_stays_text(samples: Any) -> None:
+def test_hostile_source_stays_text(samples: ModuleType) -> None:
     """Source is shown as text, and its indentation is kept."""
     text = "def f():\n    x = '</code></pre><script>alert(1)</script>'\n\tif x: pass  # \x1b[0m"
     place = msgspec.structs.replace(samples.finding().where[0], line=2, end_line=3)
@@ -128,7 +130,7 @@ def test_hostile_source_stays_text(samples: Any) -> None:
     assert "\n3    if x: pass  # \ufffd[0m\n" in shown
 
 
-def test_marked_lines(samples: Any, sources: dict[str, str]) -> None:
+def test_marked_lines(samples: ModuleType, sources: dict[str, str]) -> None:
     """The lines of the place are marked, four more stand on either side."""
     page = html.render(samples.input_bound(), sources=sources)
     first = page[page.index("Source of train.py:24") :]
@@ -137,7 +139,7 @@ def test_marked_lines(samples: Any, sources: dict[str, str]) -> None:
     assert re.findall(r"<i>(\d+)</i>", first) == [str(n) for n in range(20, 32)]
 
 
-def test_missing_series_say_why(samples: Any) -> None:
+def test_missing_series_say_why(samples: ModuleType) -> None:
     """A chart without its series is left out in one line that says why."""
     shown = "".join(read(html.render(samples.no_series())).text)
     for title, keys in (
@@ -158,7 +160,7 @@ def test_missing_series_say_why(samples: Any) -> None:
         {"anat_t": (), "hist_count": (), "res:rss_mb": (), "outlier_t": ()},
     ],
 )
-def test_broken_series_are_left_out(samples: Any, broken: dict[str, tuple[float, ...]]) -> None:
+def test_broken_series_are_left_out(samples: ModuleType, broken: dict[str, tuple[float, ...]]) -> None:
     """Series that do not fit each other are no reason to fail."""
     base = samples.input_bound()
     page = html.render(msgspec.structs.replace(base, series=base.series | broken))
@@ -167,7 +169,7 @@ def test_broken_series_are_left_out(samples: Any, broken: dict[str, tuple[float,
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-9, 1.0, 1e12])
-def test_flat_series_are_drawn(samples: Any, value: float) -> None:
+def test_flat_series_are_drawn(samples: ModuleType, value: float) -> None:
     """Series that never change, zero included, make charts without a division by zero."""
     base = samples.input_bound()
     flat = {k: (value,) * len(v) for k, v in base.series.items() if not k.endswith("_t") and "hist" not in k}
@@ -176,7 +178,7 @@ def test_flat_series_are_drawn(samples: Any, value: float) -> None:
     assert "nan" not in re.sub(r"<[^>]*>", "", page).lower()
 
 
-def test_charts_have_names_and_descriptions(samples: Any) -> None:
+def test_charts_have_names_and_descriptions(samples: ModuleType) -> None:
     """Each chart that says something is an image with a name and a description."""
     checker = read(html.render(samples.input_bound()))
     ids = {attrs["id"] for _, attrs in checker.tags if "id" in attrs}
@@ -187,14 +189,14 @@ def test_charts_have_names_and_descriptions(samples: Any) -> None:
         assert attrs.get("aria-label") or {attrs["aria-labelledby"], attrs["aria-describedby"]} <= ids
 
 
-def test_one_colour_for_one_component(samples: Any) -> None:
+def test_one_colour_for_one_component(samples: ModuleType) -> None:
     """A component has the same class in the bar, the table and the chart over time."""
     page = html.render(samples.input_bound())
     for component in ("input-wait", "call", "callbacks", "other-python"):
         assert len(re.findall(rf'class="c-{component}( part)?"', page)) >= 4
 
 
-def test_verdicts(samples: Any) -> None:
+def test_verdicts(samples: ModuleType) -> None:
     """The head of the page says the first finding, that there is none, or that there were no steps."""
     heads = {n: re.findall(r"<h1>(.*?)</h1>", html.render(f()))[0] for n, f in samples.SAMPLES.items()}
     assert "the input generator runs in Python" in heads["input-bound"]
@@ -202,6 +204,6 @@ def test_verdicts(samples: Any) -> None:
     assert heads["no-steps"] == "No steps seen"
 
 
-def test_same_report_same_page(samples: Any) -> None:
+def test_same_report_same_page(samples: ModuleType) -> None:
     """A page is a function of the report: no time, no random names."""
     assert html.render(samples.input_bound()) == html.render(samples.input_bound())

@@ -64,7 +64,7 @@ def test_schema_says_what_fields_mean(generator: ModuleType) -> None:
     assert "description" in generator.schema()["$defs"]["StepTimes"]["properties"]["source"]
 
 
-def test_schema_refuses_unknown_words(samples: Any, schema: Any) -> None:
+def test_schema_refuses_unknown_words(samples: ModuleType, schema: Any) -> None:
     """A cause that is not in the codebook does not validate."""
     data = json.loads(json_report.encode(samples.input_bound()))
     data["findings"][0]["cause"] = "bad luck"
@@ -72,7 +72,7 @@ def test_schema_refuses_unknown_words(samples: Any, schema: Any) -> None:
         jsonschema.validate(data, schema)
 
 
-def test_additions_are_read(samples: Any) -> None:
+def test_additions_are_read(samples: ModuleType) -> None:
     """Fields that a later version adds are ignored, and fields with a default may be absent."""
     data = json.loads(json_report.encode(samples.input_bound()))
     data["new"] = data["session"]["new"] = {"a": 1}
@@ -80,14 +80,14 @@ def test_additions_are_read(samples: Any) -> None:
     assert json_report.decode(json.dumps(data).encode()).stages == ()
 
 
-def test_key_order_is_stable(samples: Any) -> None:
+def test_key_order_is_stable(samples: ModuleType) -> None:
     """Keys stand in the order of the model, series sorted."""
     data = json.loads(json_report.encode(samples.input_bound()))
     assert list(data) == list(Report.__struct_fields__)
     assert list(data["series"]) == sorted(data["series"])
 
 
-def test_infinite_numbers_become_a_diagnostic(samples: Any) -> None:
+def test_infinite_numbers_become_a_diagnostic(samples: ModuleType) -> None:
     """Numbers that JSON cannot hold are left out, and the report says so."""
     report = samples.input_bound()
     evidence = msgspec.structs.replace(report.findings[0].evidence[0], value=math.nan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,11 +11,12 @@ from stepscope.reports import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from stepscope.model.finding import Report
 
 
-def test_golden(report: Report, name: str, samples: Any, golden: Callable[[str, str], None]) -> None:
+def test_golden(report: Report, name: str, samples: ModuleType, golden: Callable[[str, str], None]) -> None:
     """The Markdown of every sample is as reviewed."""
     golden(f"{name}.md", markdown.render(report, sources={"/home/ann/demo/train.py": samples.SOURCE}))
 
@@ -27,7 +28,7 @@ def test_tables_are_whole(report: Report) -> None:
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) <= 1
 
 
-def test_hostile_names_are_escaped(samples: Any) -> None:
+def test_hostile_names_are_escaped(samples: ModuleType) -> None:
     """No tag, no mention, no fence comes through from the session."""
     shown = markdown.render(samples.hostile())
     outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", shown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from rich.cells import cell_len
@@ -12,6 +12,7 @@ from stepscope.reports import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from stepscope.model.finding import Report
 
@@ -47,13 +48,13 @@ def test_no_control_characters(report: Report) -> None:
     assert shown.isprintable()
 
 
-def test_ten_lines(samples: Any) -> None:
+def test_ten_lines(samples: ModuleType) -> None:
     """A usual report has about ten lines at 120 columns."""
     lines = text.render(samples.input_bound(), session_path=SESSION, html_path=PAGE).splitlines()
     assert len(lines) <= 12
 
 
-def test_nothing_found_gives_no_advice(samples: Any) -> None:
+def test_nothing_found_gives_no_advice(samples: ModuleType) -> None:
     """A job with nothing wrong gets its breakdown and no remedy."""
     shown = text.render(samples.clean())
     assert "nothing significant found" in shown
@@ -61,14 +62,14 @@ def test_nothing_found_gives_no_advice(samples: Any) -> None:
     assert "remedy" not in shown
 
 
-def test_infos_are_counted_only(samples: Any) -> None:
+def test_infos_are_counted_only(samples: ModuleType) -> None:
     """Findings of level info are counted, and more than five are cut."""
     shown = text.render(samples.eight())
     assert "+ 1 more \u00b7 + 2 info" in shown
     assert "HST009" not in shown
 
 
-def test_blind_is_not_clear(samples: Any) -> None:
+def test_blind_is_not_clear(samples: ModuleType) -> None:
     """A detector that could not look is told apart from one that saw nothing."""
     shown = text.render(samples.no_series())
     assert "2 could not look: no tf.data live model (TensorFlow 2.17 or later)" in shown

@@ -28,8 +28,8 @@ TALL, LOW = 440.0, 165.0
 """Heights of a chart that stands beside two low ones."""
 BANDS = 80
 """How many slices of a chart answer the pointer: each costs about 250 bytes of the page."""
-READ_PARTS = 5
-"""How many parts of a stack the readout names."""
+READ_PARTS, READ_LETTERS = 4, 88
+"""How many parts of a stack the readout names, and how long it may be beside the unit of the axis."""
 LETTER, NARROW = 8.0, 680.0
 """Width of a letter, and of the bar on a narrow page: what does not fit there is not written into the bar."""
 LOG_FROM = 12.0
@@ -80,7 +80,7 @@ def _missing(series: Mapping[str, Sequence[float]], *keys: str) -> str:
     values = [series[k] for k in keys]
     if len({len(v) for v in values}) > 1:
         return f"the series {', '.join(keys)} differ in length"
-    if len(values[0]) < 2:  # noqa: PLR2004 - one point is no line
+    if len(values[0]) == 1:
         return "there is one point only"
     if not all(math.isfinite(x) for v in values for x in v):
         return f"the series {', '.join(keys)} hold values that are not numbers"
@@ -110,7 +110,8 @@ def _readouts(plot: Plot, times: Sequence[float], read: Callable[[int], str]) ->
             index -= 1
         size: dict[str, svg.Attribute] = {"x": left, "y": TOP, "width": right - left, "height": plot.y.start - TOP}
         line: dict[str, svg.Attribute] = {"x1": places[index], "x2": places[index], "y1": TOP, "y2": plot.y.start}
-        label = f"{_seconds(times[index])}  {read(index)}"
+        label = f"{_seconds(times[index])}: {read(index)}"
+        label = label if len(label) <= READ_LETTERS else f"{label[: READ_LETTERS - 1]}\u2026"
         shown = el("g", None, el("line", line), svg.text(WIDTH - RIGHT, 12, label, css="t", anchor="end"))
         groups.append(el("g", None, el("rect", size), shown))
     return el("g", {"class": "read", "aria-hidden": "true"}, *groups)
@@ -120,7 +121,8 @@ def _seconds(at: float) -> str:
     if at < svg.MINUTES_FROM_S:
         return f"{at:.1f} s"
     minutes, seconds = divmod(round(at), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}" if minutes >= 60 else f"{minutes}:{seconds:02}"  # noqa: PLR2004
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
 def _ms(value: float) -> str:
@@ -226,13 +228,14 @@ def step_times(series: Mapping[str, Sequence[float]], steady: StepTimes | None) 
     if not _missing(series, "outlier_t", "outlier_ms"):
         inside = zip(series["outlier_t"], series["outlier_ms"], strict=True)
         dots = [(t, ms) for t, ms in inside if times[0] <= t <= times[-1]]
+    single = list(p50) == list(p95)
     top, low = max(*p95, *(ms for _, ms in dots)), min(v for v in p50 if v > 0) if any(v > 0 for v in p50) else 0.0
     log = low > 0 and top / low > LOG_FROM
     plot = svg.time_plot(times, top * (1.1 if log else 1.0), "ms", height=HEIGHT, log_from=0.85 * low if log else None)
     marks = [el("circle", {"cx": plot.x(t), "cy": plot.y(ms), "r": 3, "class": "outlier"}) for t, ms in dots]
 
     def read(index: int) -> str:
-        return f"median {_ms(p50[index])} \u00b7 p95 {_ms(p95[index])}"
+        return _ms(p50[index]) if single else f"median {_ms(p50[index])} \u00b7 p95 {_ms(p95[index])}"
 
     summary = f"The slowest step took {_ms(top)}"
     if steady is not None:
@@ -243,8 +246,8 @@ def step_times(series: Mapping[str, Sequence[float]], steady: StepTimes | None) 
     lines = plot.line(times, p95, "line thin s-step") + plot.line(times, p50, "line s-step")
     body = plot.axes() + plot.area(times, p50, p95, "band s-step") + lines + "".join(marks)
     keys = (
-        Key(css="line s-step", kind="line", label="median"),
-        Key(css="band s-step", kind="box", label="up to the 95th percentile"),
+        Key(css="line s-step", kind="line", label="each step" if single else "median"),
+        *(() if single else (Key(css="band s-step", kind="box", label="up to the 95th percentile"),)),
         *((Key(css="outlier", kind="dot", label="slowest steps"),) if dots else ()),
     )
     markup = _svg(name, HEIGHT, summary, body + _readouts(plot, times, read))

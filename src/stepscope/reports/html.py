@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING
 
 from stepscope.reports import charts, words
 from stepscope.reports.charts import Chart, LeftOut, Resource
-from stepscope.reports.excerpt import excerpt, find_source
+from stepscope.reports.finding_card import findings
 from stepscope.reports.svg import escape
+from stepscope.reports.tables import code, facts, place, table
 from stepscope.units import format_ns, format_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from stepscope.model.finding import Evidence, Finding, Place, Report
-    from stepscope.reports.excerpt import Excerpt
+    from stepscope.model.finding import Report
 
-EXCERPTS = 2
-"""Excerpts of source in one finding; further places are listed."""
 MIDDLE_DOT = " \u00b7 "
 ICON = (
     "data:image/svg+xml;base64,"
@@ -78,7 +76,7 @@ def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
 def _body(report: Report, sources: Mapping[str, str]) -> str:
     sections = [
         ("step", "The mean step", _step(report)),
-        ("findings", "Findings", _findings(report, sources)),
+        ("findings", "Findings", findings(report, sources)),
         ("times", "Step times", _times(report)),
         ("resources", "Resources", _resources(report)),
         ("stages", "Pipeline stages", _stages(report)),
@@ -203,7 +201,7 @@ def _step(report: Report) -> str:
             f'<th scope="row" class="key">{charts.swatch(key)}{escape(words.component_word(part.component))}</th>'
             f'<td class="n">{words.percent(part.ratio)} %</td><td class="n">{format_ns(part.ns_per_step)}</td>'
             f"<td>{escape(words.stage_word(part.pipeline_stage)) if part.pipeline_stage != 'none' else ''}</td>"
-            f"<td>{_code(part.name)}{_place(part.where, before=' ')}</td>"
+            f"<td>{code(part.name)}{place(part.where, before=' ')}</td>"
         )
         rows.append(cells)
     head = ("Component", "Share", "Per step", "Pipeline stage", "Largest part")
@@ -213,11 +211,11 @@ def _step(report: Report) -> str:
     total = f"{what}{format_ns(times.mean_ns)} in the mean of {times.count:,} steady steps." if times else ""
     note = f'<p class="note">{total}</p>' if total else ""
     bar_card = f'<div class="card">{note}{bar.markup}</div>'
-    table = f'<div class="card">{_table(head, rows, numeric=(1, 2))}</div>'
+    parts = f'<div class="card">{table(head, rows, numeric=(1, 2))}</div>'
     over_time = charts.anatomy(report.series, report.anatomy)
     if isinstance(over_time, LeftOut):
-        return bar_card + table + _figures("", (over_time, "The step over time"))
-    return f'{bar_card}<div class="grid charts top">{table}{_figure(over_time, "The same over time")}</div>'
+        return bar_card + parts + _figures("", (over_time, "The step over time"))
+    return f'{bar_card}<div class="grid charts top">{parts}{_figure(over_time, "The same over time")}</div>'
 
 
 def _times(report: Report) -> str:
@@ -239,120 +237,7 @@ def _resources(report: Report) -> str:
     )
 
 
-# ---- findings
-
-
-def _findings(report: Report, sources: Mapping[str, str]) -> str:
-    if not report.findings:
-        said = words.NOTHING if report.session.steps else "no steps, so no finding about them"
-        css = "card calm" if report.session.steps else "card"
-        return f'<p class="{css}">{said[0].upper()}{said[1:]}.</p>'
-    calm = "" if words.significant(report) else f'<p class="card calm">{words.NOTHING.capitalize()}.</p>'
-    return calm + "\n".join(_finding(i, f, sources) for i, f in enumerate(report.findings, 1))
-
-
-def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
-    cost = words.cost_text(finding.cost, between_steps=words.is_between_steps(finding))
-    per_step = f", {format_ns(finding.cost.ns_per_step)} per step" if finding.cost.ns_per_step else ""
-    facts = (
-        ("Symptom", finding.symptom),
-        ("Cause", finding.cause),
-        ("Where to edit", finding.introduced_stage),
-        ("Where time is lost", f"{finding.exposed_stage}, {words.stage_word(finding.pipeline_stage)}"),
-        ("Confidence", f"{words.percent(finding.confidence)} %"),
-    )
-    listed = "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
-    explanation = f"<p>{escape(finding.explanation)}</p>" if finding.explanation else ""
-    left = (
-        f'{explanation}<div class="cost"><p>{escape(cost[0].upper() + cost[1:])}{escape(per_step)}</p>'
-        f"{charts.cost_bar(finding.cost, finding.severity)}</div>"
-        f"{_evidence(finding.evidence)}{_remedies(finding)}"
-    )
-    right = _places(finding.where, sources)
-    columns = f'<div class="wide">{left}</div><div class="wide">{right}</div>' if right else f"<div>{left}</div>"
-    return (
-        f'<article class="card finding" aria-labelledby="finding-{number}">'
-        f'<h3 id="finding-{number}"><span class="badge sev-{finding.severity}">{finding.severity}</span> '
-        f"{escape(finding.title)}</h3>"
-        f'<p class="note"><b>{escape(finding.code)}</b> {escape(finding.name)}'
-        f"{MIDDLE_DOT}<code>stepscope rule {escape(finding.code)}</code></p>"
-        f'<div class="columns">{columns}</div><dl class="facts">{listed}</dl></article>'
-    )
-
-
-def _evidence(evidence: Sequence[Evidence]) -> str:
-    if not evidence:
-        return ""
-    rows = []
-    for item in evidence:
-        threshold = "" if item.threshold is None else escape(words.value_text(item.threshold, item.unit))
-        value = escape(words.value_text(item.value, item.unit))
-        name = escape(words.metric_text(item.metric))
-        rows.append(f'<th scope="row">{name}</th><td class="n">{value}</td><td class="n">{threshold}</td>')
-    return _table(("Evidence", "Value", "Threshold"), rows, numeric=(1, 2))
-
-
-def _remedies(finding: Finding) -> str:
-    parts = []
-    for remedy in finding.remedies:
-        proof = f" Prove it: <code>{escape(remedy.what_if)}</code>" if remedy.what_if is not None else ""
-        safety = {"safe": "safe to apply", "review": "review the change", "unsafe": "changes results"}[remedy.safety]
-        parts.append(f'<li>{escape(remedy.text)} <span class="tag">{safety}</span>{proof}</li>')
-    head = "Remedy" if len(parts) == 1 else "Remedies"
-    return f'<div class="remedy"><h4>{head}</h4><ul>{"".join(parts)}</ul></div>' if parts else ""
-
-
-def _places(places: Sequence[Place], sources: Mapping[str, str]) -> str:
-    """The first places with their source, unless it stands there already; the rest as a list."""
-    parts: list[str] = []
-    seen: set[tuple[str, int]] = set()
-    for place in places:
-        shown = excerpt(place, sources) if (place.file, place.line) not in seen and len(parts) < EXCERPTS else None
-        label = escape(words.place_text(place))
-        if shown is not None:
-            parts.append(_source_figure(label, shown))
-            seen |= {(place.file, line.number) for line in shown.lines}
-        else:
-            absent = find_source(place.file, sources) is None and not parts
-            parts.append(f'<p class="place"><code>{label}</code>{" (no source in the session)" if absent else ""}</p>')
-    return "".join(parts)
-
-
-def _source_figure(label: str, shown: Excerpt) -> str:
-    lines = "".join(
-        f'<span class="line{" hit" if line.marked else ""}"><i>{line.number}</i>{_source(line.text)}\n</span>'
-        for line in shown.lines
-    )
-    rest = f'<p class="note">{words.plural(shown.left_out, "more line")} of it.</p>' if shown.left_out else ""
-    return (
-        f'<figure class="source"><figcaption><code>{label}</code></figcaption>'
-        f'<pre tabindex="0" role="region" aria-label="Source of {label}"><code>{lines}</code></pre>{rest}</figure>'
-    )
-
-
-def _source(line: str) -> str:
-    """A line of source, its indentation kept, everything else as :func:`escape` makes it."""
-    body = line.lstrip(" ")
-    return " " * (len(line) - len(body)) + " ".join(escape(word) for word in body.split(" "))
-
-
 # ---- tables
-
-
-def _table(head: Sequence[str], rows: Iterable[str], *, numeric: Sequence[int] = ()) -> str:
-    cells = "".join(
-        f'<th scope="col"{" class=n" if i in numeric else ""}>{escape(name)}</th>' for i, name in enumerate(head)
-    )
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f'<div class="table"><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def _code(text: str) -> str:
-    return f"<code>{escape(text)}</code>" if text else ""
-
-
-def _place(place: Place | None, *, before: str = "") -> str:
-    return f'{before}<code class="where">{escape(words.place_text(place))}</code>' if place is not None else ""
 
 
 def _stages(report: Report) -> str:
@@ -369,7 +254,7 @@ def _stages(report: Report) -> str:
             )
         rows.append(f'<th scope="row">{name}</th>{share}<td>{escape(words.basis_text(stage))}</td>')
     head = ("Stage", "Share", "", "On what it rests, or why not")
-    return f'<div class="card">{_table(head, rows, numeric=(1,))}</div>'
+    return f'<div class="card">{table(head, rows, numeric=(1,))}</div>'
 
 
 def _checked(report: Report) -> str:
@@ -381,8 +266,8 @@ def _checked(report: Report) -> str:
         f'<td><span class="outcome o-{c.outcome}">{OUTCOMES[c.outcome]}</span></td><td>{escape(words.why_not(c))}</td>'
         for c in sorted(report.checked, key=lambda c: (order[c.outcome], c.detector))
     ]
-    table = _table(("Detector", "Looks for", "Outcome", "Why it could not look"), rows)
-    return f'<div class="card">{table}</div>'
+    shown = table(("Detector", "Looks for", "Outcome", "Why it could not look"), rows)
+    return f'<div class="card">{shown}</div>'
 
 
 def _about(report: Report) -> str:
@@ -407,17 +292,12 @@ def _about(report: Report) -> str:
         share = f"{100 * capture.ratio:.1f} % ({100 * capture.low:.1f}-{100 * capture.high:.1f})"
         cost.append((f"Capture of {escape(capture.kind)}", f"{share} over {words.plural(capture.steps, 'step')}"))
     notes = "".join(
-        f"<li><b>{escape(code)}</b> {escape(text)}{f' ({count} times)' if count > 1 else ''}</li>"
-        for code, text, count in words.merged_diagnostics(report.diagnostics)
+        f"<li><b>{escape(name)}</b> {escape(text)}{f' ({count} times)' if count > 1 else ''}</li>"
+        for name, text, count in words.merged_diagnostics(report.diagnostics)
     )
     notes = f"<ul>{notes}</ul>" if notes else "<p>Nothing was lost, and every probe attached.</p>"
     return (
-        f'<div class="grid about"><div class="card"><h3>The run</h3>{_facts(run)}</div>'
-        f'<div class="card"><h3>What measuring cost</h3>{_facts(cost)}</div>'
+        f'<div class="grid about"><div class="card"><h3>The run</h3>{facts(run)}</div>'
+        f'<div class="card"><h3>What measuring cost</h3>{facts(cost)}</div>'
         f'<div class="card diagnostics"><h3>Diagnostics of stepscope itself</h3>{notes}</div></div>'
     )
-
-
-def _facts(rows: Iterable[tuple[str, str]]) -> str:
-    """A list of names and values; both are markup already."""
-    return f'<dl class="pairs">{"".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)}</dl>'

@@ -22,6 +22,8 @@ LEFT, RIGHT, TOP, BOTTOM = 46.0, 14.0, 26.0, 40.0
 MINUTES_FROM_S, HOURS_FROM_S = 240.0, 4 * 3600.0
 """From how long a time axis counts in minutes and in hours."""
 
+LONG = 1e6
+"""Longer numbers do not fit beside an axis."""
 MARKS_AT_LEAST = 3
 """Fewer marks do not make an axis."""
 
@@ -98,7 +100,7 @@ def log_ticks(low: float, high: float, count: int = 7) -> list[float]:
 
 def tick_text(value: float) -> str:
     """A value on an axis: no more digits than it has."""
-    return f"{value:,.10g}" if abs(value) < 1e6 else f"{value:.3g}"  # noqa: PLR2004 - longer ones do not fit
+    return f"{value:,.10g}" if abs(value) < LONG else f"{value:.3g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,8 @@ TAIL = 10
 """Column of the text after ``checked`` and ``report``."""
 BODY = 18
 """Column of a finding's text."""
+GAP = 2
+"""Blanks at least between a title and the place at its right."""
 SEPARATOR = " \u00b7 "
 NO_BREAK = "\u00a0"
 STYLES = {
@@ -209,7 +211,7 @@ def _finding(number: int, finding: Finding, width: int) -> list[Line]:
         place = words.place_text(finding.where[0], short=True)
         used = sum(cell_len(p.text) for p in lines[-1])
         gap = width - used - cell_len(place)
-        if gap >= 2:  # noqa: PLR2004 - two blanks part the columns
+        if gap >= GAP:
             lines[-1] += (Piece(" " * gap), Piece(place, "place"))
         else:
             lines.append((indent, Piece("at "), Piece(_shorten(place, room - 3), "place")))

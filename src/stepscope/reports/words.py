@@ -59,6 +59,8 @@ STAGE_WORDS = {
 NOTHING = "nothing significant found"
 """What a job with nothing wrong is told."""
 
+WHOLE_FROM = 0.0995
+"""Share from which percent are printed whole: 9.95 % would print as 10.0 with one digit."""
 MISSING_LIMIT = 3
 """How many reasons for "could not look" a one-line summary names."""
 
@@ -87,7 +89,7 @@ def percent(ratio: float) -> str:
 
 
 def _digits(ratio: float) -> int:
-    return 0 if abs(ratio) >= 0.0995 or ratio == 0 else 1  # noqa: PLR2004 - from 9.95 % on it prints as 10
+    return 0 if abs(ratio) >= WHOLE_FROM or ratio == 0 else 1
 
 
 def interval(cost: Cost) -> str:

@@ -1,0 +1,116 @@
+"""A finding on the page: cost, evidence, remedies, and the culprit's source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.reports import charts, words
+from stepscope.reports.excerpt import excerpt, find_source
+from stepscope.reports.svg import escape
+from stepscope.reports.tables import table
+from stepscope.units import format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stepscope.model.finding import Evidence, Finding, Place, Report
+    from stepscope.reports.excerpt import Excerpt
+
+EXCERPTS = 2
+"""Excerpts of source in one finding; further places are listed."""
+MIDDLE_DOT = " \u00b7 "
+
+
+def findings(report: Report, sources: Mapping[str, str]) -> str:
+    """All findings as cards, or that there are none."""
+    if not report.findings:
+        said = words.NOTHING if report.session.steps else "no steps, so no finding about them"
+        css = "card calm" if report.session.steps else "card"
+        return f'<p class="{css}">{said[0].upper()}{said[1:]}.</p>'
+    calm = "" if words.significant(report) else f'<p class="card calm">{words.NOTHING.capitalize()}.</p>'
+    return calm + "\n".join(_finding(i, f, sources) for i, f in enumerate(report.findings, 1))
+
+
+def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
+    cost = words.cost_text(finding.cost, between_steps=words.is_between_steps(finding))
+    per_step = f", {format_ns(finding.cost.ns_per_step)} per step" if finding.cost.ns_per_step else ""
+    facts = (
+        ("Symptom", finding.symptom),
+        ("Cause", finding.cause),
+        ("Where to edit", finding.introduced_stage),
+        ("Where time is lost", f"{finding.exposed_stage}, {words.stage_word(finding.pipeline_stage)}"),
+        ("Confidence", f"{words.percent(finding.confidence)} %"),
+    )
+    listed = "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
+    explanation = f"<p>{escape(finding.explanation)}</p>" if finding.explanation else ""
+    left = (
+        f'{explanation}<div class="cost"><p>{escape(cost[0].upper() + cost[1:])}{escape(per_step)}</p>'
+        f"{charts.cost_bar(finding.cost, finding.severity)}</div>"
+        f"{_evidence(finding.evidence)}{_remedies(finding)}"
+    )
+    right = _places(finding.where, sources)
+    columns = f'<div class="wide">{left}</div><div class="wide">{right}</div>' if right else f"<div>{left}</div>"
+    return (
+        f'<article class="card finding" aria-labelledby="finding-{number}">'
+        f'<h3 id="finding-{number}"><span class="badge sev-{finding.severity}">{finding.severity}</span> '
+        f"{escape(finding.title)}</h3>"
+        f'<p class="note"><b>{escape(finding.code)}</b> {escape(finding.name)}'
+        f"{MIDDLE_DOT}<code>stepscope rule {escape(finding.code)}</code></p>"
+        f'<div class="columns">{columns}</div><dl class="facts">{listed}</dl></article>'
+    )
+
+
+def _evidence(evidence: Sequence[Evidence]) -> str:
+    if not evidence:
+        return ""
+    rows = []
+    for item in evidence:
+        threshold = "" if item.threshold is None else escape(words.value_text(item.threshold, item.unit))
+        value = escape(words.value_text(item.value, item.unit))
+        name = escape(words.metric_text(item.metric))
+        rows.append(f'<th scope="row">{name}</th><td class="n">{value}</td><td class="n">{threshold}</td>')
+    return table(("Evidence", "Value", "Threshold"), rows, numeric=(1, 2))
+
+
+def _remedies(finding: Finding) -> str:
+    parts = []
+    for remedy in finding.remedies:
+        proof = f" Prove it: <code>{escape(remedy.what_if)}</code>" if remedy.what_if is not None else ""
+        safety = {"safe": "safe to apply", "review": "review the change", "unsafe": "changes results"}[remedy.safety]
+        parts.append(f'<li>{escape(remedy.text)} <span class="tag">{safety}</span>{proof}</li>')
+    head = "Remedy" if len(parts) == 1 else "Remedies"
+    return f'<div class="remedy"><h4>{head}</h4><ul>{"".join(parts)}</ul></div>' if parts else ""
+
+
+def _places(places: Sequence[Place], sources: Mapping[str, str]) -> str:
+    """The first places with their source, unless it stands there already; the rest as a list."""
+    parts: list[str] = []
+    seen: set[tuple[str, int]] = set()
+    for place in places:
+        shown = excerpt(place, sources) if (place.file, place.line) not in seen and len(parts) < EXCERPTS else None
+        label = escape(words.place_text(place))
+        if shown is not None:
+            parts.append(_source_figure(label, shown))
+            seen |= {(place.file, line.number) for line in shown.lines}
+        else:
+            absent = find_source(place.file, sources) is None and not parts
+            parts.append(f'<p class="place"><code>{label}</code>{" (no source in the session)" if absent else ""}</p>')
+    return "".join(parts)
+
+
+def _source_figure(label: str, shown: Excerpt) -> str:
+    lines = "".join(
+        f'<span class="line{" hit" if line.marked else ""}"><i>{line.number}</i>{_source(line.text)}\n</span>'
+        for line in shown.lines
+    )
+    rest = f'<p class="note">{words.plural(shown.left_out, "more line")} of it.</p>' if shown.left_out else ""
+    return (
+        f'<figure class="source"><figcaption><code>{label}</code></figcaption>'
+        f'<pre tabindex="0" role="region" aria-label="Source of {label}"><code>{lines}</code></pre>{rest}</figure>'
+    )
+
+
+def _source(line: str) -> str:
+    """A line of source, its indentation kept, everything else as :func:`escape` makes it."""
+    body = line.lstrip(" ")
+    return " " * (len(line) - len(body)) + " ".join(escape(word) for word in body.split(" "))
