@@ -21,8 +21,8 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _START_FOLDER = os.getcwd()
 _PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-_DEPTH = 200
-"""Frames looked at from the leaf on when searching for user code."""
+_DEPTH = 1000
+"""Frames looked at from the leaf on when searching for user code: imports of frameworks nest deep."""
 
 _own: dict[str, bool] = {}
 _frameworks: list[str] = []

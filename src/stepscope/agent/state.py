@@ -364,6 +364,8 @@ class Guard:
 
 def _from_user(trace: Optional[TracebackType]) -> bool:
     """Whether user code is on the way to where the exception was raised: below our own first frame."""
+    if trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next  # a decorated function: its first frame is below ours
     trace = trace.tb_next if trace is not None else None
     while trace is not None:
         if frames.is_user_frame(trace.tb_frame):

@@ -17,12 +17,12 @@ if sys.version_info >= (3, 9) and os.environ.get("STEPSCOPE_RUN"):
         pass
     # The stub is in sys.modules and knows its own folder: the job's search path is as without us.
     sys.path[:] = [_entry for _entry in sys.path if _entry != _here]
-    sys.modules.pop("sitecustomize", None)
+    _self = sys.modules.pop("sitecustomize", None)  # kept: Python 2 clears a module that nobody holds
     import sitecustomize  # type: ignore[import-not-found]
 else:
     _path = list(sys.path)
     sys.path[:] = [_entry for _entry in sys.path if _entry != _here]
-    sys.modules.pop("sitecustomize", None)
+    _self = sys.modules.pop("sitecustomize", None)  # kept: Python 2 clears a module that nobody holds
     try:
         import sitecustomize  # noqa: F401
     finally:

@@ -1,0 +1,67 @@
+"""With the real TensorFlow: arming by its import, the thread after it, the same results."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from stepscope.model.events import AgentCost, Framework, Probe, ProcessEnded, ThreadSeen
+from stepscope.wire.kinds import Kind
+
+from .conftest import Armed
+
+pytestmark = [
+    pytest.mark.tf,
+    pytest.mark.skipif(importlib.util.find_spec("tensorflow") is None, reason="no TensorFlow in this environment"),
+]
+
+PROGRAM = """
+import sys, threading
+assert not any(name.startswith("tensorflow") for name in sys.modules)
+import tensorflow as tf
+tf.random.set_seed(1)
+@tf.function
+def step(x): return tf.reduce_sum(x * x)
+total = 0.0
+for i in range(300): total += float(step(tf.random.uniform([8, 8])))
+print(repr(total), threading.active_count())
+"""
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "CUDA_VISIBLE_DEVICES": "-1"}
+
+
+def test_training_is_measured_and_unchanged(armed: Armed) -> None:
+    """The import of TensorFlow arms; output and results equal those of a run without us."""
+    plain = armed.start(PROGRAM, env={**QUIET, "STEPSCOPE_RUN": ""})
+    result = armed.start(PROGRAM, env=QUIET)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == plain.stdout
+    (process,) = armed.processes()
+    assert {line.name for line in process.of(Framework)} >= {"tensorflow", "numpy"}
+    assert [line.name for line in process.of(Probe) if not line.attached and line.why.endswith("Error")] == []
+    assert isinstance(process.lines[-1], ProcessEnded)
+    lines = [type(line) for line in process.lines]
+    agent = next(line for line in process.of(ThreadSeen) if line.name == "stepscope-agent")
+    imported = next(line for line in process.of(Framework) if line.name == "tensorflow")
+    assert lines.index(Framework) < lines.index(ThreadSeen) or agent.at > imported.at
+
+
+def test_warnings_as_errors(armed: Armed) -> None:
+    """TensorFlow under -W error behaves as without us, whatever that is."""
+    plain = armed.start("import tensorflow\nprint('on')", "-W", "error", env={**QUIET, "STEPSCOPE_RUN": ""})
+    result = armed.start("import tensorflow\nprint('on')", "-W", "error", env=QUIET)
+    assert (result.stdout, result.returncode) == (plain.stdout, plain.returncode)
+
+
+def test_samples_and_cost_of_a_longer_run(armed: Armed) -> None:
+    """A run of some seconds has samples, a tick a second and the calibrated cost of a record."""
+    program = PROGRAM.replace("range(300)", "range(2)") + (
+        "import time\nend = time.monotonic() + 4\nwhile time.monotonic() < end: step(tf.ones([8, 8]))\n"
+    )
+    result = armed.start(program, env=QUIET)
+    assert result.returncode == 0, result.stderr
+    (process,) = armed.processes()
+    assert len(process.kinds(Kind.SAMPLE)) >= 10
+    assert len(process.kinds(Kind.TICK)) >= 2
+    (cost,) = process.of(AgentCost)
+    assert cost.record_ns > 0
