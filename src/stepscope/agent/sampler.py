@@ -23,6 +23,7 @@ from collections import deque
 
 from stepscope.agent.calibrate import Calibration
 from stepscope.agent.governor import Governor
+from stepscope.agent.guard import MAX_FAILURES
 from stepscope.agent.stacks import StackTable
 from stepscope.wire.kinds import Kind
 
@@ -128,7 +129,7 @@ class Sampler:
         except Exception as error:
             place = getattr(function, "__module__", None) or "tick"
             self._state.fail("%s.tick" % place.rpartition(".")[2], error)
-            if self._state.failures(place.rpartition(".")[2]) >= 3:  # noqa: PLR2004
+            if self._state.failures(place.rpartition(".")[2]) >= MAX_FAILURES:
                 self._state.ticks.remove(function)  # type: ignore[arg-type]
 
     def _pause(self) -> float:

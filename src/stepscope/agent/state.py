@@ -11,7 +11,6 @@ A forked child drops its parent's ring and log at once and makes its own at its 
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import json
 import os
@@ -20,7 +19,7 @@ import threading
 import time
 from _thread import allocate_lock, get_ident
 
-from stepscope.agent import frames
+from stepscope.agent.guard import MAX_FAILURES, Guard
 from stepscope.agent.short import ShortCalls
 from stepscope.wire.env import CONFIG_NAME, PROCS_NAME
 from stepscope.wire.log import LogWriter
@@ -30,7 +29,6 @@ from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, RECORD_BYTES, make_
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
-    from types import TracebackType
     from typing import Any, Optional
 
     from stepscope.wire.ring import RingWriter, Thin, Write
@@ -38,8 +36,6 @@ if TYPE_CHECKING:
 CURRENT: AgentState | None = None
 """The state of this process; None when it is not measured."""
 
-MAX_FAILURES = 3
-"""Failures of one probe after which it is taken out."""
 _MAX_DIAGNOSTICS = 200
 _MAX_THREADS = 65_535
 _CHILD_SLOTS_DIVISOR = 8
@@ -130,6 +126,7 @@ class AgentState:
         """In a forked child: leave the parent's ring and log to the parent. Cheap; makes nothing."""
         if self.out:
             return
+        self._rebind(self._scratch, 1, self._wake, None)
         log, self._log, self._ring = self._log, None, None
         self._threads = threading.local()
         self._idents = {}
@@ -139,7 +136,6 @@ class AgentState:
         self.ticks.clear()
         self.life += 1
         self.dormant = True
-        self._rebind(self._scratch, 1, self._wake, None)
         if log is not None:
             log.close()
 
@@ -317,61 +313,6 @@ class AgentState:
         if self._failures[probe] == MAX_FAILURES:
             self.diagnostic("DX902", "probe %s failed %d times and was taken out" % (probe, MAX_FAILURES))
             self.uninstall(probe)
-
-
-class Guard:
-    """Swallows exceptions of our own code and records them; what user code or a signal handler raises passes.
-
-    As a decorator it makes the function return None when it failed, and does not call it any more once its probe
-    has been taken out.
-    """
-
-    __slots__ = ("_probe", "_state", "_where")
-
-    def __init__(self, state: AgentState, where: str) -> None:
-        self._state = state
-        self._where = where
-        self._probe = where.partition(".")[0]
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> bool:
-        if error is None:
-            return False
-        if not isinstance(error, Exception) or _from_user(trace):
-            return False
-        self._state.fail(self._where, error)
-        return True
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """As a decorator."""
-        failures = self._state._failures
-        probe = self._probe
-
-        @functools.wraps(function)
-        def guarded(*args: Any, **kwargs: Any) -> Any:
-            if failures.get(probe, 0) >= MAX_FAILURES:
-                return None
-            with self:
-                return function(*args, **kwargs)
-            return None
-
-        return guarded
-
-
-def _from_user(trace: Optional[TracebackType]) -> bool:
-    """Whether user code is on the way to where the exception was raised: below our own first frame."""
-    if trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next  # a decorated function: its first frame is below ours
-    trace = trace.tb_next if trace is not None else None
-    while trace is not None:
-        if frames.is_user_frame(trace.tb_frame):
-            return True
-        trace = trace.tb_next
-    return False
 
 
 def _place(error: BaseException) -> str:
