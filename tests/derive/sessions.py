@@ -1,0 +1,370 @@
+"""Builds sessions in memory, record by record: the test chooses the truth, and what is derived must equal it.
+
+A ``Job`` is one process of one main thread. What can be recorded has a name (a ``Call``); a call is placed in time
+with ``at`` or ``every``. Records nest by time, as they do in a real session. Times are nanoseconds.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from tests.derive import model_proto
+
+from stepscope.derive import steps as derive_steps
+from stepscope.derive.steps import Steps
+from stepscope.derive.view import SessionView
+from stepscope.formats.iterator_model import Node
+from stepscope.model.events import (
+    AnyEvent,
+    BatchSeen,
+    ChildStarted,
+    Code,
+    DatasetMade,
+    Framework,
+    IteratorMade,
+    IteratorModel,
+    ModelBuilt,
+    Name,
+    ProcessStarted,
+    PyFunctionMade,
+    Stack,
+    ThreadSeen,
+    Traced,
+)
+from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable
+from stepscope.model.session import Manifest, Session, Worker, WorkerInfo
+from stepscope.wire.kinds import Flag, Kind
+
+US = 1_000
+MS = 1_000_000
+S = 1_000_000_000
+MAIN = 1
+"""The thread that makes the steps."""
+POOL = 2
+"""A thread of tf.data's."""
+CWD = "/job"
+SCRIPT = "/job/train.py"
+
+
+class Frame(NamedTuple):
+    """A line on a stack."""
+
+    file: str
+    function: str
+    line: int
+    own: bool = True
+
+
+class _Record(NamedTuple):
+    start_ns: int
+    dur_ns: int
+    arg: int
+    name: int
+    kind: int
+    flags: int
+    thread: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """Something of one name that can be recorded."""
+
+    job: Job
+    kind: Kind
+    name: Name
+
+    def at(self, start: int, dur: int, *, arg: int = 0, flags: int = 0, thread: int = MAIN) -> Call:
+        """Record one call."""
+        self.job.records.append(_Record(start, dur, arg, self.name.id, self.kind, flags, thread))
+        return self
+
+    def every(
+        self, period: int, times: int, *, dur: int, start: int = 0, arg: int = 0, flags: int = 0, thread: int = MAIN
+    ) -> Call:
+        """Record ``times`` calls, one each ``period``."""
+        for i in range(times):
+            self.at(start + i * period, dur, arg=arg, flags=flags, thread=thread)
+        return self
+
+    def counted(self, at: int, *, calls: int, total: int, thread: int = MAIN) -> Call:
+        """Record that calls were too short to be recorded one by one."""
+        flags = int(self.kind) << 8
+        self.job.records.append(_Record(at, total, calls, self.name.id, Kind.COUNTS, flags, thread))
+        return self
+
+
+@dataclass
+class Job:
+    """A session that is being written."""
+
+    pid: int = 100
+    records: list[_Record] = field(default_factory=list)
+    events: list[AnyEvent] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
+    hosts: HostTable = field(default_factory=HostTable.empty)
+    processes: ProcessTable = field(default_factory=ProcessTable.empty)
+    rivals: list[dict[str, int]] = field(default_factory=list)
+    rival_names: list[str] = field(default_factory=list)
+    _ids: dict[str, int] = field(default_factory=dict)
+    _codes: dict[tuple[str, str], int] = field(default_factory=dict)
+    _stacks: dict[tuple[Frame, ...], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.events += [ProcessStarted(pid=self.pid, ppid=1), ThreadSeen(id=MAIN, main=True), ThreadSeen(id=POOL)]
+
+    def new_id(self, what: str) -> int:
+        """1, 2, 3 ... per ``what``."""
+        self._ids[what] = self._ids.get(what, 0) + 1
+        return self._ids[what]
+
+    def event(self, *events: AnyEvent) -> None:
+        """Write lines of the log."""
+        self.events += events
+
+    def call(self, kind: Kind, text: str, **fields: Any) -> Call:
+        """Something that can be recorded, by the fields of its name line."""
+        name = Name(id=self.new_id("name"), text=text, **fields)
+        self.event(name)
+        return Call(self, kind, name)
+
+    def step(self) -> Call:
+        """``stepscope.step()``."""
+        return self.call(Kind.STEP, "step")
+
+    def function(self, text: str = "train_step", *, file: str = SCRIPT, line: int = 10, **fields: Any) -> Call:
+        """A tf.function."""
+        return self.call(Kind.FUNCTION, text, file=file, line=line, **fields)
+
+    def execution(self, role: str = "train") -> Call:
+        """Keras' compiled function."""
+        return self.call(Kind.EXECUTION, f"{role}_function", role=role)
+
+    def loop(self, role: str = "fit", *, line: int = 50) -> Call:
+        """One of Keras' loops, called by the user's ``main``."""
+        return self.call(Kind.LOOP, role, role=role, call_file=SCRIPT, call_line=line, call_function="main")
+
+    def callback(self, text: str, *, line: int = 30, own: bool = True) -> Call:
+        """One hook of a callback: "Class.on_hook"."""
+        place: dict[str, Any] = {"file": SCRIPT, "line": line, "end_line": line + 4} if own else {}
+        return self.call(Kind.CALLBACK, text, hook=text.rpartition(".")[2], own=own, **place)
+
+    def save(self, role: str = "checkpoint", *, line: int = 60) -> Call:
+        """Checkpoint, weights or model."""
+        return self.call(Kind.SAVE, role, role=role, call_file=SCRIPT, call_line=line, call_function="main")
+
+    def python(self, role: str, text: str, *, line: int = 15, stack: Sequence[tuple[str, str, int]] = ()) -> Call:
+        """User Python in the pipeline."""
+        made = self.call(Kind.PYFUNC, text, role=role, file=SCRIPT, line=line, end_line=line + 3, own=True)
+        if stack:
+            self.event(PyFunctionMade(name=made.name.id, role=role, stack=list(stack)))
+        return made
+
+    def nexts(self) -> Call:
+        """Python's ``next`` on an iterator; ``arg`` of its records is the iterator."""
+        return self.call(Kind.NEXT, "next")
+
+    def trace(self, at: int, dur: int, *, thread: int = MAIN, **fields: Any) -> Traced:
+        """One tracing: its event and its record."""
+        about: dict[str, Any] = {"function": "train_step", "function_key": 1, "file": SCRIPT, "line": 10, **fields}
+        about = {"owner": "user", "definition_key": f"{about['file']}:{about['line']}", **about}
+        traced = Traced(at=at, id=self.new_id("trace"), dur=dur, **about)
+        self.event(traced)
+        self.records.append(_Record(at, dur, traced.id, 0, Kind.TRACE, 0, thread))
+        return traced
+
+    def dataset(self, cls: str, *inputs: DatasetMade, line: int = 0, **fields: Any) -> DatasetMade:
+        """A transformation, made at a line of the script."""
+        made = DatasetMade(
+            id=self.new_id("dataset"),
+            cls=cls,
+            inputs=[i.id for i in inputs],
+            file=SCRIPT if line else "",
+            line=line,
+            function="make_dataset" if line else "",
+            **fields,
+        )
+        self.event(made)
+        return made
+
+    def iterator(self, dataset: DatasetMade | None = None, *, batch: int = 0) -> int:
+        """An iterator, by its id."""
+        made = IteratorMade(id=self.new_id("iterator"), dataset=dataset.id if dataset else 0, batch=batch)
+        self.event(made)
+        return made.id
+
+    def model(self, iterator: int, at: int, nodes: Sequence[Node], gaps_us: Sequence[int] = ()) -> None:
+        """A read of tf.data's live model; the first node is the output."""
+        raw = model_proto.model(nodes, nodes[0].id, gaps_us)
+        self.event(IteratorModel(at=at, iterator=iterator, proto=base64.b64encode(raw).decode()))
+
+    def batch(self, loop: int, *, role: str = "train", size: int = 0, samples: int = 0, steps: int = 0) -> None:
+        """What a Keras loop knows about its batches."""
+        self.event(BatchSeen(loop=loop, role=role, size=size, samples=samples, steps=steps))
+
+    def stack(self, *frames: Frame) -> int:
+        """The id of a stack, root to leaf."""
+        if frames not in self._stacks:
+            for f in frames:
+                if (f.file, f.function) not in self._codes:
+                    code = self._codes[f.file, f.function] = self.new_id("code")
+                    self.event(Code(id=code, file=f.file, function=f.function, own=f.own))
+            number = self._stacks[frames] = self.new_id("stack")
+            self.event(Stack(id=number, frames=[(self._codes[f.file, f.function], f.line) for f in frames]))
+        return self._stacks[frames]
+
+    def samples(self, times: Iterable[int], *frames: Frame, thread: int = MAIN) -> None:
+        """Stack samples at these times."""
+        number = self.stack(*frames)
+        self.records += [_Record(t, 50 * MS, 0, number, Kind.SAMPLE, 0, thread) for t in times]
+
+    def framework(self, name: str = "tensorflow", version: str = "2.21.0") -> None:
+        """A framework that the job imported."""
+        self.event(Framework(name=name, version=version))
+
+    def compiled(self, **fields: Any) -> None:
+        """A Keras model was compiled."""
+        self.event(ModelBuilt(**fields))
+
+    def machine(
+        self,
+        seconds: int,
+        *,
+        cpus: int = 2,
+        got: float = 1.0,
+        waiting: float = 0.0,
+        others: float = 0.0,
+        steal: float = 0.0,
+        quota: float | None = None,
+        throttled: float = 0.0,
+    ) -> None:
+        """Samples of host and process, one a second, at constant rates.
+
+        Args:
+            seconds: how long, from the session's start.
+            cpus: that the job may use.
+            got: CPUs that the job's threads run on.
+            waiting: threads of the job that are runnable and wait for a CPU.
+            others: CPUs of other processes.
+            steal: CPUs that the hypervisor gives to somebody else.
+            quota: of the cgroup, in CPUs.
+            throttled: share of the time that the cgroup was throttled.
+        """
+        at = np.arange(seconds + 1, dtype=np.int64) * S
+
+        def total(rate: float) -> npt.NDArray[np.int64]:
+            return np.asarray(np.rint(at * rate), np.int64)
+
+        self.hosts = _filled(
+            HostTable,
+            len(at),
+            at_ns=at,
+            cpus=total(0) + cpus,
+            quota_milli_cpus=total(0) + (-1 if quota is None else round(1000 * quota)),
+            job_cpu_ns=total(got),
+            others_cpu_ns=total(others),
+            steal_ns=total(steal),
+            throttled_ns=total(throttled),
+        )
+        self.processes = _filled(
+            ProcessTable,
+            len(at),
+            at_ns=at,
+            pid=total(0) + self.pid,
+            cpu_user_ns=total(got),
+            run_ns=total(got),
+            wait_ns=total(waiting),
+        )
+
+    def rival(self, command: str, *, cores: float, seconds: int, pid: int = 900, child: bool = False) -> None:
+        """Another process that uses CPU at a constant rate."""
+        if command not in self.rival_names:
+            self.rival_names.append(command)
+        name = self.rival_names.index(command)
+        self.rivals += [
+            {
+                "at_ns": second * S,
+                "pid": pid,
+                "name": name,
+                "child": int(child),
+                "cpu_ns": round(cores * S),
+                "interval_ns": S,
+            }
+            for second in range(1, seconds + 1)
+        ]
+
+    def child(self, pid: int, command: str, *, line: int) -> None:
+        """The job started another process."""
+        self.event(ChildStarted(pid=pid, command=command, file=SCRIPT, line=line, function="main"))
+
+    def table(self) -> RecordTable:
+        """The records, sorted as in a session."""
+        rows = sorted(self.records, key=lambda r: (r.start_ns, -r.dur_ns))
+        columns = np.array(rows, np.int64).reshape(len(rows), len(_Record._fields))
+        return RecordTable(
+            **{name: columns[:, i] for i, name in enumerate(_Record._fields)}, seq=np.arange(len(rows), dtype=np.int64)
+        )
+
+    def worker(self) -> Worker:
+        """The process."""
+        return Worker(info=WorkerInfo(key=str(self.pid), pid=self.pid), records=self.table(), events=tuple(self.events))
+
+    def session(self) -> Session:
+        """The whole session."""
+        rivals = RivalTable.empty()
+        if self.rivals:
+            rows = sorted(self.rivals, key=lambda r: r["at_ns"])
+            rivals = RivalTable(**{key: np.array([r[key] for r in rows], np.int64) for key in rows[0]})
+        return Session(
+            manifest=Manifest(id="test", command=("python", "train.py"), cwd=CWD, job_pid=self.pid, exit_code=0),
+            workers=(self.worker(),),
+            process=self.processes,
+            host=self.hosts,
+            rivals=rivals,
+            rival_names=tuple(self.rival_names),
+            sources=dict(self.sources),
+        )
+
+    def view(self) -> SessionView:
+        """What detectors are given."""
+        return SessionView(self.session())
+
+    def steps(self) -> Steps:
+        """The steps, which there must be."""
+        found = derive_steps.find([self.worker()])
+        assert found is not None
+        return found
+
+
+def _filled(table: Any, rows: int, **columns: npt.NDArray[np.int64]) -> Any:
+    """A table whose other columns are zero."""
+    zeros = {name: np.zeros(rows, np.int64) for name in table.__dataclass_fields__}
+    return table(**{**zeros, **columns})
+
+
+def node(
+    number: int,
+    name: str,
+    *inputs: int,
+    elements: int = 0,
+    busy: int = 0,
+    parameters: Mapping[str, float] | None = None,
+) -> Node:
+    """A stage of tf.data's live model. ``busy``: its self time so far."""
+    return Node(
+        id=number,
+        name=name,
+        num_elements=elements,
+        processing_ns=busy,
+        parameters=dict(parameters or {}),
+        inputs=inputs,
+    )
+
+
+TRACED = int(Flag.TRACED)
+NESTED = int(Flag.NESTED)
+END = int(Flag.END)
