@@ -36,16 +36,15 @@ def featurize(text):
 
 
 def examples(docs):
-    while True:
-        for text, language in docs:
-            yield featurize(text), language
+    for text, language in docs:
+        yield featurize(text), language
 
 
 def make_iterator(docs, batch):
     dataset = tf.data.Dataset.from_generator(
         lambda: examples(docs),
         output_signature=(tf.TensorSpec([BUCKETS], tf.float32), tf.TensorSpec([], tf.int32)))
-    return iter(dataset.batch(batch))
+    return iter(dataset.repeat().batch(batch))
 
 
 model = keras.Sequential([keras.layers.Input((BUCKETS,)), keras.layers.Dense(128, activation="relu"),
