@@ -21,7 +21,6 @@ from pathlib import Path
 from statistics import mean, median
 
 from _stats import Interval, bootstrap
-
 from stepscope.wire.ring import RingWriter
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -85,7 +84,9 @@ def slowdown(plain: Sequence[Ran], measured: Sequence[Ran]) -> Interval:
 def account(measured: Sequence[Ran]) -> tuple[float, float, float, float]:
     """Of the sessions' own accounts: median ratio, lowest low, highest high, median share of a core of the sidecar."""
     overheads = [run.report["overhead"] for run in measured if run.report is not None]
-    read = [{k: float(v) for k, v in o.items() if isinstance(v, (int, float))} for o in overheads if isinstance(o, dict)]
+    read = [
+        {k: float(v) for k, v in o.items() if isinstance(v, (int, float))} for o in overheads if isinstance(o, dict)
+    ]
     return (
         median(o["ratio"] for o in read),
         min(o["low"] for o in read),
@@ -135,7 +136,9 @@ def start_delay(python: str, runs: int) -> str:
     arguments = ["--step-ms", "0.1", "--steps", "5", "--chunks", "1"]
     plain, measured = interleaved(python, arguments, runs)
     first = [median((run.said["began"] - run.spawned) / 1e6 for run in group) for group in (plain, measured)]
-    imported = [median((run.said["imported"] - run.said["began"]) / 1e6 for run in group) for group in (plain, measured)]
+    imported = [
+        median((run.said["imported"] - run.said["began"]) / 1e6 for run in group) for group in (plain, measured)
+    ]
     return (
         f"The job's first line runs {first[1] - first[0]:.0f} ms later ({first[1]:.0f} instead of {first[0]:.0f} ms); "
         f"importing TensorFlow takes {imported[1] - imported[0]:+.0f} ms ({imported[0]:.0f} ms without)."

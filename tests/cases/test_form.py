@@ -30,7 +30,8 @@ WORDS = {
 
 
 def _known(folder: Path) -> dict[str, Any]:
-    return tomllib.loads((folder / "case.toml").read_text())
+    known: dict[str, Any] = tomllib.loads((folder / "case.toml").read_text())
+    return known
 
 
 @pytest.mark.parametrize("folder", CASES, ids=lambda folder: folder.name)
