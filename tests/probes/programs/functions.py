@@ -1,3 +1,5 @@
+# ruff: noqa: B007, B905, T201 - written as users write
+# mypy: ignore-errors
 """tf.functions called, traced and traced again, each for one reason. Lines end in a comment that names them."""
 
 import sys
@@ -6,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 FOLDER = sys.argv[1]
+tf.keras.utils.set_random_seed(7)
 
 
 @tf.function

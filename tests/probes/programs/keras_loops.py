@@ -1,3 +1,5 @@
+# ruff: noqa: PTH118, T201 - written as users write
+# mypy: ignore-errors
 """Keras in its usual ways. Lines that a test asks for end in a comment that names them."""
 
 import os

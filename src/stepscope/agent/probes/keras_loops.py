@@ -10,7 +10,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import Loop, Sites, lacking, leading, report, shared
+from stepscope.agent.probes.support import Loop, Sites, lacking, leading, report, shared, static_leading
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -168,8 +168,10 @@ def _batch(adapter: Any, size: int, steps: int, partial: int) -> dict[str, Any]:
 
 def _upstream(state: AgentState, dataset: Any) -> int:
     """Batch size of a dataset: of the last batch() upstream, else the static leading dimension."""
-    made = shared(state).datasets.get(dataset) if dataset is not None else None
-    return made.batch if made is not None else 0
+    if dataset is None:
+        return 0
+    made = shared(state).datasets.get(dataset)
+    return (made.batch if made is not None else 0) or static_leading(getattr(dataset, "element_spec", None))
 
 
 TARGETS = (

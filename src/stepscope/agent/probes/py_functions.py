@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.agent import frames
 from stepscope.agent.probes.sources import generator_function, user_source
-from stepscope.agent.probes.support import defined, lacking, leading, report, shared, user_stack
+from stepscope.agent.probes.support import defined, lacking, leading, name_of, report, shared, user_stack
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _wrap_insert(state: AgentState, original: Callable[..., Any], names: dict[An
         if not role:
             return
         where = defined(function)
-        text = str(getattr(function, "__name__", type(function).__name__))
+        text = name_of(function)
         name = state.name(("pyfunc", role, text, where["file"], where["line"]), text, role=role, **where)
         names[token] = name
         if len(names) <= MAX_TOLD:

@@ -317,6 +317,15 @@ def static_leading(spec: Any) -> int:
         return 0
 
 
+def name_of(function: Any, fallback: str = "") -> str:
+    """Name of a function; of what it comes down to when it is a partial or another callable."""
+    found = getattr(function, "__name__", None)
+    if not isinstance(found, str):
+        code = frames.code_of(function)
+        found = code.co_name if code is not None else None
+    return found or fallback or type(function).__name__
+
+
 def defined(function: Any) -> dict[str, Any]:
     """``file``, ``line``, ``end_line`` and ``own`` of a function, as fields of a name line."""
     file, first, last = frames.code_lines(function)

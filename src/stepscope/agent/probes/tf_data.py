@@ -15,6 +15,7 @@ from stepscope.agent.probes.support import (
     flag_of,
     lacking,
     leaf,
+    name_of,
     report,
     shared,
     static_leading,
@@ -168,7 +169,7 @@ def _function(state: AgentState, dataset: Any, generator: Any) -> dict[str, Any]
         return {}
     where = defined(function)
     return {
-        "fn_name": str(getattr(function, "__name__", type(function).__name__)),
+        "fn_name": name_of(function),
         "fn_file": where["file"],
         "fn_line": where["line"],
         "fn_end_line": where["end_line"],

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.agent import frames
 from stepscope.agent.probes.signatures import change, text_of
-from stepscope.agent.probes.support import WeakIds, defined, flag_of, lacking, leading, report, shared, user_stack
+from stepscope.agent.probes.support import (
+    WeakIds,
+    defined,
+    flag_of,
+    lacking,
+    leading,
+    name_of,
+    report,
+    shared,
+    user_stack,
+)
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -88,8 +98,10 @@ def attach_calls(state: AgentState, module: Any) -> None:
         def make(function: Any) -> Entry:
             execution = shared(state).executions.get(function)
             python = getattr(function, "_python_function", None)
-            text = str(getattr(python, "__name__", "") or getattr(function, "_name", "") or "function")
             where = defined(python)
+            # What a SavedModel restores is one function of TensorFlow's, under the name that the user gave.
+            given = str(getattr(function, "_name", ""))
+            text = given if given and _owner(where["file"]) == "tensorflow" else name_of(python, given)
             name = state.name(("function", text, where["file"], where["line"]), text, **where)
             return Entry(name if execution is None else execution.name, execution)
 
@@ -245,7 +257,7 @@ class Traces:
             where = defined(python)
         place = "%s:%d" % (where["file"], where["line"])
         line = {
-            "function": str(getattr(python, "__name__", "") or options.name),
+            "function": name_of(python, str(options.name)),
             "function_key": history.key,
             "definition_key": place,
             "file": where["file"],

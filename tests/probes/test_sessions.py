@@ -1,0 +1,57 @@
+"""What the probes record of compat.v1 programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stepscope.model.events import AgentDiagnostic
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = [pytest.mark.tf, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def run(recorded: Callable[[str], Any]) -> Any:
+    """The program ``sessions``."""
+    return recorded("sessions")
+
+
+def test_results_are_those_of_a_plain_run(run: Any) -> None:
+    """The same output, and nothing of ours failed."""
+    assert (run.result.returncode, run.result.stdout) == (0, run.plain.stdout), run.result.stderr
+    assert run.all(AgentDiagnostic) == []
+
+
+def test_runs_are_named_by_what_they_fetch(run: Any) -> None:
+    """Session.run with its fetches, samples of the feed and calling line."""
+    train = run.called(Kind.SESSION_RUN, "train")
+    assert [(r.name.text, r.arg) for r in train] == [("train, loss:0", 8)] * 20
+    assert len(run.called(Kind.SESSION_RUN, "next")) == 20
+
+
+def test_distinct_fetches_are_bounded(run: Any) -> None:
+    """A program that fetches something new each time does not fill the log with names."""
+    many = run.called(Kind.SESSION_RUN, "many")
+    assert len(many) == 300
+    names = {r.name.text for r in run.of(Kind.SESSION_RUN)}
+    assert len(names) <= 201
+    assert sum(r.name.text == "other fetches" for r in many) > 90
+
+
+def test_monitored_session(run: Any) -> None:
+    """MonitoredSession.run comes down to Session.run, with the user's line."""
+    calls = run.called(Kind.SESSION_RUN, "monitored")
+    assert len([r for r in calls if r.arg == 8]) == 5
+
+
+def test_saver_and_writer(run: Any) -> None:
+    """Saver.save is a checkpoint; summaries of a FileWriter are written and flushed."""
+    (save,) = run.called(Kind.SAVE, "save")
+    assert (save.name.role, save.arg > 0) == ("checkpoint", True)
+    roles = {r.name.role for r in run.records + run.counts if r.kind == Kind.SUMMARY}
+    assert roles == {"write", "flush"}
