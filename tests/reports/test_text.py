@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.cells import cell_len
 
-from stepscope.reports import text
+from stepscope.reports import text, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,3 +89,22 @@ def test_blind_is_not_clear(samples: ModuleType) -> None:
 def test_wrap(sentence: str, width: int, lines: list[str]) -> None:
     """Lines break at blanks; words that are too long, and wide characters, are cut to fit."""
     assert text.wrap(sentence, width) == lines
+
+
+def test_root_reason_first(samples: ModuleType) -> None:
+    """Detectors that miss several signals are counted under the one that most of them miss."""
+    from stepscope.model.finding import Checked
+
+    def blind(*missing: str, hint: str) -> Checked:
+        return Checked(detector="X", name="x", outcome="not-applicable", missing=missing, hint=hint)
+
+    rows = [blind("samples", "steps", hint="a"), blind("steps", hint="b"), blind("host", "steps", hint="c")]
+    assert words.blind_reasons(rows) == ["no steps (b)"]
+    assert words.blind_reasons([*rows, blind("host", hint="d")]) == ["no steps (b)", "no host (d)"]
+    assert words.blind_reasons(rows[:1]) == ["no samples"]
+
+
+@pytest.mark.parametrize(("ratio", "times"), [(0.0, "1.0"), (0.58, "2.4"), (0.9, "10"), (0.99, "100"), (1.0, "100")])
+def test_speedup(ratio: float, times: str) -> None:
+    """The predicted gain is bounded and has two digits."""
+    assert words.speedup_text(ratio) == times

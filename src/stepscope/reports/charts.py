@@ -7,6 +7,7 @@ A chart is a pure function of the report's series. Where a series is missing, th
 from __future__ import annotations
 
 import math
+import statistics
 from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -33,9 +34,11 @@ READ_PARTS, READ_LETTERS = 4, 88
 LETTER, NARROW = 8.0, 680.0
 """Width of a letter, and of the bar on a narrow page: what does not fit there is not written into the bar."""
 LOG_FROM = 12.0
-"""Largest over smallest value from which step times get a logarithmic axis."""
+"""Slowest over median step from which step times get a logarithmic axis; it reaches as far below the median."""
 LOG_COUNT_FROM = 60
 """Most over fewest steps in a bin from which the histogram counts on a logarithmic axis."""
+LEAST = {"cores": 0.2, "MB": 10.0, "MB/s": 1.0}
+"""Least top of an axis: what is next to nothing shall look like it."""
 PATTERN_ID = "hatch"
 NS_PER_MS = 1e6
 
@@ -229,9 +232,10 @@ def step_times(series: Mapping[str, Sequence[float]], steady: StepTimes | None) 
         inside = zip(series["outlier_t"], series["outlier_ms"], strict=True)
         dots = [(t, ms) for t, ms in inside if times[0] <= t <= times[-1]]
     single = list(p50) == list(p95)
-    top, low = max(*p95, *(ms for _, ms in dots)), min(v for v in p50 if v > 0) if any(v > 0 for v in p50) else 0.0
-    log = low > 0 and top / low > LOG_FROM
-    plot = svg.time_plot(times, top * (1.1 if log else 1.0), "ms", height=HEIGHT, log_from=0.85 * low if log else None)
+    top, middle = max(*p95, *(ms for _, ms in dots)), statistics.median(p50)
+    log = middle > 0 and top / middle > LOG_FROM
+    low = max(0.85 * min(p50), middle / LOG_FROM) if log else None
+    plot = svg.time_plot(times, top * (1.1 if log else 1.0), "ms", height=HEIGHT, log_from=low)
     marks = [el("circle", {"cx": plot.x(t), "cy": plot.y(ms), "r": 3, "class": "outlier"}) for t, ms in dots]
 
     def read(index: int) -> str:
@@ -322,7 +326,7 @@ def resource(
     if not there:
         return LeftOut(name=name, why=_missing(series, "res_t", lines[0].key))
     times = series["res_t"]
-    plot = svg.time_plot(times, max(max(series[r.key]) for r in there), unit, height=height)
+    plot = svg.time_plot(times, max(LEAST[unit], *(max(series[r.key]) for r in there)), unit, height=height)
     parts = [plot.axes()]
     if there[0] is lines[0]:
         parts.append(plot.area(times, [0.0] * len(times), series[lines[0].key], f"band {lines[0].css}"))

@@ -46,9 +46,10 @@ def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
     left = (
         f'{explanation}<div class="cost"><p>{escape(cost[0].upper() + cost[1:])}{escape(per_step)}</p>'
         f"{charts.cost_bar(finding.cost, finding.severity)}</div>"
-        f"{_evidence(finding.evidence)}{_remedies(finding)}"
     )
-    right = _places(finding.where, sources)
+    evidence, remedies = _evidence(finding.evidence), _remedies(finding)
+    where = _places(finding.where, sources)
+    left, right = (f"{left}{evidence}{remedies}", where) if where else (f"{left}{remedies}", evidence)
     columns = f'<div class="wide">{left}</div><div class="wide">{right}</div>' if right else f"<div>{left}</div>"
     return (
         f'<article class="card finding" aria-labelledby="finding-{number}">'

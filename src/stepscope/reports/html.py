@@ -123,10 +123,10 @@ def _verdict(report: Report) -> str:
         first = found[0]
         cost = first.cost
         head = f'<span class="badge sev-{first.severity}">{first.severity}</span> {escape(first.title)}'
-        fast, low, high = (1 / max(1 - r, 0.01) for r in (cost.ratio, cost.low, cost.high))
+        fast, low, high = map(words.speedup_text, (cost.ratio, cost.low, cost.high))
         more = (
             f"{words.cost_text(cost, between_steps=words.is_between_steps(first)).capitalize()}: "
-            f"without it the job is predicted to run <b>{fast:.2g} times</b> as fast ({low:.2g}-{high:.2g})."
+            f"without it the job is predicted to run <b>{fast} times</b> as fast ({low}-{high})."
         )
         if len(found) > 1:
             more += f" {words.plural(len(found) - 1, 'more finding')} below."
@@ -153,9 +153,13 @@ def _tiles(report: Report) -> list[tuple[str, str, str]]:
         ):
             if series := report.series.get(key):
                 tiles.append((label, words.value_text(value(series), unit), "of the whole job"))
-        tiles.append(("Processes", f"{summary.processes}", words.framework_text(summary)))
+        if summary.processes:
+            tiles.append(("Processes", f"{summary.processes}", words.framework_text(summary)))
     ended = words.exit_text(summary.exit_code) or "exit code 0"
     tiles.append(("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown", ended))
+    if not summary.steps:
+        tiles.append(("Measuring cost", f"{100 * overhead.sidecar_core_ratio:.1f} %", "of one core, beside the job"))
+        return tiles
     cost = f"{100 * overhead.low:.1f}-{100 * overhead.high:.1f} % of step time"
     tiles.append(("Measuring cost", f"{100 * overhead.ratio:.1f} %", cost))
     return tiles
@@ -229,12 +233,11 @@ def _times(report: Report) -> str:
 
 
 def _resources(report: Report) -> str:
-    return _figures(
-        "tall-first",
-        (charts.resource("cpu", "cores", report.series, CPU, height=charts.TALL), "CPU"),
-        (charts.resource("memory", "MB", report.series, MEMORY, height=charts.LOW), "Memory"),
-        (charts.resource("disk", "MB/s", report.series, DISK, height=charts.LOW), "Disk"),
-    )
+    memory = charts.resource("memory", "MB", report.series, MEMORY, height=charts.LOW)
+    disk = charts.resource("disk", "MB/s", report.series, DISK, height=charts.LOW)
+    beside_two = isinstance(memory, Chart) and isinstance(disk, Chart)
+    cpu = charts.resource("cpu", "cores", report.series, CPU, height=charts.TALL if beside_two else charts.HEIGHT)
+    return _figures("tall-first", (cpu, "CPU"), (memory, "Memory"), (disk, "Disk"))
 
 
 # ---- tables

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.reports import words
 from stepscope.reports.excerpt import excerpt
-from stepscope.units import format_ns, format_rate
+from stepscope.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +58,7 @@ def _head(report: Report) -> str:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
     items += [escape(words.framework_text(summary)), words.exit_text(summary.exit_code)]
-    items.append(words.overhead_text(report.overhead))
+    items.append(words.overhead_text(report.overhead, steps=summary.steps))
     return title + "\n\n" + " \u00b7 ".join(filter(None, items))
 
 
@@ -142,8 +142,7 @@ def _diagnostics(report: Report) -> str:
         f"- {code(name)} {escape(text)}" + (f" ({count} times)" if count > 1 else "")
         for name, text, count in words.merged_diagnostics(report.diagnostics)
     ]
-    cost = (
-        f"{words.overhead_text(overhead)}: {format_rate(overhead.records)} records of {format_ns(overhead.record_ns)}"
-    )
+    cost = words.overhead_text(overhead, steps=1)
+    records = f"{overhead.records:,} records of {format_ns(overhead.record_ns)} each"
     sidecar = f"sidecar {words.percent(overhead.sidecar_core_ratio)} % of one core"
-    return "\n".join(["### Measuring\n", f"- {cost} each; {sidecar}", *lines])
+    return "\n".join(["### Measuring\n", f"- {cost}; {records}; {sidecar}", *lines])

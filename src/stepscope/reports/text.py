@@ -133,8 +133,9 @@ def _header(report: Report, width: int) -> list[Line]:
     summary, times = report.session, report.session.step_times
     if not summary.steps:
         items = ["no steps seen", words.framework_text(summary), format_ns(summary.wall_ns)]
-        items += [words.plural(summary.processes, "process"), words.exit_text(summary.exit_code)]
-        items.append(words.overhead_text(report.overhead))
+        items.append(words.plural(summary.processes, "process") if summary.processes else "")
+        items.append(words.exit_text(summary.exit_code))
+        items.append(words.overhead_text(report.overhead, steps=0))
         measured = _wrap_items(measured_items(report), room)
         return [
             *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),

@@ -61,6 +61,9 @@ NOTHING = "nothing significant found"
 
 WHOLE_FROM = 0.0995
 """Share from which percent are printed whole: 9.95 % would print as 10.0 with one digit."""
+TWO_DIGITS_FROM = 9.95
+SHOWN_FROM = 0.005
+"""Smaller values print as 0, which 0.00 would say less clearly."""
 MISSING_LIMIT = 3
 """How many reasons for "could not look" a one-line summary names."""
 
@@ -113,9 +116,10 @@ def cost_text(cost: Cost, *, between_steps: bool) -> str:
     return f"costs {percent(cost.ratio)} % ({interval(cost)}{basis}) of the {whole}"
 
 
-def speedup(cost: Cost) -> float:
-    """How many times as fast the job would be without this cost: ``1 / (1 - ratio)``, at most 100."""
-    return 1 / max(1 - cost.ratio, 0.01)
+def speedup_text(ratio: float) -> str:
+    """How many times as fast the job would be without this share: ``1 / (1 - ratio)``, at most 100."""
+    times = 1 / max(1 - ratio, 0.01)
+    return f"{times:.0f}" if times >= TWO_DIGITS_FROM else f"{times:.1f}"
 
 
 def is_between_steps(finding: Finding) -> bool:
@@ -128,8 +132,10 @@ def significant(report: Report) -> list[Finding]:
     return [f for f in report.findings if f.severity != "info"]
 
 
-def overhead_text(overhead: Overhead) -> str:
-    """``measuring cost 0.3 % (0.0-0.9)``."""
+def overhead_text(overhead: Overhead, *, steps: int = 1) -> str:
+    """``measuring cost 0.3 % (0.0-0.9)``; without steps it is the sidecar's part of a core."""
+    if not steps:
+        return f"measuring cost {100 * overhead.sidecar_core_ratio:.1f} % of a core"
     return f"measuring cost {100 * overhead.ratio:.1f} % ({100 * overhead.low:.1f}-{100 * overhead.high:.1f})"
 
 
@@ -170,7 +176,7 @@ def value_text(value: float, unit: str) -> str:
         return f"{percent(value)} %"
     if unit == "ns":
         return format_ns(value)
-    whole = value == int(value)
+    whole = value == int(value) or abs(value) < SHOWN_FROM
     number = f"{value:,.0f}" if whole else format_rate(value)
     return number if unit in ("", "count") else f"{number} {printable(unit)}"
 
@@ -209,6 +215,22 @@ def could_not_look(checked: Checked) -> bool:
     return checked.outcome == "undecided" or (checked.outcome == "not-applicable" and bool(checked.missing))
 
 
+def blind_reasons(blind: Iterable[Checked]) -> list[str]:
+    """Why detectors could not look, in few words: the signal that most of them miss first, each detector once."""
+    left = list(blind)
+    reasons: list[str] = []
+    while left:
+        counts = Counter(m for c in left for m in c.missing)
+        if not counts:
+            return reasons + sorted({why_not(c) or printable(c.detector) for c in left})
+        signal, _ = counts.most_common(1)[0]
+        hit = [c for c in left if signal in c.missing]
+        plain = next((c for c in hit if c.missing == (signal,)), None)
+        reasons.append(why_not(plain) if plain is not None else f"no {printable(signal).replace('-', ' ')}")
+        left = [c for c in left if signal not in c.missing]
+    return reasons
+
+
 def checked_items(checked: Iterable[Checked]) -> list[str]:
     """What became of the detectors: ``21 clear``, ``3 could not look: no perf (...)``."""
     rows = list(checked)
@@ -218,10 +240,10 @@ def checked_items(checked: Iterable[Checked]) -> list[str]:
     failed = [printable(c.detector) for c in rows if c.outcome == "failed"]
     items = [f"{clear} clear"] if rows else ["no detector ran"]
     if blind:
-        reasons = Counter(why_not(c) or printable(c.detector) for c in blind)
-        named = "; ".join(reason for reason, _ in reasons.most_common(MISSING_LIMIT))
+        reasons = blind_reasons(blind)
+        named = "; ".join(reasons[:MISSING_LIMIT])
         more = len(reasons) - MISSING_LIMIT
-        items.append(f"{len(blind)} could not look: {named}" + (f"; {more} more reasons" if more > 0 else ""))
+        items.append(f"{len(blind)} could not look: {named}" + (f"; {plural(more, 'more reason')}" if more > 0 else ""))
     if idle:
         items.append(f"{idle} not applicable")
     if failed:
