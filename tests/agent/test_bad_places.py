@@ -154,6 +154,15 @@ def test_run_directory_of_another_user() -> None:
         shutil.rmtree(folder)
 
 
+def test_working_directory_that_has_gone(armed: Armed) -> None:
+    """A job started in a directory that is deleted at once is measured."""
+    program = "import os, tempfile; d = tempfile.mkdtemp(); os.chdir(d); os.rmdir(d)\n"
+    program += f"os.execv({armed.python!r}, ['python', '-c', {PROGRAM!r}])"
+    result = armed.start(program)
+    assert result.stdout == "done\n", result.stderr
+    assert len(armed.processes()[0].kinds(Kind.STEP)) == 99
+
+
 def test_run_directory_that_goes_while_the_job_runs(armed: Armed) -> None:
     """A job whose run directory is deleted in the middle runs on."""
     result = armed.start(f"""

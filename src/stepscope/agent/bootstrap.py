@@ -76,8 +76,11 @@ class ImportHook:
         self.pid = os.getpid()
         self._awaited: dict[str, list[Callback]] = {name: [] for name in ROOTS}
         self._running: set[str] = set()
-        self._lock = _thread.allocate_lock()
-        self._tried = False
+        self._once = _thread.allocate_lock()
+        try:
+            self.folder = os.getcwd()
+        except OSError:
+            self.folder = "/"
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """What the other finders say, with a watched loader; None for every name that nobody waits for."""
@@ -140,10 +143,9 @@ class ImportHook:
         """Make this process a measured one, once. None if that cannot be done: then the hook goes."""
         from stepscope.agent import state
 
-        with self._lock:
-            if self._tried:
-                return state.CURRENT
-            self._tried = True
+        # Taken and kept. Not waited for: a signal handler may come here while its own thread holds it.
+        if not self._once.acquire(blocking=False):
+            return state.CURRENT
         try:
             from stepscope.agent import start
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import sys
 
+from stepscope.agent import bootstrap
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_START_FOLDER = os.getcwd()
 _PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 _DEPTH = 1000
 """Frames looked at from the leaf on when searching for user code: imports of frameworks nest deep."""
@@ -38,7 +39,8 @@ def absolute(path: str) -> str:
     """The path as it was meant when the process was armed: scripts may change directory later."""
     if path.startswith(("/", "<")):
         return path
-    return os.path.normpath(os.path.join(_START_FOLDER, path))
+    start = bootstrap.HOOK.folder if bootstrap.HOOK is not None else "/"
+    return os.path.normpath(os.path.join(start, path))
 
 
 def is_own(path: str) -> bool:
