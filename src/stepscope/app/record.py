@@ -102,6 +102,8 @@ def record(options: RecordOptions) -> int:
 def _show(options: RecordOptions, outcome: launch.Outcome) -> None:
     for message in outcome.messages:
         _line(f"stepscope: {message}")
+    if outcome.session is None:
+        return
     if outcome.interrupted:
         _line(f"stepscope: the report is still being written, to {_shown(outcome.session / REPORT_TEXT)}")
         return

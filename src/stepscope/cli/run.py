@@ -27,7 +27,7 @@ def _split(args: list[str], params: list[click.Parameter]) -> tuple[list[str], b
             return args, True
         if not word.startswith("-") or word == "-":
             return args, False
-        if word == "-m":
+        if word == "-m" and at + 1 < len(args):
             return [*args[: at + 2], "--", *args[at + 2 :]], False
         at += 2 if word in takes_value else 1
     return args, False

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from stepscope.collector import rundir
+from stepscope.collector.mask import mask_command, mask_text
 from stepscope.errors import CaptureError
 from stepscope.formats.log import LogLine, LogTail, Position
 from stepscope.formats.ring import Batch, RingReader
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 MAX_PENDING = 4_000_000
 """Records kept in memory while the disk refuses them (160 MB); beyond it the oldest are dropped and counted."""
 _ABOUT_PROCESS = frozenset({"process", "framework", "end"})
+_WITH_COMMAND = frozenset({"process", "child"})
 _ABOUT_FILES = frozenset({"name", "code", "trace", "dataset", "iterator", "child", "model", "pyfunction"})
 
 
@@ -58,18 +60,20 @@ class WorkerDrain:
         self._batches: list[Batch] = []
         self._lines: list[LogLine] = []
         self.pending = 0
+        for kind, text in writer.stored_lines(self.key):
+            self._note(kind, text)
 
     def alive(self) -> bool:
         """Whether the process still runs."""
-        return bool(self.pid) and rundir.start_ticks(self.pid) == self.start_ticks != 0
+        return rundir.alive(self.pid, self.start_ticks)
 
     def poll(self, now_ns: int, *, final: bool = False) -> None:
         """Take what is new; ``final`` says that the process is dead."""
-        lines = self._tail.read(final=final)
+        lines = [_masked(line) for line in self._tail.read(final=final)]
         if lines:
             self._lines.extend(lines)
             for line in lines:
-                self._note(line)
+                self._note(line.type, line.text)
         if self._ring is None and not self._open_ring():
             return
         assert self._ring is not None  # noqa: S101 - for the type checker
@@ -109,17 +113,17 @@ class WorkerDrain:
         assert self._ring is not None  # noqa: S101
         self._ring.lost += len(dropped.records)
 
-    def _note(self, line: LogLine) -> None:
-        """Keep what the manifest and the sources need."""
-        if line.type in _ABOUT_PROCESS:
+    def _note(self, kind: str, text: bytes) -> None:
+        """Keep what the manifest and the sources need of a log line."""
+        if kind in _ABOUT_PROCESS:
             try:
-                event = events.decode(line.text)
+                event = events.decode(text)
             except msgspec.DecodeError:
                 return
             self._note_process(event)
-        elif line.type in _ABOUT_FILES:
+        elif kind in _ABOUT_FILES:
             try:
-                fields = msgspec.json.decode(line.text, type=_FileFields)
+                fields = msgspec.json.decode(text, type=_FileFields)
             except msgspec.DecodeError:
                 return
             self.files.update(f for f in (fields.file, fields.fn_file, fields.call_file) if f)
@@ -192,6 +196,21 @@ class WorkerDrain:
             if ring.is_symlink():
                 rundir.forget(ring.resolve())
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _masked(line: LogLine) -> LogLine:
+    """A log line without the secrets of the command line that it may hold."""
+    if line.type not in _WITH_COMMAND:
+        return line
+    try:
+        fields = msgspec.json.decode(line.text)
+        if "argv" in fields:
+            fields["argv"] = mask_command([str(word) for word in fields["argv"]])
+        if "command" in fields:
+            fields["command"] = mask_text(str(fields["command"]))
+    except (msgspec.DecodeError, TypeError):
+        return LogLine(type=line.type, at=line.at, text=b"{}")
+    return LogLine(type=line.type, at=line.at, text=msgspec.json.encode(fields))
 
 
 class _FileFields(msgspec.Struct):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from stepscope._version import __version__
 from stepscope.collector import arm, mask, rundir, session_place
 from stepscope.collector.sidecar_process import SidecarProcess
-from stepscope.errors import TargetError
+from stepscope.errors import CaptureError, TargetError
 from stepscope.store import layout
 from stepscope.wire.env import ARM_NAME, RUN_VARIABLE
 
@@ -66,7 +66,8 @@ class Outcome:
     """How a run ended. ``exit_code`` is the job's, negative for a signal."""
 
     exit_code: int
-    session: Path
+    session: Path | None
+    """None: nothing was recorded."""
     messages: tuple[str, ...] = ()
     """Lines for the user: what was lost, where the session went."""
     interrupted: bool = False
@@ -79,7 +80,6 @@ def run(options: LaunchOptions) -> Outcome:
     Raises:
         TargetError: the job's program cannot be started.
         SessionError: the session's place is taken.
-        CaptureError: there is no room to measure.
     """
     mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
     try:
@@ -89,31 +89,20 @@ def run(options: LaunchOptions) -> Outcome:
 
 
 def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
-    origin_ns = time.monotonic_ns()
-    session, messages = session_place.claim(options.argv, options.session)
-    run_dir: Path | None = None
+    messages: list[str] = []
     try:
-        run_dir = rundir.make(session, origin_ns)
-        arm.build(run_dir, options.payload)
-        _write_first_manifest(session, options, origin_ns, run_dir, messages)
-        environment = _job_environment(run_dir)
-        job = _spawn(options.argv, environment, mask_before)
+        places = _prepare(options, messages)
+    except (CaptureError, OSError) as error:  # the job comes first: it runs as without us
+        messages.append(f"nothing is recorded: {error}")
+        job = _spawn(options.argv, dict(os.environ), mask_before)
+        return Outcome(exit_code=_stand_between(job, None), session=None, messages=tuple(messages))
+    session, run_dir = places
+    try:
+        job = _spawn(options.argv, _job_environment(run_dir), mask_before)
     except BaseException:
-        if run_dir is not None:
-            rundir.remove(run_dir)
-        _remove_claimed(session)
+        _discard(session, run_dir)
         raise
-    rundir.write_job(
-        run_dir,
-        rundir.Job(
-            pid=job,
-            start_ticks=rundir.start_ticks(job),
-            launcher_pid=os.getpid(),
-            command=tuple(mask.mask_command(options.argv)),
-            sources=options.sources,
-            budget=options.budget,
-        ),
-    )
+    _write_job(run_dir, job, options)
     sidecar = SidecarProcess(run_dir, session)
     sidecar.start()
     exit_code = _stand_between(job, sidecar)
@@ -121,18 +110,52 @@ def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
     return _finish(exit_code, session, sidecar, messages)
 
 
-def _write_ended(run_dir: Path, exit_code: int) -> None:
+def _prepare(options: LaunchOptions, messages: list[str]) -> tuple[Path, Path]:
+    """Make the session and the run directory; lines for the user are added to ``messages``."""
+    origin_ns = time.monotonic_ns()
+    session, said = session_place.claim(options.argv, options.session)
+    messages.extend(said)
+    run_dir: Path | None = None
     try:
-        rundir.write_ended(run_dir, exit_code)
-    except OSError:  # a full /dev/shm: the sidecar sees the job's end by itself, without its exit code
-        return
+        run_dir = rundir.make(session, origin_ns)
+        arm.build(run_dir, options.payload)
+        _write_first_manifest(session, options, origin_ns, run_dir, messages)
+    except BaseException:
+        _discard(session, run_dir)
+        raise
+    return session, run_dir
 
 
-def _remove_claimed(session: Path) -> None:
+def _discard(session: Path, run_dir: Path | None) -> None:
+    """Take away what was made for a job that did not start."""
+    if run_dir is not None:
+        rundir.remove(run_dir)
     try:
         (session / layout.MANIFEST).unlink(missing_ok=True)
         session.rmdir()
     except OSError:
+        return
+
+
+def _write_job(run_dir: Path, job: int, options: LaunchOptions) -> None:
+    about = rundir.Job(
+        pid=job,
+        start_ticks=rundir.start_ticks(job),
+        launcher_pid=os.getpid(),
+        command=tuple(mask.mask_command(options.argv)),
+        sources=options.sources,
+        budget=options.budget,
+    )
+    try:
+        rundir.write_job(run_dir, about)
+    except OSError:  # no space left since a moment ago: only the measured processes are sampled
+        return
+
+
+def _write_ended(run_dir: Path, exit_code: int) -> None:
+    try:
+        rundir.write_ended(run_dir, exit_code)
+    except OSError:  # a full /dev/shm: the sidecar sees the job's end by itself, without its exit code
         return
 
 
@@ -192,11 +215,11 @@ def _why_not_started(program: str, error: OSError) -> str:
     return f"cannot start {program}: {error.strerror}"
 
 
-def _stand_between(job: int, sidecar: SidecarProcess) -> int:
+def _stand_between(job: int, sidecar: SidecarProcess | None) -> int:
     """Pass signals on and keep the sidecar alive until the job ends; returns its exit code, negative for a signal."""
     while True:
         timeout = None
-        if not sidecar.pid and not sidecar.given_up:
+        if sidecar is not None and not sidecar.pid and not sidecar.given_up:
             if sidecar.due() <= 0:
                 sidecar.start()
             timeout = max(0.01, sidecar.due())
@@ -207,7 +230,8 @@ def _stand_between(job: int, sidecar: SidecarProcess) -> int:
             if info.si_code != _SI_KERNEL:
                 _send(job, info.si_signo)
             continue
-        sidecar.reaped()
+        if sidecar is not None:
+            sidecar.reaped()
         pid, status = os.waitpid(job, os.WNOHANG | os.WUNTRACED)
         if not pid:
             continue

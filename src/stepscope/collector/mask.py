@@ -75,6 +75,11 @@ def mask_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: MASK if is_secret_name(name) else _mask_shapes(value) for name, value in environment.items()}
 
 
+def mask_text(command: str) -> str:
+    """A command line in one string without its secrets; its spacing is kept to single blanks."""
+    return " ".join(mask_command(command.split()))
+
+
 def mask_source(text: str) -> str:
     """Source text without literals that are given to a secret's name, tokens and private keys; lines stay lines."""
     text = _PEM.sub(lambda match: MASK + "\n" * match[0].count("\n"), text)

@@ -106,8 +106,7 @@ class Recording:
         if rundir.read_ended(self.run) is not None:
             return True
         if self.job is not None:
-            alive = rundir.start_ticks(self.job.pid) == self.job.start_ticks != 0
-            return not alive or rundir.state(self.job.pid) == "Z"
+            return not rundir.alive(self.job.pid, self.job.start_ticks)
         return not any(worker.alive() for worker in self.drainer.workers.values())
 
     def finish(self, state: str = "finished") -> list[str]:

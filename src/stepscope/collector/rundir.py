@@ -173,22 +173,31 @@ def read_ended(run: Path) -> Ended | None:
         return None
 
 
-def start_ticks(pid: int) -> int:
-    """Start of a process in clock ticks since boot, 0 if there is none; with the pid it names a process."""
+def _stat(pid: int) -> list[bytes]:
+    """The fields of /proc/PID/stat behind the command, from the state on; none if there is no such process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
-        return 0
-    return int(stat[stat.rindex(b")") + 2 :].split()[19])
+        return []
+    return stat[stat.rindex(b")") + 2 :].split()
+
+
+def start_ticks(pid: int) -> int:
+    """Start of a process in clock ticks since boot, 0 if there is none; with the pid it names a process."""
+    fields = _stat(pid)
+    return int(fields[19]) if fields else 0
 
 
 def state(pid: int) -> str:
     """State letter of a process (R, S, T, Z ...), empty if there is none."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return ""
-    return stat[stat.rindex(b")") + 2 :].split()[0].decode()
+    fields = _stat(pid)
+    return fields[0].decode() if fields else ""
+
+
+def alive(pid: int, ticks: int) -> bool:
+    """Whether the process that started at ``ticks`` still runs; a zombie does not."""
+    fields = _stat(pid)
+    return bool(fields) and int(fields[19]) == ticks and fields[0] not in (b"Z", b"X")
 
 
 def remove(run: Path) -> None:

@@ -22,9 +22,8 @@ _MAX_QUICK_DEATHS = 20
 """A sidecar that dies this often within its first 5 s each is given up."""
 _QUICK_S = 5.0
 _CODE = (
-    "import sys, json; "
+    "import sys; sys.path.pop(0); import json; "
     "own = json.loads(sys.argv.pop(1)); "
-    "sys.path.pop(0); "
     "sys.path.extend(p for p in own if p and p not in sys.path); "
     "from stepscope.app.sidecar import main; main(sys.argv[1:])"
 )

@@ -70,6 +70,17 @@ class SessionWriter:
                 continue
         return LogPosition()
 
+    def stored_lines(self, key: str) -> list[tuple[str, bytes]]:
+        """(type, text) of a worker's durable log lines."""
+        lines: list[tuple[str, bytes]] = []
+        for name in sorted(n for n in self._names(key) if layout.EVENTS_PATTERN.fullmatch(n)):
+            try:
+                columns, _ = tables.read_columns(self._folder(key) / name)
+                lines.extend(zip(columns["type"].to_pylist(), columns["payload"].to_pylist(), strict=True))
+            except (OSError, ValueError, KeyError):
+                continue
+        return lines
+
     def write_records(self, key: str, records: RecordTable) -> None:
         """Make records durable; their ``seq`` (index + 1) rises, holes allowed.
 

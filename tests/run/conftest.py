@@ -1,0 +1,157 @@
+"""Real jobs under the real launcher."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import stepscope
+from stepscope.app.bundle import open_session
+from stepscope.model.session import Session
+from stepscope.wire.kinds import Kind
+
+SOURCE = Path(stepscope.__file__).resolve().parent.parent
+PATIENCE_S = 60.0
+
+STEPS = """
+import sys, time, stepscope
+print("ready", flush=True)
+for _ in range(int(sys.argv[1])):
+    stepscope.step()
+    with stepscope.span("work"):
+        time.sleep(0.001)
+print("done", flush=True)
+"""
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Environment of a launcher that finds this stepscope."""
+    inherited = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "CONDA_PREFIX", "STEPSCOPE_RUN")}
+    return {**inherited, "PYTHONPATH": str(SOURCE), **more}
+
+
+@dataclass
+class Project:
+    """A directory with a user's scripts, in which stepscope is run."""
+
+    root: Path
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def script(self, name: str, text: str) -> Path:
+        """Write a script."""
+        path = self.root / name
+        path.write_text(text, "utf-8")
+        return path
+
+    def command(self, *args: str) -> list[str]:
+        """The command line of stepscope."""
+        return [sys.executable, "-m", "stepscope", *args]
+
+    def run(self, *args: str, **more: object) -> subprocess.CompletedProcess[str]:
+        """Run stepscope to its end."""
+        options: dict[str, object] = {"cwd": self.root, "env": environment(), **more}
+        return subprocess.run(
+            self.command(*args), capture_output=True, text=True, timeout=PATIENCE_S, check=False, **options
+        )
+
+    def start(self, *args: str, **more: object) -> subprocess.Popen[str]:
+        """Start stepscope and wait until its job has printed a line."""
+        options: dict[str, object] = {"cwd": self.root, "env": environment(), **more}
+        process = subprocess.Popen(
+            self.command(*args), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        )
+        self.started.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    def sessions(self) -> list[Path]:
+        """The sessions in the directory."""
+        return sorted(self.root.glob("*.stepscope"))
+
+    def session(self) -> Session:
+        """The one session in the directory."""
+        (path,) = self.sessions()
+        return open_session(path)
+
+
+def spans(session: Session) -> int:
+    """How many spans of the user's own a session holds."""
+    return sum(int((worker.records.kind == Kind.SPAN).sum()) for worker in session.workers)
+
+
+def wait_for(what: Callable[[], object], why: str) -> object:
+    """Wait until ``what`` gives something true."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        found = what()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError(f"waited {PATIENCE_S} s for {why}")
+
+
+def children(pid: int) -> dict[int, str]:
+    """Child processes and their command lines."""
+    found = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            try:
+                command = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+            found[int(child)] = command
+    return found
+
+
+def sidecar_of(launcher: int) -> int:
+    """Pid of the launcher's sidecar once it runs, 0 before."""
+    return next((pid for pid, command in children(launcher).items() if "stepscope.app.sidecar" in command), 0)
+
+
+def job_of(launcher: int) -> int:
+    """Pid of the launcher's job."""
+    return next(pid for pid, command in children(launcher).items() if "stepscope.app.sidecar" not in command)
+
+
+def state_of(pid: int) -> str:
+    """State letter of a process, empty if it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return stat[stat.rindex(")") + 2]
+
+
+def kill(pid: int, number: int = signal.SIGKILL) -> None:
+    """Send a signal to a process that may be gone."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """A project; whatever was started in it is ended."""
+    project = Project(tmp_path)
+    project.script("steps.py", STEPS)
+    yield project
+    for process in project.started:
+        if process.poll() is None:
+            for child in children(process.pid):
+                kill(child)
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def started_long(project: Project) -> subprocess.Popen[str]:
+    """A job that would run for a minute, in its middle."""
+    return project.start("run", "--session", "s.stepscope", "steps.py", "50000")

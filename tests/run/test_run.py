@@ -1,0 +1,192 @@
+"""What ``stepscope run`` does with a job that is left alone."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stepscope.wire.kinds import Kind
+
+from .conftest import Project, environment
+
+
+def test_every_record_of_the_job_is_in_the_session(project: Project) -> None:
+    """A job's steps and spans are all stored, once, in order of time."""
+    done = project.run("run", "steps.py", "300")
+    assert done.returncode == 0
+    assert done.stdout == "ready\ndone\n"
+    (worker,) = project.session().workers
+    records = worker.records
+    assert (records.kind == Kind.SPAN).sum() == 300
+    assert sorted(records.seq.tolist()) == list(range(1, len(records) + 1))
+    assert (records.start_ns[1:] >= records.start_ns[:-1]).all()
+    assert 0 < records.start_ns[0] < records.start_ns[-1] < project.session().manifest.ended_ns
+    assert worker.info.clean_exit
+
+
+def test_manifest_says_what_was_run(project: Project) -> None:
+    """Command, exit code, state, host and worker stand in the manifest; secrets do not."""
+    project.run("run", "steps.py", "5", "--api-key=hunter22", "--token", "hunter33")
+    manifest = project.session().manifest
+    assert manifest.command == (sys.executable, "steps.py", "5", "--api-key=***", "--token", "***")
+    assert (manifest.exit_code, manifest.state, manifest.sidecar_starts) == (0, "finished", 1)
+    assert manifest.cwd == str(project.root)
+    assert manifest.host.cpus == os.cpu_count()
+    assert "hunter" not in (project.sessions()[0] / "manifest.json").read_text()
+    assert not Path(manifest.run_dir).exists()
+
+
+def test_secrets_of_the_command_line_are_in_no_file(project: Project) -> None:
+    """Nothing of a masked argument is stored anywhere in the session."""
+    project.run("run", "steps.py", "5", "--password", "correct-horse")
+    session = project.session()
+    stored = [e.argv for w in session.workers for e in w.events if hasattr(e, "argv")]
+    assert "correct-horse" not in repr(stored)
+    assert "correct-horse" not in repr([w.info.command for w in session.workers])
+
+
+def test_report_goes_to_stderr_and_files(project: Project) -> None:
+    """The report is printed to stderr, lies in the session in four forms and is copied as JSON on request."""
+    done = project.run("run", "--report-json", "out.json", "steps.py", "200")
+    (path,) = project.sessions()
+    assert done.stderr.startswith("stepscope ")
+    assert str(path.name) in done.stderr
+    assert {p.name for p in path.glob("report.*")} == {"report.json", "report.txt", "report.md", "report.html"}
+    assert json.loads((project.root / "out.json").read_text())["session"]["exit_code"] == 0
+
+
+def test_quiet_prints_nothing(project: Project) -> None:
+    """With --quiet the job's output is all there is."""
+    assert project.run("run", "-q", "steps.py", "5").stderr == ""
+
+
+def test_module_form(project: Project) -> None:
+    """``run -m package`` runs a module with its options untouched."""
+    (project.root / "pkg").mkdir()
+    project.script("pkg/__init__.py", "")
+    project.script("pkg/__main__.py", "import sys; print(sys.argv[1:])")
+    done = project.run("run", "-m", "pkg", "-m", "x", "--session", "y", "--", "z")
+    assert done.stdout == "['-m', 'x', '--session', 'y', '--', 'z']\n"
+    assert project.sessions()[0].name.startswith("pkg-")
+
+
+def test_command_form(project: Project) -> None:
+    """``run -- command`` runs a shell script that starts Python, and measures that Python."""
+    shell = project.script("train.sh", f"#!/bin/sh\n{sys.executable} steps.py 50\nexit 4\n")
+    shell.chmod(0o755)
+    done = project.run("run", "--", "./train.sh")
+    assert (done.returncode, done.stdout) == (4, "ready\ndone\n")
+    (worker,) = project.session().workers
+    assert (worker.records.kind == Kind.SPAN).sum() == 50
+
+
+def test_script_without_first_line_runs_by_the_shell(project: Project) -> None:
+    """An executable text without ``#!`` runs as it would from a shell."""
+    project.script("plain", "echo hello $1\n").chmod(0o755)
+    assert project.run("run", "--", "./plain", "you").stdout == "hello you\n"
+
+
+def test_options_of_the_script_are_its_own(project: Project) -> None:
+    """Everything behind the script goes to the script, ``--`` included."""
+    project.script("args.py", "import sys; print(sys.argv[1:])")
+    done = project.run("run", "args.py", "--quiet", "-m", "--", "--session", "x")
+    assert done.stdout == "['--quiet', '-m', '--', '--session', 'x']\n"
+
+
+def test_names_do_not_collide(project: Project) -> None:
+    """Two runs within a minute get two sessions."""
+    project.run("run", "-q", "steps.py", "1")
+    project.run("run", "-q", "steps.py", "1")
+    first, second = sorted(project.sessions(), key=lambda p: len(p.name))
+    assert second.name == first.name.replace(".stepscope", "-2.stepscope")
+
+
+def test_sources_travel(project: Project) -> None:
+    """The script's text is in the session, without its secrets; with --no-sources it is not."""
+    text = "import stepscope\nAPI_KEY = 'abcdef123456'\n" + project.root.joinpath("steps.py").read_text()
+    script = project.script("named.py", text)
+    project.run("run", "-q", "--session", "a.stepscope", "named.py", "3")
+    project.run("run", "-q", "--no-sources", "--session", "b.stepscope", "named.py", "3")
+    from stepscope.app.bundle import open_session
+
+    sources = open_session(project.root / "a.stepscope").sources
+    assert sources[str(script)] == text.replace("abcdef123456", "***")
+    assert open_session(project.root / "b.stepscope").sources == {}
+
+
+def test_job_is_as_without_us(project: Project) -> None:
+    """Process group, signal mask, ignored signals, file descriptors, argv and search path equal a plain run's."""
+    project.script(
+        "probe.py",
+        "import os, signal, sys\n"
+        "status = open('/proc/self/status').read()\n"
+        "print(os.getpgrp() == os.getpgid(os.getppid()), signal.pthread_sigmask(0, []))\n"
+        "masks = [l.split() for l in status.splitlines() if l.startswith(('SigBlk', 'SigIgn'))]\n"
+        "print([(name, int(mask, 16) & ~(3 << 31)) for name, mask in masks])  # 32, 33: glibc's own\n"
+        "print(sorted(int(f) for f in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + f)))\n"
+        "print(sys.argv, sys.path, sys.flags, os.getcwd())\n",
+    )
+    plain = subprocess.run(
+        [sys.executable, "probe.py", "x"],
+        cwd=project.root,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert project.run("run", "probe.py", "x").stdout == plain.stdout
+
+
+def test_job_without_framework_is_measured_all_the_same(project: Project) -> None:
+    """A job that imports no TensorFlow gets a report that says so, with its process and host sampled."""
+    project.script("plain.py", "import time; time.sleep(0.1); print('plain')")
+    done = project.run("run", "plain.py")
+    assert (done.returncode, done.stdout) == (0, "plain\n")
+    session = project.session()
+    assert session.workers == []
+    assert len(session.host) >= 1
+    assert "no process of the job imported TensorFlow" in session.manifest.diagnostics[0].text
+    assert "stepscope" in done.stderr
+
+
+def test_children_are_measured_too(project: Project) -> None:
+    """A child process that steps gets a worker of its own."""
+    project.script(
+        "parent.py", "import subprocess, sys; subprocess.run([sys.executable, 'steps.py', '20'], check=True)"
+    )
+    project.run("run", "parent.py")
+    (worker,) = project.session().workers
+    assert (worker.records.kind == Kind.SPAN).sum() == 20
+    assert worker.info.command[-2:] == ("steps.py", "20")
+
+
+@pytest.mark.parametrize("module", ["numpy", "pyarrow", "rich", "msgspec"])
+def test_launcher_is_light(module: str) -> None:
+    """What runs before the job has started imports none of the heavy packages."""
+    code = f"import sys, stepscope.cli.main, stepscope.cli.run, stepscope.app.record; print({module!r} in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_user_modules_do_not_shadow_the_sidecars(project: Project) -> None:
+    """Files named like packages of the sidecar's, in the job's directory and on its PYTHONPATH, change nothing."""
+    for name in ("json", "numpy", "select", "msgspec", "pyarrow"):
+        project.script(f"{name}.py", "raise RuntimeError('shadowed')")
+    library = project.root / "library"
+    (library / "empty").mkdir(parents=True)
+    (library / "empty" / "numpy.py").write_text("raise RuntimeError('shadowed')")
+    (library / "entry").write_text("from stepscope.cli.main import main; main()")
+    env = environment(PYTHONPATH=f"{environment()['PYTHONPATH']}:{library / 'empty'}", PYTHONWARNINGS="error")
+    done = subprocess.run(
+        [sys.executable, str(library / "entry"), "run", "--", "/bin/echo", "hello"],
+        env=env,
+        cwd=project.root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "hello\n"
+    assert project.session().manifest.state == "finished"
