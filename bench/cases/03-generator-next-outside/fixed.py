@@ -57,17 +57,21 @@ def train_step(x, y):
     return loss
 
 
-if __name__ == "__main__":
-    STEPS, BATCH = 4800, 64
+def main():
+    steps, batch = 4800, 64
     keras.utils.set_random_seed(1)
     docs = corpus(2400)
-    iterator = make_iterator(docs, BATCH)
+    iterator = make_iterator(docs, batch)
     train_step(*next(iterator))
     began = time.perf_counter()
-    for step in range(STEPS):
+    for step in range(steps):
         x, y = next(iterator)
         loss = train_step(x, y)
         if step % 600 == 599:
             print("step", step + 1, "loss", round(float(loss), 4))
     took = time.perf_counter() - began
-    print(json.dumps({"samples": STEPS * BATCH, "seconds": round(took, 3)}))
+    print(json.dumps({"samples": steps * batch, "seconds": round(took, 3)}))
+
+
+if __name__ == "__main__":
+    main()
