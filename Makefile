@@ -22,6 +22,7 @@ help: ## this list
 
 .PHONY: venv
 venv: $(VENV)/.stamp ## .venv: stepscope (editable), TensorFlow, tests and checks
+	@:
 
 $(VENV)/.stamp: pyproject.toml requirements/constraints.txt
 	@echo "making $(VENV) (about a minute, once)"
