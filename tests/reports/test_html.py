@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from stepscope.reports import html
+from stepscope.reports import html, words
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -79,6 +80,19 @@ def test_balanced(page: str) -> None:
 def test_small(page: str) -> None:
     """A page stays below 400 KB."""
     assert len(page.encode()) < SIZE_LIMIT
+
+
+def test_largest_is_small(samples: ModuleType, sources: dict[str, str]) -> None:
+    """With series as long as they may be, every component and twelve findings with source it stays below 400 KB."""
+    base = samples.input_bound()
+    wave = tuple(80 + 7.123456 * math.sin(i) for i in range(400))
+    times = tuple(1.0 + i * 12.3456 for i in range(400))
+    series = {f"anat:{name}": wave[:200] for name in words.COMPONENT_WORDS} | {"anat_t": times[:200]}
+    series |= dict.fromkeys(("step_ms_p50", "step_ms_p95", "step_ms_max"), wave) | {"step_t": times}
+    series |= {"outlier_t": times[-50:], "outlier_ms": wave[:50]}
+    series |= {key: wave for key in base.series if key.startswith("res:")} | {"res_t": times}
+    report = msgspec.structs.replace(base, series=base.series | series, findings=(samples.finding(),) * 12)
+    assert len(html.render(report, sources=sources).encode()) < SIZE_LIMIT
 
 
 def test_nothing_from_elsewhere(page: str) -> None:
