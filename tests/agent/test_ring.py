@@ -119,9 +119,31 @@ def test_rebind_moves_a_writer() -> None:
     rebind(second, 2, itertools.count().__next__, None)
     write(2, 0, 0, 0, 0, 0, 0)
     assert [ring.RECORD.unpack_from(b, ring.HEADER_BYTES)[0] for b in (first, second)] == [1, 2]
-    rebind(second, 2, itertools.count().__next__, lambda *_: -1)
-    write(3, 0, 0, 0, 0, 0, 0)
-    assert ring.RECORD.unpack_from(second, ring.HEADER_BYTES)[0] == 2
+
+
+def test_thinning_writes_every_kth_and_counts_the_rest() -> None:
+    """Of a thinned kind every third record is written, marked; flagged ones and other kinds always are."""
+    buffer = bytearray(ring.HEADER_BYTES + 64 * ring.RECORD_BYTES)
+    counter = itertools.count()
+    write, rebind = ring.make_write(buffer, 64, counter.__next__)
+    entries: dict[int, ring.Entry] = {}
+    rebind(buffer, 64, counter.__next__, ring.Thinning(entries, 3, frozenset({4}), 1, 16))
+    for i in range(9):
+        write(i, 10, 0, 7, 4, 2, 1)
+    write(100, 10, 0, 7, 4, 1, 1)
+    write(101, 10, 0, 7, 5, 0, 1)
+    rows = [ring.RECORD.unpack_from(buffer, ring.HEADER_BYTES + i * 40) for i in range(next(counter))]
+    assert [(row[0], row[5]) for row in rows] == [(2, 18), (5, 18), (8, 18), (100, 1), (101, 0)]
+    (entry,) = entries.values()
+    assert (entry.name, entry.kind, entry.thread) == (7, 4, 1)
+    assert (entry.calls, entry.counted, entry.total_ns, entry.first_ns) == (9, 6, 60, 0)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 255), st.integers(0, 2**16 - 1))
+def test_count_keys_are_reversible(name: int, kind: int, thread: int) -> None:
+    """A key says what it counts."""
+    entry = ring.new_entry(ring.count_key(name, kind, thread))
+    assert (entry.name, entry.kind, entry.thread) == (name, kind, thread)
 
 
 class TestPlace:

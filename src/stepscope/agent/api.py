@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _STEP = int(Kind.STEP)
 _SPAN = int(Kind.SPAN)
 _RAISED = int(Flag.RAISED)
+_NONE = (-1, 0)
+_STEP_KEY = ("step", "stepscope.step")
 
 
 def _current() -> Optional[AgentState]:
@@ -41,18 +43,20 @@ def step() -> None:
     current = _current()
     if current is None:
         return
-    with current.guard("api.step"):
+    try:
         now = current.now()
-        life, before = getattr(current.local, "api_step", (-1, 0))
-        current.local.api_step = (current.life, now)
+        local = current.local
+        life, before = getattr(local, "api_step", _NONE)
+        local.api_step = (current.life, now)
         if life == current.life:
-            current.write(before, now - before, 0, _name(current, "step", "stepscope.step"), _STEP, 0, current.thread())
+            name = current.names.get(_STEP_KEY) or _name(current, *_STEP_KEY)
+            current.write(before, now - before, 0, name, _STEP, 0, current.thread())
+    except Exception as error:
+        if not current.swallow("api.step", error):
+            raise
 
 
 def _name(current: AgentState, what: str, text: str) -> int:
-    known = current.names.get((what, text))
-    if known is not None:
-        return known
     file, function, line = frames.user_frame() or ("", "", 0)
     return current.name((what, text), text, call_file=file, call_line=line, call_function=function)
 
@@ -77,10 +81,13 @@ class span:  # noqa: N801 - used like a function: with stepscope.span("augment")
         current = _current()
         if current is None:
             return
-        with current.guard("api.span"):
+        try:
             flags = _RAISED if kind is not None else 0
-            name = _name(current, "span", self._name)
+            name = current.names.get(("span", self._name)) or _name(current, "span", self._name)
             current.write(start, current.now() - start, 0, name, _SPAN, flags, current.thread())
+        except Exception as failure:
+            if not current.swallow("api.span", failure):
+                raise
 
     def __call__(self, function: F) -> F:
         """As a decorator: measures each call of ``function``."""

@@ -12,7 +12,6 @@ from stepscope.wire.kinds import Flag, Kind
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
-    from stepscope.wire.ring import Thin
 
 LIMIT_PER_S = 4_000
 """Records a second above which thinning starts; it ends below half of it. Source: DESIGN 3.1, level 0."""
@@ -35,8 +34,7 @@ class Governor:
         self._state = state
         self._at = state.now()
         self._written = state.written()
-        self._counted = [0]
-        self._seen_counted = 0
+        self._thinnable = 0
         self.every = 1
         """Every which record is written at present."""
 
@@ -45,10 +43,10 @@ class Governor:
         elapsed = now_ns - self._at
         if elapsed < _PERIOD_NS:
             return
-        written, counted = self._state.written(), self._counted[0]
-        offered = written - self._written + counted - self._seen_counted
-        rate = offered * _PERIOD_NS // elapsed
-        self._at, self._written, self._seen_counted = now_ns, written, counted
+        written, thinnable = self._state.written(), self._state.thinnable()
+        counted = (thinnable - self._thinnable) * (self.every - 1) // self.every
+        rate = (written - self._written + counted) * _PERIOD_NS // elapsed
+        self._at, self._written, self._thinnable = now_ns, written, thinnable
         every = self.every
         if rate > LIMIT_PER_S:
             every = max(every, 2 + rate // LIMIT_PER_S)
@@ -62,21 +60,4 @@ class Governor:
             text = "%d records a second: of fast calls every %d. is recorded, the rest counted" % (rate, every)
             self._state.diagnostic("DX910", text)
         self.every = every
-        self._state.set_thin(_make_thin(self._state, every, self._counted) if every > 1 else None)
-
-
-def _make_thin(state: AgentState, every: int, counted: list[int]) -> Thin:
-    calls: dict[int, int] = {}
-    add = state.short
-
-    def thin(start_ns: int, dur_ns: int, name: int, kind: int, flags: int, _thread: int) -> int:
-        if kind not in THINNABLE or flags & _ALWAYS:
-            return flags
-        number = calls[name] = calls.get(name, 0) + 1
-        if number % every == 0:
-            return flags | _THINNED
-        counted[0] += 1
-        add(name, kind, start_ns, dur_ns)
-        return -1
-
-    return thin
+        self._state.thin(every, THINNABLE, _ALWAYS, _THINNED)

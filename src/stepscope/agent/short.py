@@ -1,16 +1,20 @@
 """Calls that are counted instead of recorded, folded into COUNTS records about once a second.
 
-The calling thread only ever adds to the entry of its own (name, kind, thread); what was reported already is kept
-beside it, so that no lock is needed and a call that arrives during a report is in the next one.
+Two reasons: the call was too short to be worth a record (``add``), or records are too many (``wire.ring`` counts into
+the same table, see ``agent.governor``). The calling thread only ever adds to the entry of its own name, kind and
+thread; what was reported already is kept beside it, so that no lock is needed and a call that arrives during a report
+is in the next one.
 """
 
 from __future__ import annotations
 
 from stepscope.wire.kinds import Kind
+from stepscope.wire.ring import count_key, new_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
+    from stepscope.wire.ring import Entry
 
 _PERIOD_NS = 1_000_000_000
 _COUNTS = int(Kind.COUNTS)
@@ -21,40 +25,41 @@ class ShortCalls:
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all; in a forked child, where the parent reports what was counted so far."""
-        self._entries: dict[tuple[int, int, int], list[int]] = {}
-        self._reported: dict[tuple[int, int, int], tuple[int, int]] = {}
+        self.entries: dict[int, Entry] = {}
+        """By ``wire.ring.count_key``; the same object for ever."""
         self.ticking = False
         """Whether the agent's thread flushes. Where there is none, callers do, once a second."""
 
+    def reset(self) -> None:
+        """Forget all; in a forked child, where the parent reports what was counted so far."""
+        self.entries.clear()
+        self.ticking = False
+
     def add(self, name: int, kind: int, start_ns: int, dur_ns: int) -> None:
-        """Count one call. Entry: calls, summed time, start of the first since the last report, fresh."""
-        key = (name, kind, self._state.thread())
-        entry = self._entries.get(key)
+        """Count one call."""
+        key = count_key(name, kind, self._state.thread())
+        entry = self.entries.get(key)
         if entry is None:
-            entry = self._entries[key] = [0, 0, start_ns, 0]
-        if entry[3]:
-            entry[2] = start_ns
-            entry[3] = 0
-        entry[0] += 1
-        entry[1] += dur_ns
-        if not self.ticking and start_ns - entry[2] > _PERIOD_NS:
-            self._report(key, entry)
+            entry = self.entries[key] = new_entry(key)
+        if entry.counted == entry.reported:
+            entry.first_ns = start_ns
+        entry.counted += 1
+        entry.total_ns += dur_ns
+        if not self.ticking and start_ns - entry.first_ns > _PERIOD_NS:
+            self._report(entry)
+
+    def thinnable(self) -> int:
+        """Calls that came under thinning so far, written or counted."""
+        return sum(entry.calls for entry in list(self.entries.values()))
 
     def flush(self) -> None:
         """Write what was added since the last flush; one thread at a time calls this."""
-        for key, entry in list(self._entries.items()):
-            self._report(key, entry)
+        for entry in list(self.entries.values()):
+            if entry.counted != entry.reported:
+                self._report(entry)
 
-    def _report(self, key: tuple[int, int, int], entry: list[int]) -> None:
-        count, total, first = entry[0], entry[1], entry[2]
-        old_count, old_total = self._reported.get(key, (0, 0))
-        if count == old_count:
-            return
-        self._reported[key] = (count, total)
-        entry[3] = 1
-        name, kind, thread = key
-        self._state.write(first, total - old_total, count - old_count, name, _COUNTS, kind << 8, thread)
+    def _report(self, entry: Entry) -> None:
+        count, total, first = entry.counted, entry.total_ns, entry.first_ns
+        calls, dur = count - entry.reported, total - entry.reported_ns
+        entry.reported, entry.reported_ns = count, total
+        self._state.write(first, dur, calls, entry.name, _COUNTS, entry.kind << 8, entry.thread)

@@ -24,14 +24,14 @@ from stepscope.agent.short import ShortCalls
 from stepscope.wire.env import CONFIG_NAME, PROCS_NAME
 from stepscope.wire.log import LogWriter
 from stepscope.wire.place import make_ring
-from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, RECORD_BYTES, make_write
+from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, RECORD_BYTES, Thinning, make_write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from typing import Any, Optional
 
-    from stepscope.wire.ring import RingWriter, Thin, Write
+    from stepscope.wire.ring import RingWriter, Write
 
 CURRENT: AgentState | None = None
 """The state of this process; None when it is not measured."""
@@ -69,7 +69,7 @@ class AgentState:
         self._ring: Optional[RingWriter] = None
         self._log: Optional[LogWriter] = None
         self._claim: Callable[[], int] = itertools.count().__next__
-        self._thin: Optional[Thin] = None
+        self._thin: Optional[Thinning] = None
         write, self._rebind = make_write(self._scratch, 1, self._claim)
         self.write: Write = write
         """``write(start_ns, dur_ns, arg, name, kind, flags, thread)``: one record. Never raises."""
@@ -162,11 +162,15 @@ class AgentState:
         """Records written so far by this process."""
         return self._ring.written() if self._ring is not None else 0
 
-    def set_thin(self, thin: Optional[Thin]) -> None:
-        """Put ``thin`` before every record, or nothing (None)."""
-        self._thin = thin
+    def thinnable(self) -> int:
+        """Calls that came under thinning so far, written or counted."""
+        return self._short.thinnable()
+
+    def thin(self, every: int, kinds: frozenset[int], always: int, mark: int) -> None:
+        """Write every ``every``-th record of ``kinds`` from now on (1: all); see ``wire.ring.Thinning``."""
+        self._thin = Thinning(self._short.entries, every, kinds, always, mark) if every > 1 else None
         if self._ring is not None and not self.out:
-            self._rebind(self._ring.buffer, self._ring.slots, self._ring.claim, thin)
+            self._rebind(self._ring.buffer, self._ring.slots, self._ring.claim, self._thin)
 
     def flush_short(self) -> None:
         """Write what ``short`` has counted; from the agent's thread, which is then the only one to do so."""
@@ -299,6 +303,10 @@ class AgentState:
     def guard(self, where: str) -> Guard:
         """Context manager and decorator for code of ours: see ``Guard``. ``where``: "probe" or "probe.place"."""
         return Guard(self, where)
+
+    def swallow(self, where: str, error: Exception) -> bool:
+        """In an ``except`` on a hot path, what ``guard`` does: False if the job's own code raised; re-raise then."""
+        return Guard(self, where).__exit__(type(error), error, error.__traceback__)
 
     def failures(self, probe: str) -> int:
         """How often code of that probe has failed."""

@@ -34,11 +34,11 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Union
+    from typing import Optional, Union
 
     Buffer = Union[bytearray, mmap.mmap]
     Write = Callable[[int, int, int, int, int, int, int], None]
-    Thin = Callable[[int, int, int, int, int, int], int]
+    Rebind = Callable[[Buffer, int, Callable[[], int], Optional["Thinning"]], None]
 
 MAGIC = b"STEPRING"
 VERSION = 1
@@ -115,15 +115,51 @@ def _allocate(fd: int, slots: int) -> int:
     raise RingFullError("no space for a ring of %d records" % MIN_SLOTS)
 
 
-def make_write(
-    buffer: Buffer, slots: int, claim: Callable[[], int]
-) -> tuple[Write, Callable[[Buffer, int, Callable[[], int], Thin | None], None]]:
+class Entry:
+    """Calls of one name, kind and thread that were counted instead of written."""
+
+    __slots__ = ("calls", "counted", "first_ns", "kind", "name", "reported", "reported_ns", "thread", "total_ns")
+
+    def __init__(self, name: int, kind: int, thread: int) -> None:
+        self.name = name
+        self.kind = kind
+        self.thread = thread
+        self.calls = self.counted = self.reported = 0
+        self.total_ns = self.reported_ns = self.first_ns = 0
+
+
+def count_key(name: int, kind: int, thread: int) -> int:
+    """The key of an entry; an integer, because a tuple would cost more than the counting."""
+    return (name << 16 | thread) << 8 | kind
+
+
+def new_entry(key: int) -> Entry:
+    """The entry that belongs to a ``count_key``."""
+    return Entry(key >> 24, key & 0xFF, key >> 8 & 0xFFFF)
+
+
+class Thinning:
+    """How records are thinned: of the kinds in ``kinds`` every ``every``-th is written, the rest is counted.
+
+    Records that carry one of the flags ``always`` are written whatever happens; thinned ones get the flag ``mark``.
+    """
+
+    __slots__ = ("always", "entries", "every", "kinds", "mark")
+
+    def __init__(self, entries: dict[int, Entry], every: int, kinds: frozenset[int], always: int, mark: int) -> None:
+        self.entries = entries
+        self.every = every
+        self.kinds = kinds
+        self.always = always
+        self.mark = mark
+
+
+def make_write(buffer: Buffer, slots: int, claim: Callable[[], int]) -> tuple[Write, Rebind]:
     """Build the hot path as closures over cells (speed): ``write`` and the ``rebind`` that moves it elsewhere.
 
     Callers keep ``write`` for ever; after a fork, or when the record rate is too high, ``rebind(buffer, slots,
-    claim, thin)`` changes what is behind it. ``claim`` gives the index and may itself call ``rebind``: ``buffer``
-    and ``slots`` are read after it. ``thin(start_ns, dur_ns, name, kind, flags, thread)`` returns the flags to
-    write, or -1 for a record that is not to be written.
+    claim, thinning)`` changes what is behind it. ``claim`` gives the index and may itself call ``rebind``: ``buffer``
+    and ``slots`` are read after it.
 
     ``write(start_ns, dur_ns, arg, name, kind, flags, thread)`` never raises an error of its own; values out of
     range are clamped. An interrupt that arrives inside passes through, after the claimed slot has been filled.
@@ -132,15 +168,24 @@ def make_write(
     size = RECORD_BYTES
     base = HEADER_BYTES
     mask = SEQ_MASK
-    thin: Thin | None = None
+    thinning: Thinning | None = None
 
     def write(start_ns: int, dur_ns: int, arg: int, name: int, kind: int, flags: int, thread: int) -> None:
         index = -1
         try:
-            if thin is not None:
-                flags = thin(start_ns, dur_ns, name, kind, flags, thread)
-                if flags < 0:
+            if thinning is not None and kind in thinning.kinds and not flags & thinning.always:
+                key = (name << 16 | thread) << 8 | kind
+                entry = thinning.entries.get(key)
+                if entry is None:
+                    entry = thinning.entries[key] = new_entry(key)
+                entry.calls += 1
+                if entry.calls % thinning.every:
+                    if entry.counted == entry.reported:
+                        entry.first_ns = start_ns
+                    entry.counted += 1
+                    entry.total_ns += dur_ns
                     return
+                flags |= thinning.mark
             index = claim()
             pack_into(
                 buffer,
@@ -162,9 +207,9 @@ def make_write(
             if not isinstance(error, Exception):
                 raise
 
-    def rebind(new_buffer: Buffer, new_slots: int, new_claim: Callable[[], int], new_thin: Thin | None) -> None:
-        nonlocal buffer, slots, claim, thin
-        buffer, slots, claim, thin = new_buffer, new_slots, new_claim, new_thin
+    def rebind(new_buffer: Buffer, new_slots: int, new_claim: Callable[[], int], new_thinning: Thinning | None) -> None:
+        nonlocal buffer, slots, claim, thinning
+        buffer, slots, claim, thinning = new_buffer, new_slots, new_claim, new_thinning
 
     return write, rebind
 
