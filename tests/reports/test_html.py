@@ -221,3 +221,15 @@ def test_verdicts(samples: ModuleType) -> None:
 def test_same_report_same_page(samples: ModuleType) -> None:
     """A page is a function of the report: no time, no random names."""
     assert html.render(samples.input_bound()) == html.render(samples.input_bound())
+
+
+def test_blind_detectors_are_not_called_inapplicable(samples: ModuleType) -> None:
+    """A detector whose signal is missing could not look; one without a case in this job was not applicable."""
+    page = html.render(samples.no_series())
+    rows = re.findall(r'<th scope="row">(\w+)</th>.*?<span class="outcome [\w-]+">(.*?)</span>', page)
+    outcomes = dict(rows)
+    assert outcomes["SYS001"] == "could not look"
+    assert outcomes["HST008"] == "not applicable"
+    assert outcomes["INP003"] == "undecided"
+    assert "Why it could not look" in page
+    assert "Why it could not look" not in html.render(samples.clean())

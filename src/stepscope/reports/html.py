@@ -264,12 +264,17 @@ def _checked(report: Report) -> str:
     if not report.checked:
         return '<p class="card calm">No detector ran.</p>'
     order = {outcome: i for i, outcome in enumerate(("found", "failed", "undecided", "not-applicable", "clear"))}
-    rows = [
-        f'<th scope="row">{escape(c.detector)}</th><td>{escape(c.name)}</td>'
-        f'<td><span class="outcome o-{c.outcome}">{OUTCOMES[c.outcome]}</span></td><td>{escape(words.why_not(c))}</td>'
-        for c in sorted(report.checked, key=lambda c: (order[c.outcome], c.detector))
-    ]
-    shown = table(("Detector", "Looks for", "Outcome", "Why it could not look"), rows)
+    blind = any(words.why_not(c) for c in report.checked)
+    rows = []
+    for c in sorted(report.checked, key=lambda c: (order[c.outcome], not c.missing, c.detector)):
+        said = "could not look" if c.outcome == "not-applicable" and c.missing else OUTCOMES[c.outcome]
+        why = f"<td>{escape(words.why_not(c))}</td>" if blind else ""
+        rows.append(
+            f'<th scope="row">{escape(c.detector)}</th><td>{escape(c.name)}</td>'
+            f'<td><span class="outcome o-{c.outcome}">{said}</span></td>{why}'
+        )
+    head = ("Detector", "Looks for", "Outcome", "Why it could not look")
+    shown = table(head if blind else head[:3], rows)
     return f'<div class="card">{shown}</div>'
 
 
@@ -279,7 +284,8 @@ def _about(report: Report) -> str:
         ("Session", escape(summary.id)),
         ("Command", f"<code>{escape(shlex.join(summary.command))}</code>"),
         ("Framework", escape(words.framework_text(summary))),
-        ("Hosts, processes", f"{summary.hosts}, {summary.processes}"),
+        ("Hosts", f"{summary.hosts}"),
+        ("Measured processes", f"{summary.processes}"),
         ("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown"),
         ("End", escape(words.exit_text(summary.exit_code)) or "exit code 0"),
     ]
