@@ -19,5 +19,6 @@ def __getattr__(name: str) -> object:
     if name in ("metric", "span", "step"):
         from stepscope.agent import api  # noqa: PLC0415 - an import of the package alone loads nothing more
 
-        return getattr(api, name)
+        value = globals()[name] = getattr(api, name)
+        return value
     raise AttributeError(f"module 'stepscope' has no attribute {name!r}")
