@@ -1,5 +1,3 @@
-# ruff: noqa: B007, B905, T201 - written as users write
-# mypy: ignore-errors
 """tf.functions called, traced and traced again, each for one reason. Lines end in a comment that names them."""
 
 import sys

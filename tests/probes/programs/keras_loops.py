@@ -1,5 +1,3 @@
-# ruff: noqa: PTH118, T201 - written as users write
-# mypy: ignore-errors
 """Keras in its usual ways. Lines that a test asks for end in a comment that names them."""
 
 import os

@@ -1,5 +1,3 @@
-# ruff: noqa: T201 - written as users write
-# mypy: ignore-errors
 """tf.data pipelines with the user's Python at every place it can stand. Lines end in a comment that names them."""
 
 import functools

@@ -1,5 +1,3 @@
-# ruff: noqa: PTH118, T201 - written as users write
-# mypy: ignore-errors
 """compat.v1: Session, MonitoredSession, Saver, FileWriter, one-shot iterator."""
 
 import os

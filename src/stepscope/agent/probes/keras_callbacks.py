@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import SHORT_NS, defined, lacking, report, shared
+from stepscope.agent.probes.support import SHORT_NS, defined, lacking, leave, report, shared
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ def _wrap_list(state: AgentState, original: Callable[..., Any], hook: str) -> Ca
     name = state.name(("hook", hook), hook, hook=hook)
     kind = int(Kind.HOOK)
     nested = int(Flag.NESTED)
-    raised = int(Flag.RAISED)
     now = state.now
     write = state.write
     short = state.short
@@ -86,8 +85,8 @@ def _wrap_list(state: AgentState, original: Callable[..., Any], hook: str) -> Ca
         start = now()
         try:
             return original(self, *args, **kwargs)
-        except BaseException:
-            flags |= raised
+        except BaseException as error:
+            flags |= leave(error)
             raise
         finally:
             spent = now() - start
@@ -118,7 +117,11 @@ def _adopt_on(state: AgentState, cls: Any, method: str, base: Any) -> None:
         with state.guard("keras_callbacks.adopt"):
             for callback in [*self.callbacks, *(args if method == "append" else ())]:
                 _adopt(state, callback, base)
-        return original(self, *args, **kwargs)
+        try:
+            return original(self, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
 
     state.patch(cls, method, adopting)
 
@@ -144,7 +147,6 @@ def _wrap_hook(
     name = state.name(("callback", text, where["file"], where["line"]), text, hook=hook, **where)
     kind = int(Kind.CALLBACK)
     nested = int(Flag.NESTED)
-    raised = int(Flag.RAISED)
     now = state.now
     write = state.write
     short = state.short
@@ -161,8 +163,8 @@ def _wrap_hook(
         start = now()
         try:
             return original(*args, **kwargs)
-        except BaseException:
-            flags |= raised
+        except BaseException as error:
+            flags |= leave(error)
             raise
         finally:
             spent = now() - start

@@ -10,7 +10,16 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import Loop, Sites, lacking, leading, report, shared, static_leading
+from stepscope.agent.probes.support import (
+    Loop,
+    Sites,
+    lacking,
+    leading,
+    leave,
+    report,
+    shared,
+    static_leading,
+)
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -64,8 +73,8 @@ def _wrap(state: AgentState, original: Callable[..., Any], role: str) -> Callabl
         me.loop = this = Loop(role, now(), outer)
         try:
             return original(self, *args, **kwargs)
-        except BaseException:
-            flags |= int(Flag.RAISED)
+        except BaseException as error:
+            flags |= leave(error)
             raise
         finally:
             end = now()
@@ -130,7 +139,11 @@ def _after_init(state: AgentState, cls: Any, look: Callable[[AgentState, Any], d
 
     @functools.wraps(original)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
+        try:
+            original(self, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
         with state.guard("keras_loops.inputs"):
             tell(self)
 

@@ -12,7 +12,7 @@ import inspect
 import types
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import Loop, flag_of, lacking, leaf, report, shared, user_stack
+from stepscope.agent.probes.support import Loop, lacking, leaf, leave, report, shared, user_stack
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -64,7 +64,11 @@ def _patch_make(state: AgentState, cls: Any, role: str) -> str:
 
     @functools.wraps(original)
     def make(self: Any, *args: Any, **kwargs: Any) -> Any:
-        made = original(self, *args, **kwargs)
+        try:
+            made = original(self, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
         with state.guard("keras_steps.make"):
             before = getattr(self, attribute, None)
             after = _adopt(state, self, before, role)
@@ -106,8 +110,10 @@ def _batches(model: Any) -> int:
     return int(value.numpy()) if hasattr(value, "numpy") else int(value)
 
 
-def _wrap(state: AgentState, execution: Execution, original: Any) -> Callable[..., Any]:
-    """The same as the EXECUTION branch of ``tf_function``, for a plain function. Hot: nothing is factored out."""
+def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed ones
+    state: AgentState, execution: Execution, original: Any
+) -> Callable[..., Any]:
+    """The same as the EXECUTION branch of ``tf_function``, for a plain function."""
     local = shared(state).local
     iterators = shared(state).iterators.entries
     kind = int(Kind.EXECUTION)
@@ -121,7 +127,11 @@ def _wrap(state: AgentState, execution: Execution, original: Any) -> Callable[..
     def step(iterator: Any) -> Any:
         me = local.me
         if me.tracing:
-            return original(iterator)
+            try:
+                return original(iterator)
+            except BaseException as error:
+                leave(error)
+                raise
         traces = me.traces
         loop = me.loop
         flags = 0
@@ -137,7 +147,7 @@ def _wrap(state: AgentState, execution: Execution, original: Any) -> Callable[..
         try:
             return original(iterator)
         except BaseException as error:
-            flags = flag_of(error)
+            flags = leave(error)
             raise
         finally:
             spent = now() - start
@@ -151,9 +161,11 @@ def _wrap(state: AgentState, execution: Execution, original: Any) -> Callable[..
             write(start, spent, batches_now(loop), name, kind, flags, number)
 
     def general(*args: Any, **kwargs: Any) -> Any:
-        if len(args) != 1 or kwargs:
-            return original(*args, **kwargs)
-        return step(*args)
+        try:
+            return step(*args) if len(args) == 1 and not kwargs else original(*args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
 
     wrapper = step if _takes_iterator(original) else general
     functools.update_wrapper(wrapper, original)
@@ -178,7 +190,11 @@ def attach_compile(state: AgentState, module: Any) -> None:
 
         @functools.wraps(original)
         def compiled(self: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(self, *args, **kwargs)
+            try:
+                result = original(self, *args, **kwargs)
+            except BaseException as error:
+                leave(error)
+                raise
             with state.guard("keras_steps.compile"):
                 _tell(state, self)
                 for owner in type(self).__mro__:

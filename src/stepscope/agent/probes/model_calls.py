@@ -6,9 +6,9 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import Sites, lacking, leading, report, shared
+from stepscope.agent.probes.support import Sites, lacking, leading, leave, report, shared
 from stepscope.agent.probes.tf_function import eager_test
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,22 +34,29 @@ def _wrap_call(state: AgentState, original: Callable[..., Any]) -> Callable[...,
     now = state.now
     caller = sys._getframe
     kind = int(Kind.MODEL_CALL)
-    raised = int(Flag.RAISED)
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         me = local.me
         if me.call or me.loop is not None or me.function or me.tracing or not eager():
-            return original(self, *args, **kwargs)
+            try:
+                return original(self, *args, **kwargs)
+            except BaseException as error:
+                leave(error)
+                raise
         if args and type(args[0]).__name__ == SYMBOLIC:
-            return original(self, *args, **kwargs)
+            try:
+                return original(self, *args, **kwargs)
+            except BaseException as error:
+                leave(error)
+                raise
         me.call = 1
         flags = 0
         start = now()
         try:
             return original(self, *args, **kwargs)
-        except BaseException:
-            flags = raised
+        except BaseException as error:
+            flags = leave(error)
             raise
         finally:
             spent = now() - start
@@ -84,20 +91,23 @@ def _wrap_apply(state: AgentState, original: Callable[..., Any]) -> Callable[...
     now = state.now
     caller = sys._getframe
     kind = int(Kind.APPLY)
-    raised = int(Flag.RAISED)
 
     @functools.wraps(original)
     def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
         me = local.me
         if me.apply or me.loop is not None or me.tracing or not eager():
-            return original(self, *args, **kwargs)
+            try:
+                return original(self, *args, **kwargs)
+            except BaseException as error:
+                leave(error)
+                raise
         me.apply = 1
         flags = 0
         start = now()
         try:
             return original(self, *args, **kwargs)
-        except BaseException:
-            flags = raised
+        except BaseException as error:
+            flags = leave(error)
             raise
         finally:
             spent = now() - start

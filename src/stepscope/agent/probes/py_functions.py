@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.agent import frames
 from stepscope.agent.probes.sources import generator_function, user_source
-from stepscope.agent.probes.support import defined, lacking, leading, name_of, report, shared, user_stack
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.agent.probes.support import (
+    defined,
+    lacking,
+    leading,
+    leave,
+    name_of,
+    report,
+    shared,
+    user_stack,
+)
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +73,9 @@ def _wrap_making(state: AgentState, original: Callable[..., Any]) -> Callable[..
         me.making = None if gradient else Making(func, "py_function" if eager else "numpy_function")
         try:
             return original(func, inp, Tout, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
         finally:
             me.making = outer
 
@@ -113,20 +125,22 @@ def _wrap_call(state: AgentState, original: Callable[..., Any], names: dict[Any,
     write = state.write
     thread = state.thread
     kind = int(Kind.PYFUNC)
-    raised = int(Flag.RAISED)
-    ended = int(Flag.END)
 
     @functools.wraps(original)
     def call(self: Any, token: Any, device: Any, args: Any) -> Any:
         name = names.get(token)
         if name is None:
-            return original(self, token, device, args)
+            try:
+                return original(self, token, device, args)
+            except BaseException as error:
+                leave(error)
+                raise
         flags = 0
         start = now()
         try:
             return original(self, token, device, args)
         except BaseException as error:
-            flags = ended if isinstance(error, StopIteration) else raised
+            flags = leave(error)
             raise
         finally:
             write(start, now() - start, 0, name, kind, flags, thread())
@@ -161,7 +175,11 @@ def _wrap_adapter(
             data = args[0] if args else kwargs.get("x", kwargs.get("generator"))
             if shared(state).adapters.get(self) is None:
                 look(state, self, data)
-        original(self, *args, **kwargs)
+        try:
+            original(self, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
 
     return init
 
@@ -189,7 +207,6 @@ def _wrap_item(state: AgentState, original: Callable[..., Any], cls: str) -> Cal
     sizes = shared(state).sizes
     now = state.now
     kind = int(Kind.PYFUNC)
-    raised = int(Flag.RAISED)
     state.log({"t": "pyfunction", "at": now(), "name": name, "role": "pydataset", "stack": user_stack()})
 
     @functools.wraps(original)
@@ -199,8 +216,8 @@ def _wrap_item(state: AgentState, original: Callable[..., Any], cls: str) -> Cal
         start = now()
         try:
             batch = original(self, *args, **kwargs)
-        except BaseException:
-            flags = raised
+        except BaseException as error:
+            flags = leave(error)
             raise
         else:
             return batch

@@ -7,8 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import SHORT_NS, Sites, lacking, report, shared
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.agent.probes.support import SHORT_NS, Sites, lacking, leave, report, shared
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,15 +49,19 @@ def _wrap_save(state: AgentState, original: Callable[..., Any], role: str) -> Ca
     def save(*args: Any, **kwargs: Any) -> Any:
         me = local.me
         if me.save:
-            return original(*args, **kwargs)
+            try:
+                return original(*args, **kwargs)
+            except BaseException as error:
+                leave(error)
+                raise
         me.save = 1
         flags = 0
         result: Any = None
         start = now()
         try:
             result = original(*args, **kwargs)
-        except BaseException:
-            flags = int(Flag.RAISED)
+        except BaseException as error:
+            flags = leave(error)
             raise
         else:
             return result
@@ -113,7 +117,6 @@ def _wrap_summary(state: AgentState, original: Callable[..., Any], method: str) 
     now = state.now
     caller = sys._getframe
     kind = int(Kind.SUMMARY)
-    raised = int(Flag.RAISED)
 
     @functools.wraps(original)
     def summary(*args: Any, **kwargs: Any) -> Any:
@@ -121,8 +124,8 @@ def _wrap_summary(state: AgentState, original: Callable[..., Any], method: str) 
         start = now()
         try:
             return original(*args, **kwargs)
-        except BaseException:
-            flags = raised
+        except BaseException as error:
+            flags = leave(error)
             raise
         finally:
             spent = now() - start

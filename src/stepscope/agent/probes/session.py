@@ -6,8 +6,8 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import Sites, lacking, leading, report
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.agent.probes.support import Sites, lacking, leading, leave, report
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,6 @@ def _wrap(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]
     now = state.now
     caller = sys._getframe
     kind = int(Kind.SESSION_RUN)
-    raised = int(Flag.RAISED)
 
     def name_of(fetches: Any, frame: Any) -> int:
         text = fetched(fetches)
@@ -53,8 +52,8 @@ def _wrap(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]
         start = now()
         try:
             return original(self, fetches, feed_dict, *args, **kwargs)
-        except BaseException:
-            flags = raised
+        except BaseException as error:
+            flags = leave(error)
             raise
         finally:
             spent = now() - start

@@ -211,8 +211,15 @@ class Sites:
         return name
 
 
-def flag_of(error: BaseException) -> int:
-    """The flag of a call that ended by ``error``: END when an iterator ran out, else RAISED."""
+def leave(error: BaseException) -> int:
+    """What a wrapper does when the user's call raised: the record's flag, and our frame out of the traceback.
+
+    END when an iterator ran out, else RAISED. Called in the wrapper's ``except`` block before a bare ``raise``: from
+    Python 3.11 on the traceback is then as without us; before, it keeps the one frame of the wrapper.
+    """
+    trace = error.__traceback__
+    if trace is not None:
+        error.__traceback__ = trace.tb_next
     if isinstance(error, StopIteration) or type(error).__name__ == "OutOfRangeError":
         return int(Flag.END)
     return int(Flag.RAISED)

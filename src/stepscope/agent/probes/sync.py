@@ -6,8 +6,8 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import SHORT_NS, Sites, lacking, report
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.agent.probes.support import SHORT_NS, Sites, lacking, leave, report
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,6 @@ def _wrap(state: AgentState, original: Callable[..., Any], method: str) -> Calla
     sites = Sites(state, ("sync", method), text=text)
     short_name = state.name(("sync", method), text)
     kind = int(Kind.SYNC)
-    raised = int(Flag.RAISED)
     now = state.now
     write = state.write
     short = state.short
@@ -46,8 +45,8 @@ def _wrap(state: AgentState, original: Callable[..., Any], method: str) -> Calla
         start = now()
         try:
             value = original(self)
-        except BaseException:
-            write(start, now() - start, 0, short_name, kind, raised, state.thread())
+        except BaseException as error:
+            write(start, now() - start, 0, short_name, kind, leave(error), state.thread())
             raise
         spent = now() - start
         if spent < limit:
@@ -60,8 +59,8 @@ def _wrap(state: AgentState, original: Callable[..., Any], method: str) -> Calla
         start = now()
         try:
             value = original(self, *args, **kwargs)
-        except BaseException:
-            write(start, now() - start, 0, short_name, kind, raised, state.thread())
+        except BaseException as error:
+            write(start, now() - start, 0, short_name, kind, leave(error), state.thread())
             raise
         spent = now() - start
         if spent < limit:

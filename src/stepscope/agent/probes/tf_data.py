@@ -12,9 +12,9 @@ from stepscope.agent.probes.sources import user_source
 from stepscope.agent.probes.support import (
     Loop,
     defined,
-    flag_of,
     lacking,
     leaf,
+    leave,
     name_of,
     report,
     shared,
@@ -131,7 +131,11 @@ def _wrap_init(state: AgentState, original: Callable[..., Any], module: Any) -> 
 
     @functools.wraps(original)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
+        try:
+            original(self, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
         with state.guard("tf_data.dataset"):
             tell(self)
 
@@ -148,6 +152,9 @@ def _wrap_generator(state: AgentState, original: Callable[..., Any]) -> Callable
         me.generator = generator
         try:
             return original(generator, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
         finally:
             me.generator = outer
 
@@ -310,7 +317,11 @@ def _wrap_iterator(state: AgentState, original: Callable[..., Any]) -> Callable[
 
     @functools.wraps(original)
     def init(self: Any, dataset: Any = None, *args: Any, **kwargs: Any) -> None:
-        original(self, dataset, *args, **kwargs)
+        try:
+            original(self, dataset, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
         if dataset is not None and eager():
             with state.guard("tf_data.iterator"):
                 tell(self, dataset)
@@ -332,7 +343,11 @@ def _wrap_next(state: AgentState, original: Callable[..., Any], method: str) -> 
         hit = known.get(id(self))
         me = local.me
         if hit is None or me.tracing:
-            return original(self)
+            try:
+                return original(self)
+            except BaseException as error:
+                leave(error)
+                raise
         consumed = hit[1]
         consumed.running += 1
         flags = 0
@@ -340,7 +355,7 @@ def _wrap_next(state: AgentState, original: Callable[..., Any], method: str) -> 
         try:
             return original(self)
         except BaseException as error:
-            flags = flag_of(error)
+            flags = leave(error)
             raise
         finally:
             spent = now() - start

@@ -18,9 +18,9 @@ from stepscope.agent.probes.signatures import change, text_of
 from stepscope.agent.probes.support import (
     WeakIds,
     defined,
-    flag_of,
     lacking,
     leading,
+    leave,
     name_of,
     report,
     shared,
@@ -154,11 +154,15 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
         return entry
 
     @functools.wraps(original)
-    def call(self: Any, *args: Any, **kwds: Any) -> Any:
+    def call(self: Any, *args: Any, **kwds: Any) -> Any:  # noqa: C901 - as above
         me = local.me
         hit = known.get(id(self))
         if me.tracing or ((hit is None or graphs.stack) and not eager()):
-            return original(self, *args, **kwds)
+            try:
+                return original(self, *args, **kwds)
+            except BaseException as error:
+                leave(error)
+                raise
         entry = hit[1] if hit is not None else meet(self)
         execution = entry.execution
         traces = me.traces
@@ -179,7 +183,7 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
         try:
             return original(self, *args, **kwds)
         except BaseException as error:
-            flags |= flag_of(error)
+            flags |= leave(error)
             raise
         finally:
             spent = now() - start
@@ -213,7 +217,11 @@ def _remember_options(state: AgentState, cls: Any) -> None:
 
     @functools.wraps(original)
     def generate(self: Any, *args: Any, **kwargs: Any) -> Any:
-        options = original(self, *args, **kwargs)
+        try:
+            options = original(self, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
         with state.guard("tf_function.options"):
             history = common.histories.get(self)
             if history is None:
@@ -315,6 +323,9 @@ def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..
         start = now()
         try:
             return original(function_type, type_context, func_graph, tracing_options)
+        except BaseException as error:
+            leave(error)
+            raise
         finally:
             spent = now() - start
             me.tracing -= 1
