@@ -1,0 +1,112 @@
+"""A set of detectors is run whole, whatever becomes of one of them, and nothing is left out of what was checked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import NoReturn
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepscope.derive.view import SessionView
+from stepscope.detectors.base import HINTS, Detector, Signal, cost_of, present, run
+from stepscope.detectors.registry import ALL
+from stepscope.model.finding import Finding, severity_of
+from tests.derive.sessions import MS, Job
+from tests.detectors.cases import keras_fit, nothing, pulled, saving, train_loop
+
+
+def _breaks(session: SessionView, params: object) -> Iterator[Finding]:
+    del session, params
+    raise ZeroDivisionError("no wall time")
+
+
+BROKEN: Detector[object] = Detector(
+    code="XXX001", name="broken-detector", needs=frozenset({Signal.STEPS}), params=None, detect=_breaks
+)
+
+
+def test_one_failure_does_not_stop_the_rest() -> None:
+    """A detector that raises is reported as failed, with a diagnostic DX030, and all others still say their word."""
+    findings, checked, failures = run([BROKEN, *ALL, BROKEN], pulled(60 * MS).view())
+    assert [f.code for f in findings] == ["INP001"]
+    assert [c.detector for c in checked] == ["XXX001", *(d.code for d in ALL), "XXX001"]
+    assert [c.outcome for c in checked if c.detector == "XXX001"] == ["failed", "failed"]
+    assert checked[0].hint == "no wall time"
+    assert [f.code for f in failures] == ["DX030", "DX030"]
+    assert failures[0].text == "XXX001 failed: ZeroDivisionError: no wall time"
+
+
+def test_a_job_without_steps_leaves_all_not_applicable() -> None:
+    """Where nothing repeats, every detector says that it cannot look and what would help."""
+    findings, checked, failures = run(ALL, nothing().view())
+    assert (findings, failures) == ((), ())
+    assert {c.outcome for c in checked} == {"not-applicable"}
+    assert all("steps" in c.missing for c in checked)
+    assert any("stepscope.step()" in c.hint for c in checked)
+
+
+def test_an_empty_session_leaves_all_not_applicable() -> None:
+    """A session without any record is no reason to fail."""
+    _, checked, failures = run(ALL, Job().view())
+    assert failures == ()
+    assert {c.outcome for c in checked} == {"not-applicable"}
+
+
+def test_signals_are_those_that_the_session_holds() -> None:
+    """Each signal is present exactly where its data is."""
+    assert present(nothing().view()) == frozenset()
+    assert present(train_loop(20 * MS).view()) == {Signal.STEPS, Signal.TRACES, Signal.INPUT_WAIT}
+    assert present(keras_fit(20 * MS).view()) == {Signal.STEPS}
+    job = keras_fit(20 * MS)
+    job.machine(10)
+    assert present(job.view()) == {Signal.STEPS, Signal.HOST}
+
+
+def test_every_signal_has_a_hint() -> None:
+    """No signal can be missing without a word on how to get it."""
+    assert set(HINTS) == set(Signal)
+    assert all(HINTS.values())
+
+
+def test_findings_are_ranked_by_cost() -> None:
+    """The costliest finding comes first, whatever the order of the detectors."""
+    job = saving(30 * MS, calls=98, every=1)
+    job.nexts().every(100 * MS, 100, dur=50 * MS, start=50 * MS, arg=job.iterator())
+    for order in (ALL, ALL[::-1]):
+        findings, _, _ = run(order, job.view())
+        assert [f.code for f in findings] == ["INP001", "HST006"]
+        assert findings[0].cost.ratio > findings[1].cost.ratio
+
+
+@given(ratio=st.floats(-2, 2), low=st.none() | st.floats(-2, 2), high=st.none() | st.floats(-2, 2))
+def test_a_cost_is_a_share_within_its_interval(ratio: float, low: float | None, high: float | None) -> None:
+    """Costs lie within 0 and 1 and within their interval, whatever a detector computes."""
+    cost = cost_of(_VIEW, ratio, low=low, high=high)
+    assert 0 <= cost.low <= cost.ratio <= cost.high <= 1
+    assert 0 <= cost.ns_per_step <= 100 * MS
+
+
+_VIEW = train_loop(20 * MS).view()
+
+
+def test_severity_follows_from_cost() -> None:
+    """High from 25 %, medium from 10 %, low from 3 %, else info."""
+    edges = {0.25: "high", 0.2499: "medium", 0.10: "medium", 0.0999: "low", 0.03: "low", 0.0299: "info", 0.0: "info"}
+    assert {ratio: severity_of(ratio) for ratio in edges} == edges
+
+
+def test_parameters_are_frozen() -> None:
+    """A detector is a value: its thresholds cannot be changed from outside."""
+    for detector in ALL:
+        name = dataclasses.fields(detector.params)[0].name
+        try:
+            setattr(detector.params, name, 0)
+        except (dataclasses.FrozenInstanceError, TypeError):
+            continue
+        _fail(detector.code)
+
+
+def _fail(code: str) -> NoReturn:
+    raise AssertionError(f"the parameters of {code} can be changed")
