@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
-from stepscope.detectors.base import run
-from stepscope.detectors.registry import ALL
-from stepscope.model.finding import Finding
-from stepscope.wire.kinds import Kind
 from tests.derive.sessions import MS, NESTED, POOL, SCRIPT, TRACED, US, Frame, Job, S, node
 from tests.detectors.cases import (
     MAIN_CALL,
@@ -25,6 +20,11 @@ from tests.detectors.cases import (
     train_loop,
     validated,
 )
+
+from stepscope.detectors.base import run
+from stepscope.detectors.registry import ALL
+from stepscope.model.finding import Finding
+from stepscope.wire.kinds import Kind
 
 
 def find(job: Job) -> tuple[Finding, ...]:
@@ -197,7 +197,7 @@ def test_a_cheap_checkpoint_of_each_epoch_is_none() -> None:
 
 
 def test_evaluation_at_the_end_of_epochs_is_none() -> None:
-    """evaluate called from on_epoch_end is no evaluation on batches, and no loop of its own."""
+    """An evaluate called from on_epoch_end is no evaluation on batches, and no loop of its own."""
     assert codes(read_models(validated(80 * MS, calls=4, every=20, hook="on_epoch_end"), wait=US)) == []
 
 
@@ -243,7 +243,7 @@ def test_predict_of_a_whole_set_is_none() -> None:
 
 
 def test_prediction_inside_of_a_training_step_is_exposed_in_training() -> None:
-    """predict called in each step of a training loop is found there, and training pays."""
+    """A predict that is called in each step of training is found there, and training pays."""
     job = train_loop(20 * MS)
     job.call(Kind.APPLY, "Adam").every(PERIOD, STEPS, dur=MS, start=5 * MS)
     job.loop("predict", line=46).every(PERIOD, STEPS, dur=50 * MS, start=30 * MS, arg=1)
