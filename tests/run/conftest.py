@@ -53,18 +53,27 @@ class Project:
         """The command line of stepscope."""
         return [sys.executable, "-m", "stepscope", *args]
 
-    def run(self, *args: str, **more: object) -> subprocess.CompletedProcess[str]:
+    def run(self, *args: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         """Run stepscope to its end."""
-        options: dict[str, object] = {"cwd": self.root, "env": environment(), **more}
         return subprocess.run(
-            self.command(*args), capture_output=True, text=True, timeout=PATIENCE_S, check=False, **options
+            self.command(*args),
+            cwd=self.root,
+            env=env or environment(),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
         )
 
-    def start(self, *args: str, **more: object) -> subprocess.Popen[str]:
+    def start(self, *args: str) -> subprocess.Popen[str]:
         """Start stepscope and wait until its job has printed a line."""
-        options: dict[str, object] = {"cwd": self.root, "env": environment(), **more}
         process = subprocess.Popen(
-            self.command(*args), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+            self.command(*args),
+            cwd=self.root,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         self.started.append(process)
         assert process.stdout is not None

@@ -113,6 +113,11 @@ def threads_of(pid: int) -> int:
         return 0
 
 
+def wait_for_end(pid: int) -> None:
+    """Wait until nothing of a killed process runs."""
+    wait_for(lambda: state_of(pid) in ("", "Z") and threads_of(pid) < 2, "the end")
+
+
 def kill_all(project: Project, process: subprocess.Popen[str]) -> Path:
     """Kill launcher, sidecar and job; the run directory that they leave."""
     job = job_of(process.pid)
@@ -122,7 +127,7 @@ def kill_all(project: Project, process: subprocess.Popen[str]) -> Path:
     kill(sidecar)
     kill(job)
     for pid in (sidecar, job):
-        wait_for(lambda pid=pid: state_of(pid) in ("", "Z") and threads_of(pid) < 2, "the end")
+        wait_for_end(pid)
     process.communicate()
     return Path(read_manifest(project.root / "s.stepscope").run_dir)
 

@@ -74,9 +74,9 @@ class WorkerDrain:
             self._lines.extend(lines)
             for line in lines:
                 self._note(line.type, line.text)
-        if self._ring is None and not self._open_ring():
+        self._ring = self._ring or self._open_ring()
+        if self._ring is None:
             return
-        assert self._ring is not None  # noqa: S101 - for the type checker
         batch = self._ring.drain(now_ns, final=final)
         if len(batch.records):
             self._batches.append(batch)
@@ -84,34 +84,22 @@ class WorkerDrain:
             if self.pending > MAX_PENDING:
                 self._drop_oldest()
 
-    def _open_ring(self) -> bool:
+    def _open_ring(self) -> RingReader | None:
         if self.problem:
-            return False
+            return None
         try:
-            path = str(self.folder / RING_NAME)
-            self._ring = RingReader(path, self._durable_records, writable=self._writable)
+            return RingReader(str(self.folder / RING_NAME), self._durable_records, writable=self._writable)
         except FileNotFoundError:
-            return False
+            return None
         except (OSError, CaptureError, ValueError) as error:
-            if self._unfinished():
-                return False
             self.problem = f"process {self.pid}: its ring cannot be read: {error}"
-            return False
-        return True
-
-    def _unfinished(self) -> bool:
-        """Whether the ring is being made at this moment: it has no magic yet, and its process lives."""
-        try:
-            with (self.folder / RING_NAME).open("rb") as stream:
-                return stream.read(1) in (b"", b"\0") and self.alive()
-        except OSError:
-            return False
+            return None
 
     def _drop_oldest(self) -> None:
         dropped = self._batches.pop(0)
         self.pending -= len(dropped.records)
-        assert self._ring is not None  # noqa: S101
-        self._ring.lost += len(dropped.records)
+        if self._ring is not None:
+            self._ring.lost += len(dropped.records)
 
     def _note(self, kind: str, text: bytes) -> None:
         """Keep what the manifest and the sources need of a log line."""

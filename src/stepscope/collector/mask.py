@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 MASK = "***"
 
 _WORD = (
-    r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key|apikey|access[_-]?key|auth|credential|private[_-]?key|"
-    r"signature|session[_-]?key|bearer)"
+    r"(?:pass(?:words?|wd|phrase)|secrets?|token|credentials?|auth|bearer|"
+    r"(?:api|access|secret|private|session|account|encryption|signing)[_-]?keys?)"
 )
-_SECRET_NAME = re.compile(rf"(?:^|[^a-z0-9])(?:[a-z0-9]+[_-])*{_WORD}s?(?:[_-][a-z0-9]+)*$", re.IGNORECASE)
-"""A name that ends in, or is, a secret's word: ``WANDB_API_KEY``, ``--hf-token``, ``password``."""
+_SECRET_NAME = re.compile(rf"(?:^|[^a-z0-9])(?:[a-z0-9]+[_-])*{_WORD}(?:[_-]?[0-9]+)?$", re.IGNORECASE)
+"""A name that ends in, or is, a secret's word: ``WANDB_API_KEY``, ``--hf-token``, ``password``. Not ``max_tokens``."""
 _TOKEN_SHAPES = re.compile(
     r"\b(?:"
     r"(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}"  # OpenAI, Stripe
@@ -34,7 +34,7 @@ _TOKEN_SHAPES = re.compile(
 )
 _URL_PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/\s:@]*):[^/\s@]+@")
 _ASSIGNED = re.compile(
-    rf"""((?:[A-Za-z0-9]+[_-])*{_WORD}s?(?:[_-][a-z0-9]+)*["']?\s*[:=]\s*)(["'])(?!\s*\2)([^"'\n]{{4,}})\2""",
+    rf"""((?:[A-Za-z0-9]+[_-])*{_WORD}["']?\s*[:=]\s*)(["'])(?!\s*\2)([^"'\n]{{4,}})\2""",
     re.IGNORECASE,
 )
 """In source text: a secret's name that a quoted literal is given to."""

@@ -182,7 +182,14 @@ class RingReader:
         return self._ring[at : at + run].copy(), run == count
 
     def _still_there(self, first: int) -> bool:
-        """Whether the writer has not come round to record ``first`` while it was copied."""
+        """Whether the writer has not come round to record ``first`` while it was copied.
+
+        It fills slots in order and each one's number last, so ``first`` may be half overwritten only when the one
+        before it is of the next lap.
+        """
+        before = int(self._seq[(first - 1) % self._slots])
+        if before == (first + self._slots) % _SEQ_MODULUS:
+            return False
         return int(self._seq[first % self._slots]) == (first + 1) % _SEQ_MODULUS
 
     def _ahead_of_cursor(self, seq: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:

@@ -146,8 +146,7 @@ def _checked_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.
         pure = PurePosixPath(name)
         if pure.is_absolute() or ".." in pure.parts or "\\" in name or "\0" in name or str(pure) != name:
             raise SessionError(f"{path}: the entry {name!r} leaves the session; nothing was read")
-        kind = info.external_attr >> 16
-        if kind and not stat.S_ISREG(kind):
+        if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
             raise SessionError(f"{path}: the entry {name!r} is no regular file; nothing was read")
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
             raise SessionError(f"{path}: the entry {name!r} is compressed or encrypted; expected a stored one")

@@ -1,0 +1,174 @@
+"""The samplers see real processes as the kernel does."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stepscope.collector.samplers.base import Targets
+from stepscope.collector.samplers.host import HostSampler, cpu_clock
+from stepscope.collector.samplers.process import ProcessSampler
+from stepscope.collector.samplers.rivals import RivalSampler
+from stepscope.collector.samplers.threads import ThreadSampler
+
+BUSY = "print('ready', flush=True)\nwhile True: pass"
+PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY!r}])"
+BURN_NS = 60_000_000
+
+
+def start(code: str) -> subprocess.Popen[str]:
+    """A Python process that has said that it is ready."""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+@pytest.fixture
+def busy() -> Iterator[subprocess.Popen[str]]:
+    """A process that uses a CPU."""
+    process = start(BUSY)
+    yield process
+    if process.poll() is None:
+        os.killpg(process.pid, 9)
+        process.communicate()
+
+
+def burn(pid: int, amount_ns: int = BURN_NS) -> None:
+    """Wait until a process has used some CPU time more."""
+    until = cpu_clock(pid) + amount_ns
+    while cpu_clock(pid) < until:
+        time.sleep(0.005)
+
+
+def targets(job: int, *own: int) -> Targets:
+    """A job that is measured."""
+    return Targets(job_pid=job, measured=frozenset({job}), own=frozenset(own))
+
+
+def test_process_and_threads_agree(busy: subprocess.Popen[str]) -> None:
+    """A process's run time is that of its threads, and grows by what it uses."""
+    threads, processes = ThreadSampler(0), ProcessSampler(0)
+    before = cpu_clock(busy.pid)
+    for now in (1, 2):
+        processes.sample(now, threads.sample(now, frozenset({busy.pid})))
+        burn(busy.pid)
+    table = processes.rows.table()
+    assert table.at_ns.tolist() == [1, 2]
+    assert before <= table.run_ns[0] < table.run_ns[1] <= cpu_clock(busy.pid)
+    assert table.run_ns[1] - table.run_ns[0] >= BURN_NS - 20_000_000
+    assert (table.threads == 1).all()
+    assert (table.rss_bytes > 1_000_000).all()
+    assert (table.minor_faults > 100).all()
+    rows = threads.rows.table()
+    assert set(rows.native.tolist()) == {busy.pid}
+    assert rows.run_ns.tolist() == table.run_ns.tolist()
+
+
+def test_threads_that_end_stay_in_the_total() -> None:
+    """The run time of a thread that has ended is not taken back."""
+    code = (
+        "import threading, time, sys\n"
+        "def burn():\n    t = time.thread_time()\n    while time.thread_time() < t + 0.05: pass\n"
+        "t = threading.Thread(target=burn); t.start()\n"
+        "while t.is_alive() and time.thread_time() < 1: time.sleep(0.01)\n"
+        "print('ready', flush=True); sys.stdin.read()\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    sampler = ThreadSampler(0)
+    most = 0
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        totals = sampler.sample(1, frozenset({process.pid}))[process.pid]
+        assert totals.run_ns >= most
+        most = max(most, totals.run_ns)
+        if totals.threads == 1 and most >= 50_000_000:
+            break
+    process.communicate()
+    assert sampler.sample(1, frozenset()) == {}
+
+
+def test_dead_process_gives_no_row(busy: subprocess.Popen[str]) -> None:
+    """A process that has gone is left out; files of it are closed."""
+    threads, processes = ThreadSampler(0), ProcessSampler(0)
+    busy.kill()
+    busy.communicate()
+    processes.sample(1, threads.sample(1, frozenset({busy.pid})))
+    assert len(processes.rows) == 0
+    open_files = len(list(Path("/proc/self/fd").iterdir()))
+    processes.sample(2, threads.sample(2, frozenset()))
+    assert len(list(Path("/proc/self/fd").iterdir())) <= open_files
+
+
+def test_host_splits_cpu_time(busy: subprocess.Popen[str]) -> None:
+    """Totals never fall; the job's is its process's clock; what neither it nor we used is the others'."""
+    host = HostSampler(0)
+    other = start(BUSY)
+    try:
+        for now in (1, 2):
+            host.sample(now, targets(busy.pid, os.getpid()))
+            burn(busy.pid)
+            burn(other.pid)
+    finally:
+        os.killpg(other.pid, 9)
+        other.communicate()
+    table = host.rows.table()
+    assert table.job_cpu_ns[1] - table.job_cpu_ns[0] >= BURN_NS - 20_000_000
+    assert table.own_cpu_ns[0] > 0
+    assert (table.take(slice(1, 2)).others_cpu_ns >= table.take(slice(0, 1)).others_cpu_ns).all()
+    assert table.cpus[0] == min(
+        len(os.sched_getaffinity(0)),
+        max(1, -(-table.quota_milli_cpus[0] // 1000)) if table.quota_milli_cpus[0] > 0 else 10**6,
+    )
+    assert table.busy_ns[1] >= table.busy_ns[0] > 0
+    assert table.available_bytes[0] > 0
+
+
+def test_host_goes_on_after_a_restart(busy: subprocess.Popen[str]) -> None:
+    """A new sidecar's totals continue the old one's instead of counting the job again."""
+    host = HostSampler(0, (10**12, 2 * 10**12, 3 * 10**12))
+    host.sample(1, targets(busy.pid, os.getpid()))
+    table = host.rows.table()
+    assert table.job_cpu_ns[0] == 10**12
+    assert table.others_cpu_ns[0] == 2 * 10**12
+
+
+def test_rivals_and_children() -> None:
+    """Busy processes are listed with their use; those that the job started, at any depth, are marked."""
+    job = start(PARENT)
+    rival = start(BUSY)
+    sampler = RivalSampler(0)
+    try:
+        sampler.sample(1, targets(job.pid, os.getpid()))
+        child = next(int(c) for c in Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split())
+        burn(child)
+        burn(rival.pid)
+        sampler.sample(10**9, targets(job.pid, os.getpid()))
+    finally:
+        for process in (job, rival):
+            os.killpg(process.pid, 9)
+            process.communicate()
+    table = sampler.rows.table()
+    rows = {
+        int(p): (int(c), int(u), sampler.names[int(n)])
+        for p, c, u, n in zip(table.pid, table.child, table.cpu_ns, table.name, strict=True)
+    }
+    assert rows[child][0] == 1
+    assert rows[rival.pid][0] == 0
+    assert rows[child][1] >= 20_000_000
+    assert rows[rival.pid][2].startswith(sys.executable)
+    assert job.pid not in rows
+    assert os.getpid() not in rows
+    assert len(rows) <= 8
+
+
+def test_cpu_clock_of_nobody() -> None:
+    """A pid without a process has no clock."""
+    assert cpu_clock(2**22 + 1) == -1
+    assert abs(cpu_clock(os.getpid()) - time.process_time_ns()) < 10**9
