@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import signal
+import sys
 import threading
 import types
+import weakref
 from typing import Any
 
 import pytest
 
+from stepscope.agent import state as state_module
 from stepscope.agent.state import AgentState
 from stepscope.model.events import AgentDiagnostic, Name, Probe, ProcessEnded, ThreadSeen
 
@@ -62,6 +66,24 @@ def test_patches_of_others_stay(opened: AgentState) -> None:
     module.function = min  # type: ignore[attr-defined]
     opened.uninstall()
     assert module.function is min
+
+
+def test_copies_of_patched_functions_are_put_back(opened: AgentState, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``from x import y`` in another module has copied our replacement: the original comes back there too."""
+
+    class Lazy(types.ModuleType):
+        def __getattribute__(self, name: str) -> Any:
+            raise AssertionError(name)
+
+    module, other = types.ModuleType("some"), types.ModuleType("other")
+    module.function = len  # type: ignore[attr-defined]
+    for _ in range(2):
+        opened.patch(module, "function", opened.guard("any")(module.function))
+    other.alias = module.function  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "other", other)
+    monkeypatch.setitem(sys.modules, "lazy", Lazy("lazy"))
+    opened.uninstall()
+    assert module.function is other.alias is len
 
 
 def test_attach_failure_is_a_probe_line(armed: Armed, opened: AgentState) -> None:
@@ -157,6 +179,33 @@ def test_threads_have_ids_and_stay_invisible(armed: Armed, opened: AgentState) -
     assert [(line.id, line.main) for line in lines] == [(ids[0], True), (others[0], False), (others[2], False)]
     assert lines[2].name == "named"
     assert not [t for t in threading.enumerate() if "Dummy" in t.name]
+
+
+def test_a_thread_is_not_kept_alive(opened: AgentState) -> None:
+    """A thread that has ended is freed, with all that hangs on it; one that reuses its ident is a new one."""
+    seen: list[tuple[int, int]] = []
+    threads = []
+    for _ in range(20):
+        thread = threading.Thread(target=lambda: seen.append((threading.get_ident(), opened.thread())))
+        thread.start()
+        thread.join()
+        threads.append(weakref.ref(thread))
+        del thread
+    gc.collect()
+    assert [ref() for ref in threads] == [None] * 20
+    assert len({number for _, number in seen}) == 20
+
+
+def test_names_are_bounded(armed: Armed, opened: AgentState, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that makes up names without end gets one name for the rest, and a diagnostic."""
+    monkeypatch.setattr(state_module, "_MAX_NAMES", 10)
+    ids = [opened.name(i, str(i)) for i in range(30)]
+    assert len(set(ids)) == 11
+    assert len(set(ids[10:])) == 1
+    assert opened.name(3, "3") == ids[3]
+    process = measured(armed)
+    assert [line.text for line in process.of(Name)][-1] == "(others)"
+    assert [line.code for line in process.of(AgentDiagnostic)] == ["DX912"]
 
 
 def test_new_ids_count_from_one(opened: AgentState) -> None:

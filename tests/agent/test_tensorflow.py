@@ -65,3 +65,39 @@ def test_samples_and_cost_of_a_longer_run(armed: Armed) -> None:
     assert len(process.kinds(Kind.TICK)) >= 2
     (cost,) = process.of(AgentCost)
     assert cost.record_ns > 0
+
+
+SCAN = """
+import gc, subprocess, sys, types, tensorflow as tf
+import keras
+def ours():
+    found = set()
+    arm = sys.modules["stepscope"].__file__.rpartition("/")[0]
+    def look(name, value):
+        value = vars(type(value)).get("__func__") and value.__func__ or value
+        if isinstance(value, types.FunctionType) and value.__code__.co_filename.startswith(arm): found.add(name)
+    for module_name, module in list(sys.modules.items()):
+        if module_name.partition(".")[0] not in ("tensorflow", "keras", "subprocess", "multiprocessing"): continue
+        for name, value in list(vars(module).items()):
+            place = module_name + "." + name
+            look(place, value)
+            if not issubclass(type(value), type): continue
+            for attribute, inner in list(vars(value).items()): look(place + "." + attribute, inner)
+    return found
+from stepscope.agent import state
+before = ours()
+finders = len(sys.meta_path)
+state.CURRENT.take_out("test")
+print(len(before) > 10, ours(), len(finders_left := sys.meta_path) == finders - 1)
+print([c for c in gc.callbacks if c.__module__.startswith("stepscope")])
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(tf.ones([8, 2]), tf.ones([8, 1]), verbose=0)
+print("trained")
+"""
+
+
+def test_taking_the_agent_out_puts_every_attribute_back(armed: Armed) -> None:
+    """After the agent has left, no function of ours is reachable in the frameworks, and training works."""
+    result = armed.start(SCAN, env=QUIET)
+    assert result.stdout == "True set() True\n[]\ntrained\n", result.stderr

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from stepscope.wire.ring import Entry
 
 _PERIOD_NS = 1_000_000_000
+_MAX_ENTRIES = 4_096
+"""Entries above which those that were idle for a second go: a job may make a thread for every batch."""
 _COUNTS = int(Kind.COUNTS)
 
 
@@ -54,9 +56,12 @@ class ShortCalls:
 
     def flush(self) -> None:
         """Write what was added since the last flush; one thread at a time calls this."""
-        for entry in list(self.entries.values()):
+        crowded = len(self.entries) > _MAX_ENTRIES
+        for key, entry in list(self.entries.items()):
             if entry.counted != entry.reported:
                 self._report(entry)
+            elif crowded:
+                self.entries.pop(key, None)
 
     def _report(self, entry: Entry) -> None:
         count, total, first = entry.counted, entry.total_ns, entry.first_ns

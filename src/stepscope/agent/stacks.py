@@ -18,7 +18,7 @@ MAX_FRAMES = 60
 """Frames of a stack that are kept: the outermost ``ROOT_FRAMES`` and the innermost of the rest."""
 ROOT_FRAMES = 15
 _MAX_STACKS = 50_000
-"""Distinct stacks remembered; beyond it they get new ids, so that memory stays bounded (about 50 MB)."""
+"""Distinct stacks or code objects remembered; beyond it all get new ids, so that memory stays bounded (50 MB)."""
 
 
 class StackTable:
@@ -46,9 +46,10 @@ class StackTable:
         key = tuple(walk)
         known = self._seen.get(key)
         if known is None:
-            if len(self._seen) >= _MAX_STACKS:
+            if max(len(self._seen), len(self._codes)) >= _MAX_STACKS:
                 self._seen.clear()
                 self._stacks.clear()
+                self._codes.clear()
             known = self._seen[key] = self._intern(leaf)
         return known
 

@@ -17,9 +17,11 @@ import os
 import sys
 import threading
 import time
+import weakref
 from _thread import allocate_lock, get_ident
 
 from stepscope.agent.guard import MAX_FAILURES, Guard
+from stepscope.agent.patches import Patches
 from stepscope.agent.short import ShortCalls
 from stepscope.wire.env import CONFIG_NAME, PROCS_NAME
 from stepscope.wire.log import LogWriter
@@ -38,11 +40,13 @@ CURRENT: AgentState | None = None
 
 _MAX_DIAGNOSTICS = 200
 _MAX_THREADS = 65_535
+_MAX_NAMES = 20_000
+"""Names kept at most (about 10 MB): a job may make up names or functions without end."""
+_OTHERS = ("others",)
 _CHILD_SLOTS_DIVISOR = 8
 """A forked child gets a smaller ring: there may be many, and each takes its memory at its first record."""
 _KEPT = frozenset(("name", "framework", "probe"))
 """Lines that a forked child's log needs too: their ids stay in use."""
-_MISSING = object()
 
 
 class AgentState:
@@ -79,8 +83,8 @@ class AgentState:
         """Interned names: key to id; ``name`` fills it."""
         self._counters: dict[str, itertools.count[int]] = {}
         self._threads = threading.local()
-        self._idents: dict[int, tuple[int, object]] = {}
-        self._patches: list[tuple[str, Any, str, Any, Any]] = []
+        self._idents: dict[int, tuple[int, Optional[weakref.ref[threading.Thread]]]] = {}
+        self._patches = Patches()
         self._attaching = ""
         self._failures: dict[str, int] = {}
         self._told: set[tuple[str, str]] = set()
@@ -196,6 +200,11 @@ class AgentState:
         known = self.names.get(key)
         if known is not None:
             return known
+        if len(self.names) >= _MAX_NAMES:
+            self.diagnostic("DX912", "more than %d names of records: the rest goes by one name" % _MAX_NAMES)
+            key, text, fields = _OTHERS, "(others)", {}
+            if key in self.names:
+                return self.names[key]
         number = self.new_id("name")
         self.log({"t": "name", "at": self.now(), "id": number, "text": text, **fields})
         self.names[key] = number
@@ -233,12 +242,12 @@ class AgentState:
         Threads that native code made have no Thread object and lose their thread-local values between two calls of
         Python: they are known by ``ident``. ``current_thread`` is not asked: it would make them visible to the job.
         """
-        thread = threading._active.get(ident)  # type: ignore[attr-defined]
+        thread: Optional[threading.Thread] = threading._active.get(ident)  # type: ignore[attr-defined]
         known = self._idents.get(ident)
-        if known is not None and known[1] is thread:
+        if known is not None and (known[1]() if known[1] is not None else None) is thread:
             return known[0]
         number = min(self.new_id("thread"), _MAX_THREADS)
-        self._idents[ident] = (number, thread)
+        self._idents[ident] = (number, weakref.ref(thread) if thread is not None else None)
         native = getattr(thread, "native_id", 0) or (threading.get_native_id() if ident == get_ident() else 0)
         line: dict[str, object] = {"t": "thread", "at": self.now(), "id": number, "native": native}
         line.update(name=name or getattr(thread, "name", ""), main=thread is threading.main_thread())
@@ -268,9 +277,7 @@ class AgentState:
 
     def patch(self, owner: Any, attribute: str, replacement: Any) -> None:
         """Set an attribute of a module, class or object; ``uninstall`` puts the original back."""
-        original = vars(owner).get(attribute, _MISSING)
-        setattr(owner, attribute, replacement)
-        self._patches.append((self._attaching, owner, attribute, original, replacement))
+        self._patches.set(self._attaching, owner, attribute, replacement)
 
     def on_tick(self, function: Callable[[int], object]) -> None:
         """Have ``function(now_ns)`` called by the agent's thread, about 20 times a second."""
@@ -282,17 +289,7 @@ class AgentState:
 
     def uninstall(self, probe: Optional[str] = None) -> None:
         """Put back what was patched (by one probe, or all). What others have patched over since is left alone."""
-        for entry in reversed(self._patches):
-            owner_probe, owner, attribute, original, replacement = entry
-            if probe is not None and owner_probe != probe:
-                continue
-            if vars(owner).get(attribute, _MISSING) is not replacement:
-                continue
-            if original is _MISSING:
-                delattr(owner, attribute)
-            else:
-                setattr(owner, attribute, original)
-        self._patches = [entry for entry in self._patches if probe is not None and entry[0] != probe]
+        self._patches.undo(probe)
         if probe is None:
             cleanups, self._cleanups = self._cleanups, []
             for cleanup in cleanups:
