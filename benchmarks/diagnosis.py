@@ -85,17 +85,29 @@ def measure(cases: Sequence[_judge.Case], python: str, runs: int, timeout: float
     return failed
 
 
-def diagnose(
-    cases: Sequence[_judge.Case], stepscope: Sequence[str], python: str, timeout: float
-) -> list[_judge.Verdict]:
+def keep_report(folder: Path | None, case: _judge.Case, kind: str, ran: _judge.Ran) -> _judge.Ran:
+    """Keep a report, and what the program printed, for a look at them."""
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{case.name}.{kind}.json").write_text(json.dumps(ran.report, indent=1))
+        (folder / f"{case.name}.{kind}.txt").write_text(ran.output)
+    return ran
+
+
+def diagnose(cases: Sequence[_judge.Case], python: str, timeout: float, keep: Path | None) -> list[_judge.Verdict]:
     """Run and judge every case."""
+    stepscope = [sys.executable, "-m", "stepscope", "run"]
     verdicts = []
     for case in cases:
         if case.clean:
-            verdict = _judge.judge_clean(case, _judge.run(case, "clean", stepscope, python, timeout))
+            ran = keep_report(keep, case, "clean", _judge.run(case, "clean", stepscope, python, timeout))
+            verdict = _judge.judge_clean(case, ran)
             state = f"{verdict.wrong} false alarms"
         else:
-            slow, fixed = (_judge.run(case, kind, stepscope, python, timeout) for kind in ("slow", "fixed"))
+            slow, fixed = (
+                keep_report(keep, case, kind, _judge.run(case, kind, stepscope, python, timeout))
+                for kind in ("slow", "fixed")
+            )
             verdict = _judge.judge(case, slow, fixed)
             state = " ".join(f"{check}={MARKS[verdict.checks[check]]}" for check in _judge.CHECKS)
         said = verdict.titles[0] if verdict.titles else "-"
@@ -112,6 +124,7 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable, help="the Python that runs the programs")
     parser.add_argument("--timeout", type=float, default=180.0, help="seconds a program may take")
     parser.add_argument("--measure", type=int, metavar="RUNS", default=0, help="measure slow/fixed without stepscope")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep every report here")
     parser.add_argument("--no-write", action="store_true", help="leave docs/benchmarks/diagnosis.md as it is")
     options = parser.parse_args()
     # not resolved: a virtual environment's python is a link, and the link is what makes it one
@@ -123,8 +136,7 @@ def main() -> int:
         parser.error("no case matches")
     if options.measure:
         return 1 if measure(cases, python, options.measure, options.timeout) else 0
-    stepscope = [sys.executable, "-m", "stepscope", "run"]
-    verdicts = diagnose(cases, stepscope, python, options.timeout)
+    verdicts = diagnose(cases, python, options.timeout, options.keep)
     page = table(verdicts)
     print(page)
     if not options.only and not options.no_write and python == sys.executable:

@@ -2,7 +2,6 @@
 
 from stepscope import errors
 
-
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.StepscopeError)]
 
 
