@@ -8,6 +8,7 @@ the programs without stepscope, slow and fixed in turn, and writes their ratio i
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import shutil
 import sys
