@@ -165,4 +165,5 @@ def test_model_and_framework_lines(run: Any) -> None:
     assert [(m.steps_per_execution, m.run_eagerly) for m in models[:3]] == [(1, False), (4, False), (1, True)]
     assert models[0].parameters == 49
     frameworks = {f.name: f for f in run.all(Framework)}
-    assert {"tensorflow", "keras", "numpy"} <= set(frameworks)
+    assert {"tensorflow", "numpy"} <= set(frameworks)
+    assert {"keras", "tf_keras"} & set(frameworks)

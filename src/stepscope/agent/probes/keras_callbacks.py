@@ -7,10 +7,12 @@ A callback's hook is wrapped in the class that defines it, so that Keras' own te
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.probes.support import SHORT_NS, defined, lacking, leave, report, shared
 from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.ring import count_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +38,7 @@ HOOKS = (
     "on_predict_batch_end",
 )
 BATCH_BEGINS = frozenset(("on_train_batch_begin", "on_test_batch_begin", "on_predict_batch_begin"))
+BATCH = "_batch_"
 MARK = "__stepscope_callback__"
 
 
@@ -56,29 +59,23 @@ def attach(state: AgentState, module: Any) -> None:
     report(state, "keras_callbacks:%s" % module.__name__)
 
 
-def _wrap_list(state: AgentState, original: Callable[..., Any], hook: str) -> Callable[..., Any]:
+def _wrap_list(state: AgentState, original: Any, hook: str) -> Callable[..., Any]:
+    if BATCH in hook and _takes_batch(original):
+        return _wrap_batch(state, original, hook, state.name(("hook", hook), hook, hook=hook), whole=True)
     common = shared(state)
     local = common.local
     name = state.name(("hook", hook), hook, hook=hook)
     kind = int(Kind.HOOK)
     nested = int(Flag.NESTED)
     now = state.now
-    write = state.write
-    short = state.short
-    thread = state.thread
     always = "epoch" in hook
-    begins_batch = hook in BATCH_BEGINS
 
     @functools.wraps(original)
     def on_hook(self: Any, *args: Any, **kwargs: Any) -> Any:
         position = args[0] if args and isinstance(args[0], int) else 0
         me = local.me
-        loop = me.loop
-        if loop is not None:
-            if begins_batch:
-                loop.batch_at = position
-            elif always:
-                _epoch(common, loop, hook)
+        if always and me.loop is not None:
+            _epoch(common, me.loop, hook)
         depth = me.hook
         me.hook = depth + 1
         flags = nested if depth else 0
@@ -92,11 +89,64 @@ def _wrap_list(state: AgentState, original: Callable[..., Any], hook: str) -> Ca
             spent = now() - start
             me.hook = depth
             if spent >= SHORT_NS or always:
-                write(start, spent, position, name, kind, flags, thread())
+                state.write(start, spent, position, name, kind, flags, state.thread())
             else:
-                short(name, kind, start, spent)
+                state.short(name, kind, start, spent)
 
     return on_hook
+
+
+def _takes_batch(function: Any) -> bool:
+    """Whether it is declared as ``(self, batch, logs=None)``: a wrapper without stars saves 0.1 us a step."""
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or code.co_kwonlyargcount:
+        return False
+    names = code.co_varnames[: code.co_argcount]
+    return names == ("self", "batch", "logs") and len(function.__defaults__ or ()) == 1
+
+
+def _wrap_batch(state: AgentState, original: Any, hook: str, name: int, *, whole: bool) -> Callable[..., Any]:
+    """A batch hook: of the list (``whole``) or of one callback. Hot: several in every step."""
+    local = shared(state).local
+    kind = int(Kind.HOOK if whole else Kind.CALLBACK)
+    nested = int(Flag.NESTED)
+    now = state.now
+    write = state.write
+    short = state.short
+    counted = state._short.entries
+    key = count_key(name, kind, 0)
+    begins = whole and hook in BATCH_BEGINS
+    depth_alone = 0 if whole else 1
+
+    @functools.wraps(original)
+    def on_batch(self: Any, batch: Any, logs: Any = None) -> Any:
+        me = local.me
+        if begins and me.loop is not None:
+            me.loop.batch_at = batch
+        depth = me.hook
+        me.hook = depth + 1
+        flags = nested if depth > depth_alone else 0
+        start = now()
+        try:
+            return original(self, batch, logs)
+        except BaseException as error:
+            flags |= leave(error)
+            raise
+        finally:
+            spent = now() - start
+            me.hook = depth
+            me.thread = thread = me.thread or state.thread()
+            if spent >= SHORT_NS:
+                write(start, spent, batch if isinstance(batch, int) else 0, name, kind, flags, thread)
+            else:
+                entry = counted.get(key | thread << 8)
+                if entry is None or entry.counted == entry.reported:
+                    short(name, kind, start, spent)
+                else:
+                    entry.counted += 1
+                    entry.total_ns += spent
+
+    return on_batch
 
 
 def _epoch(common: Any, loop: Any, hook: str) -> None:
@@ -138,13 +188,15 @@ def _adopt(state: AgentState, callback: Any, base: Any) -> None:
             setattr(callback, hook, _wrap_hook(state, method, hook, type(callback).__name__, bound=True))
 
 
-def _wrap_hook(
-    state: AgentState, original: Callable[..., Any], hook: str, cls: str, *, bound: bool = False
-) -> Callable[..., Any]:
+def _wrap_hook(state: AgentState, original: Any, hook: str, cls: str, *, bound: bool = False) -> Callable[..., Any]:
     local = shared(state).local
     text = "%s.%s" % (cls, hook)
     where = defined(original)
     name = state.name(("callback", text, where["file"], where["line"]), text, hook=hook, **where)
+    if not bound and BATCH in hook and _takes_batch(original):
+        wrapper = _wrap_batch(state, original, hook, name, whole=False)
+        setattr(wrapper, MARK, True)
+        return wrapper
     kind = int(Kind.CALLBACK)
     nested = int(Flag.NESTED)
     now = state.now
@@ -157,9 +209,9 @@ def _wrap_hook(
     @functools.wraps(original)
     def on_hook(*args: Any, **kwargs: Any) -> Any:
         me = local.me
-        depth = me.callback
-        me.callback = depth + 1
-        flags = nested if depth else 0
+        depth = me.hook
+        me.hook = depth + 1
+        flags = nested if depth > 1 else 0
         start = now()
         try:
             return original(*args, **kwargs)
@@ -168,7 +220,7 @@ def _wrap_hook(
             raise
         finally:
             spent = now() - start
-            me.callback = depth
+            me.hook = depth
             if spent >= SHORT_NS or always:
                 position = args[at] if len(args) > at and isinstance(args[at], int) else 0
                 write(start, spent, position, name, kind, flags, thread())

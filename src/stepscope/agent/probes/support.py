@@ -61,7 +61,6 @@ class Here:
     __slots__ = (
         "apply",
         "call",
-        "callback",
         "execution",
         "function",
         "generator",
@@ -88,7 +87,7 @@ class Here:
         self.trace_id = 0
         """The innermost running trace."""
         self.hook = 0
-        self.callback = 0
+        """Depth of running hooks, counted once for the list and once for each callback."""
         self.save = 0
         self.call = 0
         self.apply = 0

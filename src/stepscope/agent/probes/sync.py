@@ -6,8 +6,9 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import SHORT_NS, Sites, lacking, leave, report
+from stepscope.agent.probes.support import SHORT_NS, Sites, lacking, leave, report, shared
 from stepscope.wire.kinds import Kind
+from stepscope.wire.ring import count_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +40,9 @@ def _wrap(state: AgentState, original: Callable[..., Any], method: str) -> Calla
     write = state.write
     short = state.short
     caller = sys._getframe
-    limit = SHORT_NS
+    local = shared(state).local
+    counted = state._short.entries
+    key = count_key(short_name, kind, 0)
 
     def alone(self: Any) -> Any:
         start = now()
@@ -49,10 +52,17 @@ def _wrap(state: AgentState, original: Callable[..., Any], method: str) -> Calla
             write(start, now() - start, 0, short_name, kind, leave(error), state.thread())
             raise
         spent = now() - start
-        if spent < limit:
+        if spent >= SHORT_NS:
+            write(start, spent, 0, sites.name(caller(1)), kind, 0, state.thread())
+            return value
+        me = local.me
+        me.thread = thread = me.thread or state.thread()
+        entry = counted.get(key | thread << 8)
+        if entry is None or entry.counted == entry.reported:
             short(short_name, kind, start, spent)
         else:
-            write(start, spent, 0, sites.name(caller(1)), kind, 0, state.thread())
+            entry.counted += 1
+            entry.total_ns += spent
         return value
 
     def with_arguments(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -63,7 +73,7 @@ def _wrap(state: AgentState, original: Callable[..., Any], method: str) -> Calla
             write(start, now() - start, 0, short_name, kind, leave(error), state.thread())
             raise
         spent = now() - start
-        if spent < limit:
+        if spent < SHORT_NS:
             short(short_name, kind, start, spent)
         else:
             write(start, spent, 0, sites.name(caller(1)), kind, 0, state.thread())
