@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stepscope.derive.anatomy import Anatomy
     from stepscope.derive.steps import Steps
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import F64, HostTable, ProcessTable
+    from stepscope.model.records import F64, I64, HostTable, ProcessTable
 
 STEP_BUCKETS = 400
 ANATOMY_BUCKETS = 200
@@ -37,7 +37,7 @@ def build(view: SessionView) -> dict[str, tuple[float, ...]]:
     return {key: tuple(float(f"{v:.6g}") for v in values) for key, values in found.items()}
 
 
-def _groups(count: int, buckets: int) -> list[F64]:
+def _groups(count: int, buckets: int) -> list[I64]:
     return [g for g in np.array_split(np.arange(count), min(count, buckets)) if len(g)]
 
 
@@ -73,7 +73,7 @@ def _anatomy(anatomy: Anatomy) -> dict[str, F64]:
     return found
 
 
-def _rate(at: F64, counter: F64) -> F64:
+def _rate(at: I64, counter: I64) -> F64:
     """Growth per second between samples; the counter and the time both in ns, or a count and ns."""
     result: F64 = np.maximum(np.diff(counter), 0) / np.maximum(np.diff(at), 1)
     return result

@@ -90,7 +90,8 @@ def _finding(session: SessionView, group: RetraceGroup, ratio: float, params: Pa
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"{trace.function} is retraced in {group.steps} of {count} steps, {each} each, because {_reason(group)}: {format_ratio(ratio)} of the time",
+        title=f"{trace.function} is retraced in {group.steps} of {count} steps, {each} each, because "
+        f"{_reason(group)}: {format_ratio(ratio)} of the time",
         severity=severity_of(ratio),
         confidence=0.97,
         symptom="Time: slow execution time",
