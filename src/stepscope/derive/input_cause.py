@@ -19,8 +19,6 @@ PYTHON_SHARE_RATIO = 0.5
 LINKED_SHARE_RATIO = 0.15
 """The same where the function was put into the graph by the code of that very stage: the rest of the stage's time is
 then mostly what calling Python from an op costs (interpreter lock, conversion of arguments), 0.1 ms a call."""
-SATURATED_RATIO = 0.97
-"""A producer that is busy for this share of the time never waits for its consumer."""
 GENERATOR_ROLES = frozenset({"generator", "pydataset"})
 
 
@@ -102,11 +100,3 @@ def _linked(function: PythonFunction, stage: Stage) -> bool:
         for made in stage.datasets
         for file, _, line in frames
     )
-
-
-def saturated(view: SessionView) -> bool:
-    """User Python of the pipeline runs all the time: the producer never rests, whatever the consumer does."""
-    steps, pipe = view.steps, view.pipeline
-    if steps is None or pipe is None:
-        return False
-    return _cover(steps, [f for f in pipe.functions if not f.step_thread]) >= SATURATED_RATIO
