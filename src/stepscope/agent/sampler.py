@@ -4,9 +4,10 @@ It is made without a Thread object, so that ``threading.enumerate``, ``active_co
 not see it, and it never imports.
 
 Sampled are the main thread, threads that write records, and any other thread with user code on its stack; threads
-that wait idly in a pool are left out. A sample stands for the time since the previous one. Bias to know: the thread
-needs the GIL to look, so time inside a C call that holds the GIL shows on the line after that call. The period
-jitters by a quarter, so that it does not beat with the period of the steps.
+that wait idly in a pool are left out. A sample stands for the time since the previous one; of the main thread, for the
+part of it in which that thread used no CPU, for its CPU time has samples of its own (``agent.cpu_timer``). Bias to
+know: this thread needs the GIL to look, so it sees other threads where they let go of it. The period jitters by a
+quarter, so that it does not beat with the period of the steps.
 
 The rate adapts: by what a tick has cost over the last ten seconds (median), this thread uses 0.1 % of one core at
 most; in the first minute of a job it keeps to five samples a second at least.
@@ -22,6 +23,7 @@ import time
 from collections import deque
 
 from stepscope.agent.calibrate import Calibration
+from stepscope.agent.cpu_timer import CpuTimer
 from stepscope.agent.governor import Governor
 from stepscope.agent.guard import MAX_FAILURES
 from stepscope.agent.stacks import StackTable
@@ -65,6 +67,8 @@ class Sampler:
         self._ended.acquire()
         self._main = threading.main_thread().ident
         self._stacks = StackTable(state)
+        self._timer = CpuTimer(state, self._stacks)
+        self._main_cpu = 0
         self._governor = Governor(state)
         self._calibration = Calibration(state)
         self._base_hz = float(state.config.get("sample_hz") or DEFAULT_HZ)
@@ -77,11 +81,14 @@ class Sampler:
         """CPU time that the thread has used."""
 
     def start(self) -> None:
-        """Make the thread."""
+        """Make the thread, and the timer on the main thread's CPU clock where this is the main thread."""
+        if self._timer.start():
+            self._main_cpu = self._timer.used_ns()
         _thread.start_new_thread(self._run, ())
 
     def stop(self) -> None:
-        """End the thread; waits for it, but not long."""
+        """End the timer and the thread; waits for it, but not long."""
+        self._timer.stop()
         if self._stop.locked():
             self._stop.release()
         if self._ident and self._ident != _thread.get_ident():
@@ -157,14 +164,26 @@ class Sampler:
             if ident == self._ident:
                 continue
             if ident == self._main:
-                stack, _ = self._stacks.stack(frame)
-            elif _is_idle(frame):
+                waited = self._main_waited(period)
+                if waited:
+                    stack, _ = self._stacks.stack(frame)
+                    state.write(now, waited, 0, stack, _SAMPLE, 0, state.thread_of(ident))
                 continue
-            else:
-                stack, own = self._stacks.stack(frame)
-                if not own and not state.is_known(ident):
-                    continue
+            if _is_idle(frame):
+                continue
+            stack, own = self._stacks.stack(frame)
+            if not own and not state.is_known(ident):
+                continue
             state.write(now, period, 0, stack, _SAMPLE, 0, state.thread_of(ident))
+
+    def _main_waited(self, period: int) -> int:
+        """The part of the period in which the main thread used no CPU; the rest is for the timer's samples."""
+        if not self._timer.clock:
+            return period
+        used = self._timer.used_ns()
+        waited = period - (used - self._main_cpu)
+        self._main_cpu = used
+        return max(0, waited)
 
 
 def _is_idle(frame: FrameType) -> bool:

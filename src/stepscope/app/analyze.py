@@ -60,7 +60,7 @@ def write_reports(session_dir: Path) -> Report:
         "report.txt": text.render(
             report, session_path=str(session_dir), html_path=str(session_dir / "report.html")
         ).encode(),
-        "report.md": markdown.render(report).encode(),
+        "report.md": markdown.render(report, sources=session.sources).encode(),
         "report.html": html.render(report, sources=session.sources).encode(),
     }
     for name, page in pages.items():

@@ -42,9 +42,9 @@ def _groups(count: int, buckets: int) -> list[I64]:
 
 
 def _steps(steps: Steps) -> dict[str, F64]:
-    ms = steps.durations / 1e6
+    ms = steps.durations[:-1] / 1e6  # the last step has no end
     groups = _groups(len(ms), STEP_BUCKETS)
-    regular = ms[steps.steady]
+    regular = ms[steps.steady[:-1]]
     slow = np.sort(np.argsort(ms)[-OUTLIERS:])
     slow = slow[ms[slow] > 2 * np.median(ms)]
     found = {

@@ -1,8 +1,9 @@
 """Stack samples of the step thread, joined to the anatomy by time.
 
 A sample belongs to the component that the moment belongs to. It is told by two frames: the innermost one of the
-user's code (the culprit) and the frame of the loop that makes the steps (the statement that pays). Bias: a sample
-waits for the GIL, so time inside of a C call that holds it lands on the line after it.
+user's code (the culprit) and the frame of the loop that makes the steps (the statement that pays). It stands for its
+duration: CPU time for a sample of the CPU timer, time without CPU for one of the agent's thread (``agent.cpu_timer``
+says why there are two). Shares are shares of these durations.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Sample:
     """One sample of the step thread."""
 
     at: int
+    weight_ns: int
     component: str
     frames: tuple[Spot, ...]
     """Root to leaf."""
@@ -91,9 +93,9 @@ class HotSpot:
     """The line of the loop from which it was reached."""
     samples: int
     ratio: float
-    """Share of the component's samples."""
+    """Share of the component's sampled time."""
     tensorflow_ratio: float
-    """Share of its samples inside of TensorFlow or Keras."""
+    """Share of its sampled time inside of TensorFlow or Keras."""
     called: str
     """What the line was in most often: "time.sleep" is unseen by Python, so "" is common."""
 
@@ -102,14 +104,15 @@ def samples(steps: Steps, anatomy: Anatomy) -> tuple[Sample, ...]:
     """The samples of the step thread within the steady steps, in order of time."""
     records = steps.worker.records
     mine = (records.kind == Kind.SAMPLE) & (records.thread == steps.thread)
-    times = records.start_ns[mine]
+    times, weights = records.start_ns[mine], records.dur_ns[mine]
     codes = {c.id: c for c in steps.worker.all(Code)}
     stacks = {s.id: tuple(_spot(codes, *f) for f in s.frames) for s in steps.worker.all(Stack)}
     found = []
-    for at, stack, component in zip(times, records.name[mine], anatomy.component_at(times), strict=True):
+    components = anatomy.component_at(times)
+    for at, weight, stack, component in zip(times, weights, records.name[mine], components, strict=True):
         frames = stacks.get(int(stack), ())
         if component and frames:
-            found.append(Sample(at=int(at), component=component, frames=frames))
+            found.append(Sample(at=int(at), weight_ns=int(weight), component=component, frames=frames))
     return tuple(found)
 
 
@@ -150,22 +153,29 @@ def hot_spots(taken: Iterable[Sample], components: frozenset[str], loop: tuple[s
         if culprit is not None:
             key = (culprit.file, culprit.function, statement.line if statement else 0)
             groups.setdefault(key, []).append(sample)
-    spots = [_hot_spot(members, len(chosen), loop) for members in groups.values()]
-    return tuple(sorted(spots, key=lambda s: -s.samples))
+    whole = weight_of(chosen)
+    spots = [_hot_spot(members, whole, loop) for members in groups.values()]
+    return tuple(sorted(spots, key=lambda s: -s.ratio))
 
 
-def _hot_spot(members: list[Sample], of: int, loop: tuple[str, str] | None) -> HotSpot:
+def weight_of(taken: Iterable[Sample]) -> int:
+    """Time that samples stand for, ns."""
+    return sum(s.weight_ns for s in taken)
+
+
+def _hot_spot(members: list[Sample], whole: int, loop: tuple[str, str] | None) -> HotSpot:
     culprits = [c for s in members if (c := s.culprit) is not None]
-    lines = [line for line, _ in Counter(c.line for c in culprits).most_common()]
+    lines = [line for line, _ in Counter(c.line for c in culprits if c.line > 0).most_common()]
     below = Counter(b[0].function for s in members if (b := s.below_user()))
     first = culprits[0]
+    weight = weight_of(members)
     return HotSpot(
-        culprit=Spot(file=first.file, function=first.function, line=lines[0], own=True),
+        culprit=Spot(file=first.file, function=first.function, line=lines[0] if lines else first.line, own=True),
         lines=tuple(lines),
         statement=statement_of(members[0], loop),
         samples=len(members),
-        ratio=len(members) / of,
-        tensorflow_ratio=sum(s.in_tensorflow for s in members) / len(members),
+        ratio=weight / whole if whole else 0.0,
+        tensorflow_ratio=weight_of(s for s in members if s.in_tensorflow) / weight if weight else 0.0,
         called=below.most_common(1)[0][0] if below else "",
     )
 
@@ -177,12 +187,12 @@ def statement_of(sample: Sample, loop: tuple[str, str] | None) -> Spot | None:
     return next((f for f in reversed(sample.frames) if (f.file, f.function) == loop), None)
 
 
-def confidence_interval(part: int, of: int) -> tuple[float, float]:
-    """95 % interval of a share estimated from samples (Wilson's score interval)."""
+def confidence_interval(ratio: float, of: int) -> tuple[float, float]:
+    """95 % interval of a share estimated from ``of`` samples (Wilson's score interval)."""
     if of == 0:
         return 0.0, 1.0
     z = 1.96
-    p = part / of
+    p = min(1.0, max(0.0, ratio))
     centre = (p + z * z / (2 * of)) / (1 + z * z / of)
     half = z * float(np.sqrt(p * (1 - p) / of + z * z / (4 * of * of))) / (1 + z * z / of)
     return max(0.0, centre - half), min(1.0, centre + half)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import ast
 from typing import Literal
 
-Role = Literal["feeds", "uses", "other", "unknown"]
+Role = Literal["feeds", "call", "uses", "other", "unknown"]
 
 
 def role_of_line(source: str, call_line: int, hot_line: int) -> Role:
     """How the statement at ``hot_line`` relates to the step's call at ``call_line`` (1-based lines of ``source``).
 
     Returns:
-        "feeds": its result reaches the call's arguments; "uses": it reads what the call returned; "other": neither;
+        "feeds": its result reaches the call's arguments; "call": it is the call's own statement; "uses": it reads what
+        the call returned; "other": neither;
         "unknown": the source does not parse, or no loop encloses both lines.
     """
     try:
@@ -31,7 +32,9 @@ def role_of_line(source: str, call_line: int, hot_line: int) -> Role:
     hot = _at(statements, hot_line)
     if call is None or hot is None:
         return "unknown"
-    if hot is call or hot in _slice_back(statements, call):
+    if hot is call:
+        return "call"
+    if hot in _slice_back(statements, call):
         return "feeds"
     return "uses" if hot in _slice_forward(statements, call) else "other"
 

@@ -161,14 +161,19 @@ class SessionView:
         return self.session.sources.get(file)
 
     def role_of_statement(self, spot: HotSpot) -> str:
-        """What the loop statement of a hot spot does for the step: feeds, uses, other or unknown."""
+        """What the loop statement of a hot spot does for the step: feeds, call, uses, other or unknown.
+
+        User code that the call's own statement reaches below the loop makes its arguments: it feeds.
+        """
         if self.loop is None or self.steps is None or spot.statement is None:
             return "unknown"
         source = self.source_of(self.loop[0])
         line = self.call_line
         if source is None or line is None:
             return "unknown"
-        return loop_source.role_of_line(source, line, spot.statement.line)
+        role = loop_source.role_of_line(source, line, spot.statement.line)
+        deeper = (spot.culprit.file, spot.culprit.function) != self.loop
+        return "feeds" if role == "call" and deeper else role
 
     @cached_property
     def call_line(self) -> int | None:

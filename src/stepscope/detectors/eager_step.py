@@ -63,12 +63,13 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     eager = [s for s in taken if s.component in {"call", "other-python"} and _is_eager(s)]
     python = [s for s in eager if not s.in_op]
-    eager_ratio, python_ratio = len(eager) / len(taken), len(python) / len(taken)
+    whole = hot.weight_of(taken)
+    eager_ratio, python_ratio = hot.weight_of(eager) / whole, hot.weight_of(python) / whole
     if eager_ratio < params.min_eager_ratio or python_ratio < params.min_python_ratio:
         return
     ratio = python_ratio + params.dispatch_ratio * (eager_ratio - python_ratio)
-    low, _ = hot.confidence_interval(len(python), len(taken))
-    _, high = hot.confidence_interval(len(eager), len(taken))
+    low, _ = hot.confidence_interval(python_ratio, len(taken))
+    _, high = hot.confidence_interval(eager_ratio, len(taken))
     on_purpose = any(m.run_eagerly for m in session.worker.all(ModelBuilt)) if session.worker else False
     lines = Counter((c.file, c.function) for s in eager if (c := s.culprit) is not None)
     where = []
@@ -111,8 +112,12 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     )
 
 
+COMPILED = ("/polymorphic_function/", "/client/session.py")
+"""Code of TensorFlow through which compiled graphs are called: tf.function and Session.run."""
+
+
 def _is_eager(sample: Sample) -> bool:
-    return sample.in_tensorflow and not any("/polymorphic_function/" in f.file for f in sample.frames)
+    return sample.in_tensorflow and not any(part in f.file for f in sample.frames for part in COMPILED)
 
 
 DETECTOR = Detector(

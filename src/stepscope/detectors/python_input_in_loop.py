@@ -61,10 +61,11 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     feeding = [s for s in spots if s.tensorflow_ratio < 0.5 and session.role_of_statement(s) == "feeds"]  # noqa: PLR2004
     count = sum(s.samples for s in feeding)
     total = sum(s.samples for s in spots)
-    if count < params.min_samples or share * count / total < params.min_ratio:
+    part = sum(s.ratio for s in feeding)
+    ratio = share * part
+    if count < params.min_samples or ratio < params.min_ratio:
         return
-    ratio = share * count / total
-    low, high = hot.confidence_interval(count, total)
+    low, high = hot.confidence_interval(part, total)
     top = feeding[0]
     where = [session.place(top.culprit.file, min(top.lines[:3]), max(top.lines[:3]), top.culprit.function)]
     if top.statement is not None:

@@ -48,6 +48,8 @@ class Params:
 
     min_batch_ratio: Ratio = Ratio(0.05)
     """For hooks that run on every batch, of steady wall time."""
+    min_call_ns: int = 200_000
+    """A single callback that takes less per call is not slow; many together may be."""
     min_epoch_ratio: Ratio = Ratio(0.10)
     """For hooks that run once an epoch: some work there is what epochs are for."""
 
@@ -64,7 +66,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         ratio = _own_ns(steps, row) / steps.steady_ns
         own.append((row, ratio))
         least = params.min_batch_ratio if _per_batch(row.name.hook) else params.min_epoch_ratio
-        if ratio >= least:
+        slow = row.total_ns >= params.min_call_ns * row.calls
+        if ratio >= least and slow:
             found += 1
             yield _finding(session, [row], ratio, least)
     small = [(row, ratio) for row, ratio in own if _per_batch(row.name.hook)]

@@ -62,13 +62,14 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     mine = [
         s
         for s in spots
-        if s.tensorflow_ratio <= params.max_tensorflow_ratio and session.role_of_statement(s) != "feeds"
+        if s.tensorflow_ratio <= params.max_tensorflow_ratio and session.role_of_statement(s) not in {"feeds", "call"}
     ]
     count = sum(s.samples for s in mine)
-    if count < params.min_samples or share * count / total < params.min_ratio:
+    part = sum(s.ratio for s in mine)
+    ratio = share * part
+    if count < params.min_samples or ratio < params.min_ratio:
         return
-    ratio = share * count / total
-    low, high = hot.confidence_interval(count, total)
+    low, high = hot.confidence_interval(part, total)
     top = mine[0]
     after = session.role_of_statement(top) == "uses"
     first, last = min(top.lines[:3]), max(top.lines[:3])

@@ -47,7 +47,8 @@ class Kind(enum.IntEnum):
     GC = 14
     """One garbage collection. arg: generation."""
     SAMPLE = 15
-    """One stack sample. name: id of a ``stack`` line, thread: the *sampled* thread, dur: the period it stands for."""
+    """One stack sample. name: id of a ``stack`` line, thread: the *sampled* thread, dur: the time that it stands for
+    (with Flag.CPU: CPU time; else what the thread did not use of the period)."""
     MODEL_CALL = 16
     """Outermost eager call of a Keras model, outside of tracing. arg: samples."""
     APPLY = 17
@@ -75,3 +76,5 @@ class Flag(enum.IntFlag):
     """Another record of the same probe encloses this one."""
     THINNED = 16
     """The probe is over its rate: this record stands for itself and for the COUNTS beside it."""
+    CPU = 32
+    """A stack sample by the thread's CPU clock: dur is CPU time. Other samples of that thread stand for the rest."""
