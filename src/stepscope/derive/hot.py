@@ -123,24 +123,37 @@ def _spot(codes: dict[int, Code], code: int, line: int) -> Spot:
     return Spot(file=known.file, function=known.function, line=line, own=known.own)
 
 
-def loop_function(taken: Sequence[Sample], steps: Steps) -> tuple[str, str] | None:
-    """(file, function) of the loop that makes the steps: the user's innermost frame in common to most samples.
+COMMON_RATIO = 0.6
+"""A function that stands on this share of the stacks of a set belongs to all of it: the rest is noise of the edges."""
 
-    The caller of the anchor, where its name says so; else the deepest (file, function) that at least 60 % of all
-    samples of the step thread share.
+
+def loop_function(taken: Sequence[Sample], steps: Steps) -> tuple[str, str] | None:
+    """(file, function) of the loop that makes the steps.
+
+    The user's innermost function that stands on the stacks of the step's calls and on those between them too; where
+    there are no samples of calls, the anchor's caller as its name line says, else the innermost function that all
+    stacks share.
     """
+    calls = [s for s in taken if s.component == "call"]
+    between = [s for s in taken if s.component == "other-python"]
+    common = _common(calls) & _common(between) if calls and between else set()
     anchor = steps.anchors
-    if anchor is not None and anchor.call_file and anchor.call_function:
+    if not common and anchor is not None and anchor.call_file and anchor.call_function:
         return anchor.call_file, anchor.call_function
+    common = common or _common(taken)
     depth: Counter[tuple[str, str]] = Counter()
-    deepest: dict[tuple[str, str], int] = {}
     for sample in taken:
-        seen = {(f.file, f.function): i for i, f in enumerate(sample.frames) if f.own}
-        depth.update(seen.keys())
-        for key, i in seen.items():
-            deepest[key] = max(deepest.get(key, 0), i)
-    common = [key for key, count in depth.items() if count >= 0.6 * len(taken)]
-    return max(common, key=lambda key: deepest[key], default=None)
+        for i, frame in enumerate(sample.frames):
+            key = (frame.file, frame.function)
+            if key in common:
+                depth[key] = max(depth[key], i + 1)
+    return max(depth, key=lambda key: depth[key], default=None)
+
+
+def _common(taken: Sequence[Sample]) -> set[tuple[str, str]]:
+    """The user's functions that stand on most of the stacks."""
+    seen = Counter(key for s in taken for key in {(f.file, f.function) for f in s.frames if f.own})
+    return {key for key, count in seen.items() if count >= COMMON_RATIO * len(taken)}
 
 
 def hot_spots(taken: Iterable[Sample], components: frozenset[str], loop: tuple[str, str] | None) -> tuple[HotSpot, ...]:
