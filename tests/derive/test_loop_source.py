@@ -1,0 +1,194 @@
+"""What a statement of the loop does for the step's call, read from its source."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepscope.derive.loop_source import Role, role_of_line
+
+CASES: dict[str, tuple[str, Role]] = {
+    "makes the argument": (
+        """
+        for i in range(9):
+            x = load(i)  # HOT
+            loss = step(x)  # CALL
+        """,
+        "feeds",
+    ),
+    "makes what makes the argument": (
+        """
+        for i in range(9):
+            raw = read(i)  # HOT
+            x, y = split(raw)
+            loss = step(x, y)  # CALL
+        """,
+        "feeds",
+    ),
+    "the loop's own iterable": (
+        """
+        for x in batches():  # HOT
+            step(x)  # CALL
+        """,
+        "feeds",
+    ),
+    "an argument made in the call": (
+        """
+        for i in range(9):
+            step(load(i))  # CALL HOT
+        """,
+        "feeds",
+    ),
+    "filled in place": (
+        """
+        while True:
+            x[:] = read()  # HOT
+            step(x)  # CALL
+        """,
+        "feeds",
+    ),
+    "in a branch": (
+        """
+        for i in range(9):
+            if i % 2:
+                x = load(i)  # HOT
+            step(x)  # CALL
+        """,
+        "feeds",
+    ),
+    "inside of with": (
+        """
+        for i in range(9):
+            with open(i) as f:
+                x = f.read()  # HOT
+            step(x)  # CALL
+        """,
+        "feeds",
+    ),
+    "made for the next round": (
+        """
+        for i in range(9):
+            step(x)  # CALL
+            x = load(i)  # HOT
+        """,
+        "feeds",
+    ),
+    "reads the result": (
+        """
+        for x in data:
+            loss = step(x)  # CALL
+            draw(loss)  # HOT
+        """,
+        "uses",
+    ),
+    "reads what was made of the result": (
+        """
+        for x in data:
+            loss = step(x)  # CALL
+            mean = float(loss)
+            history.append(mean)
+            draw(history)  # HOT
+        """,
+        "uses",
+    ),
+    "over several lines": (
+        """
+        for x in data:
+            loss = step(
+                x,
+            )  # CALL
+            draw(
+                loss,  # HOT
+            )
+        """,
+        "uses",
+    ),
+    "in try": (
+        """
+        for x in data:
+            try:
+                loss = step(x)  # CALL
+            finally:
+                draw(loss)  # HOT
+        """,
+        "uses",
+    ),
+    "neither": (
+        """
+        for x in data:
+            loss = step(x)  # CALL
+            tidy()  # HOT
+        """,
+        "other",
+    ),
+    "another loop inside": (
+        """
+        for x in data:
+            loss = step(x)  # CALL
+            for n in range(3):
+                draw(loss, n)  # HOT
+        """,
+        "uses",
+    ),
+    "outside of the loop": (
+        """
+        setup()  # HOT
+        for x in data:
+            step(x)  # CALL
+        """,
+        "unknown",
+    ),
+    "no loop": (
+        """
+        x = load()  # HOT
+        step(x)  # CALL
+        """,
+        "unknown",
+    ),
+    "no Python": (
+        """
+        for x in data
+            step(x)  # CALL
+            draw(x)  # HOT
+        """,
+        "unknown",
+    ),
+}
+
+
+def role(text: str) -> Role:
+    """The role of the line marked HOT for the call marked CALL."""
+    lines = textwrap.dedent(text).splitlines()
+    call = next(i for i, line in enumerate(lines, 1) if "CALL" in line)
+    return role_of_line("\n".join(lines), call, next(i for i, line in enumerate(lines, 1) if "HOT" in line))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_role(case: str) -> None:
+    """By def-use over the loop's body a line feeds the call, uses its result, or does neither."""
+    text, expected = CASES[case]
+    assert role(text) == expected
+
+
+_PIECES = st.lists(
+    st.sampled_from(
+        ["for x in y:\n", "while a:\n", "    ", "x = f(x)\n", "step(x)\n", "try:\n", "with x as y:\n", "match x:\n",
+         "case 1:\n", "def f():\n", "class C:\n", "else:\n", "pass\n", "async for x in y:\n", "lambda: (yield)\n",
+         "x[1], y.z = 1, 2\n", "del x\n", "(x := 3)\n", "\0", "\t", "\\\n"]
+    ),
+    max_size=20,
+).map("".join)  # fmt: skip
+
+
+@given(text=st.text() | _PIECES, call=st.integers(-2, 30), hot=st.integers(-2, 30))
+def test_any_text_has_a_role(text: str, call: int, hot: int) -> None:
+    """No text and no line number make it raise."""
+    assert role_of_line(text, call, hot) in {"feeds", "uses", "other", "unknown"}
+
+
+def test_a_deeply_nested_text_has_a_role() -> None:
+    """Source that the parser itself gives up on is unknown, not an error."""
+    assert role_of_line("for x in y:\n  " + "(" * 5000 + ")" * 5000, 1, 2) == "unknown"
