@@ -217,10 +217,10 @@ class Job:
             self.event(Stack(id=number, frames=[(self._codes[f.file, f.function], f.line) for f in frames]))
         return self._stacks[frames]
 
-    def samples(self, times: Iterable[int], *frames: Frame, thread: int = MAIN) -> None:
-        """Stack samples at these times."""
+    def samples(self, times: Iterable[int], *frames: Frame, dur: int = 50 * MS, thread: int = MAIN) -> None:
+        """Stack samples at these times, each for ``dur``."""
         number = self.stack(*frames)
-        self.records += [_Record(t, 50 * MS, 0, number, Kind.SAMPLE, 0, thread) for t in times]
+        self.records += [_Record(t, dur, 0, number, Kind.SAMPLE, 0, thread) for t in times]
 
     def framework(self, name: str = "tensorflow", version: str = "2.21.0") -> None:
         """A framework that the job imported."""

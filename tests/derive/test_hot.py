@@ -122,17 +122,24 @@ def test_no_samples_no_loop() -> None:
 )
 def test_wilson_interval(part: int, of: int, low: float, high: float) -> None:
     """The interval of a share is Wilson's, with its published values."""
-    assert hot.confidence_interval(part, of) == pytest.approx((low, high), abs=1e-4)
+    assert hot.confidence_interval(part / max(1, of), of) == pytest.approx((low, high), abs=1e-4)
 
 
 @given(of=st.integers(1, 10_000), share=st.floats(0, 1))
 def test_wilson_interval_solves_its_equation(of: int, share: float) -> None:
     """At both ends the share lies 1.96 standard errors of that end away; the interval lies within 0 and 1."""
-    part = round(of * share)
-    p = part / of
-    low, high = hot.confidence_interval(part, of)
-    assert 0 <= low <= p + 1e-9
-    assert p - 1e-9 <= high <= 1
+    low, high = hot.confidence_interval(share, of)
+    assert 0 <= low <= share + 1e-9
+    assert share - 1e-9 <= high <= 1
     for end in (low, high):
-        if 1e-12 < end < 1 - 1e-12:
-            assert abs(p - end) == pytest.approx(1.96 * math.sqrt(end * (1 - end) / of), rel=1e-6, abs=1e-9)
+        if 1e-9 < end < 1 - 1e-9:
+            assert abs(share - end) == pytest.approx(1.96 * math.sqrt(end * (1 - end) / of), rel=1e-4, abs=1e-9)
+
+
+def test_shares_are_of_time_not_of_samples() -> None:
+    """A sample counts by the time that it stands for: 10 of 30 ms weigh as much as 30 of 10 ms."""
+    job = looped()
+    job.samples(times(10, 70 * MS), MAIN, SLOW, dur=30 * MS)
+    job.samples(times(30, 80 * MS), MAIN, Frame("/job/log.py", "log", 3), dur=10 * MS)
+    spots = job.view().hot_spots("other-python")
+    assert {s.culprit.function: (s.samples, s.ratio) for s in spots} == {"confusion": (10, 0.5), "log": (30, 0.5)}

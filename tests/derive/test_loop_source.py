@@ -40,7 +40,7 @@ CASES: dict[str, tuple[str, Role]] = {
         for i in range(9):
             step(load(i))  # CALL HOT
         """,
-        "feeds",
+        "call",
     ),
     "filled in place": (
         """
@@ -168,7 +168,7 @@ def role(text: str) -> Role:
 
 @pytest.mark.parametrize("case", CASES)
 def test_role(case: str) -> None:
-    """By def-use over the loop's body a line feeds the call, uses its result, or does neither."""
+    """By def-use over the loop's body a line feeds the call, is its own statement, uses its result, or does neither."""
     text, expected = CASES[case]
     assert role(text) == expected
 
@@ -186,7 +186,7 @@ _PIECES = st.lists(
 @given(text=st.text() | _PIECES, call=st.integers(-2, 30), hot=st.integers(-2, 30))
 def test_any_text_has_a_role(text: str, call: int, hot: int) -> None:
     """No text and no line number make it raise."""
-    assert role_of_line(text, call, hot) in {"feeds", "uses", "other", "unknown"}
+    assert role_of_line(text, call, hot) in {"feeds", "call", "uses", "other", "unknown"}
 
 
 def test_a_deeply_nested_text_has_a_role() -> None:

@@ -1,0 +1,81 @@
+"""The account of what measuring cost is arithmetic on what was recorded."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, US, Job
+
+from stepscope.app import overhead
+from stepscope.model.events import AgentCost
+from stepscope.wire.kinds import Kind
+
+PERIOD = 10 * MS
+STEPS = 102
+"""A hundred of them steady."""
+
+
+def stepped(records: int) -> Job:
+    """Steps of 10 ms with so many records in each."""
+    job = Job()
+    job.step().every(PERIOD, STEPS, dur=0)
+    other = job.call(Kind.SYNC, "numpy")
+    for k in range(records - 1):
+        other.every(PERIOD, STEPS, dur=US, start=(k + 1) * 100 * US)
+    return job
+
+
+def test_records_cost_what_was_calibrated() -> None:
+    """Each record costs its calibrated time and its wrapper's; bounds by the spread of the calibration."""
+    job = stepped(10)
+    job.event(AgentCost(record_ns=400, wrapper_ns=600))
+    cost = overhead.account(job.view())
+    assert cost.ratio == pytest.approx(10 * 1000 / PERIOD)
+    assert cost.low == pytest.approx(cost.ratio)
+    assert cost.high == pytest.approx(overhead.SPREAD * cost.ratio)
+    assert (cost.records, cost.record_ns) == (1000, 1000)
+
+
+def test_the_median_of_the_calibrations_counts() -> None:
+    """One calibration on a busy machine does not decide."""
+    job = stepped(1)
+    job.event(*(AgentCost(record_ns=n, wrapper_ns=0) for n in (300, 400, 9000)))
+    assert overhead.account(job.view()).record_ns == 400
+
+
+def test_a_run_too_short_to_calibrate_takes_the_documented_costs() -> None:
+    """Without a calibration the published costs are taken."""
+    cost = overhead.account(stepped(1).view())
+    assert cost.record_ns == overhead.DEFAULT_RECORD_NS + overhead.DEFAULT_WRAPPER_NS
+
+
+def test_counted_calls_cost_their_wrapper() -> None:
+    """Calls that were counted instead of recorded cost no record."""
+    job = stepped(1)
+    job.event(AgentCost(record_ns=400, wrapper_ns=600))
+    job.call(Kind.SYNC, "float").counted(50 * PERIOD + US, calls=10_000, total=MS)
+    cost = overhead.account(job.view())
+    assert cost.ratio * 100 * PERIOD == pytest.approx(100 * 1000 + 10_000 * 600)
+
+
+def test_the_agents_thread_counts_with_its_cpu_time() -> None:
+    """Ticks add the thread's CPU time to the account, not to its lower bound."""
+    job = stepped(1)
+    job.event(AgentCost(record_ns=400, wrapper_ns=600))
+    job.call(Kind.TICK, "tick").every(50 * MS, 20, dur=100 * US, start=20 * MS, thread=9)
+    cost = overhead.account(job.view())
+    assert cost.low * 100 * PERIOD == pytest.approx(100 * 1000)
+    assert cost.ratio * 100 * PERIOD == pytest.approx(100 * 1000 + 20 * 100 * US)
+
+
+def test_the_sidecar_is_a_share_of_a_core() -> None:
+    """What the sidecar used is told apart, per core."""
+    job = stepped(1)
+    job.machine(10)
+    job.hosts.own_cpu_ns[:] = job.hosts.at_ns // 200
+    assert overhead.account(job.view()).sidecar_core_ratio == pytest.approx(0.005)
+
+
+def test_without_steps_only_the_sidecar_is_accounted() -> None:
+    """No step, no share of step time."""
+    cost = overhead.account(Job().view())
+    assert (cost.ratio, cost.low, cost.high, cost.sidecar_core_ratio) == (0, 0, 0, 0)
