@@ -37,6 +37,8 @@ METHODS = {
     "predict_on_batch": ("self", "x"),
 }
 ROLES = {"fit": "train", "evaluate": "test", "predict": "predict"}
+MAX_KINDS = 1_000
+"""Different ``batch`` lines of one process."""
 MAX_REPEATS = 64
 """``batch`` lines of one role that say the same: a program that calls predict a million times logs this many."""
 
@@ -133,6 +135,8 @@ def _after_init(state: AgentState, cls: Any, look: Callable[[AgentState, Any], d
                 common.sizes.set(dataset, (line, loop if loop.inputs == 1 else None))
                 return
         key = (loop.role, role, found["size"], found["samples"], found["steps"])
+        if len(seen) > MAX_KINDS:
+            return
         seen[key] = seen.get(key, 0) + 1
         if seen[key] <= MAX_REPEATS:
             state.log({"t": "batch", "at": state.now(), "loop": loop.start, "role": role, **found})

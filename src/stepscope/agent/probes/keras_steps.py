@@ -116,6 +116,7 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
     """The same as the EXECUTION branch of ``tf_function``, for a plain function."""
     local = shared(state).local
     iterators = shared(state).iterators.entries
+    distributed = shared(state).iterators.entry_of_distributed
     kind = int(Kind.EXECUTION)
     traced = int(Flag.TRACED)
     name = execution.name
@@ -136,7 +137,7 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
         loop = me.loop
         flags = 0
         consumed: Any = None
-        held = iterators.get(id(iterator))
+        held = iterators.get(id(iterator)) or distributed(iterator)
         if held is not None:
             consumed = held[1]
             consumed.running += 1

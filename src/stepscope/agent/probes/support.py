@@ -158,6 +158,15 @@ class WeakIds:
 
         entries[key] = (weakref.ref(thing, forget), value)
 
+    def entry_of_distributed(self, iterator: Any) -> tuple[Any, Any] | None:
+        """The entry of a ``DistributedIterator``: it shares the value of its first device's own iterator."""
+        parts = getattr(iterator, "_iterators", None)
+        devices = getattr(getattr(parts[0], "_iterator", None), "_device_iterators", None) if parts else None
+        found = self.entries.get(id(devices[0])) if devices else None
+        if found is not None:
+            self.set(iterator, found[1])
+        return found
+
     def alive(self) -> list[tuple[Any, Any]]:
         """(object, value) of all that live."""
         found = []

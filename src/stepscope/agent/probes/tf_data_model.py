@@ -29,6 +29,8 @@ their intervals)."""
 FREE_NS = 3_000_000
 """What they may take at the start all the same: a short fit shall have a model, too."""
 TRIES = 3
+RESOURCE = "_iterator_resource"
+"""Distributed iterators have none; they are known by the iterator of their first device."""
 
 
 class Reader:
@@ -47,7 +49,7 @@ class Reader:
         if sys.is_finalizing():
             return
         for iterator, consumed in self._common.iterators.alive():
-            if consumed.ended and not consumed.told and self._due(consumed, now_ns):
+            if consumed.ended and not consumed.told and hasattr(iterator, RESOURCE) and self._due(consumed, now_ns):
                 self._read(iterator, consumed)
 
     def _due(self, consumed: Consumed, now_ns: int) -> bool:
@@ -81,7 +83,7 @@ class Reader:
         if not self._began:
             self._began = now
         for iterator, consumed in self._common.iterators.alive():
-            if consumed not in loop.consumed or consumed.told:
+            if consumed not in loop.consumed or consumed.told or not hasattr(iterator, RESOURCE):
                 continue
             new = consumed.ended - (consumed.reads[1] if consumed.reads else 0)
             if new and self._spent <= FREE_NS + MAX_COST * (now - self._began):

@@ -135,6 +135,7 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
     """``__call__`` of a Function, or of a ConcreteFunction."""
     local = shared(state).local
     iterators = shared(state).iterators.entries
+    distributed = shared(state).iterators.entry_of_distributed
     eager = eager_test()
     graphs = graph_stack()
     now = state.now
@@ -173,7 +174,7 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
         consumed: Any = None
         if execution is not None:
             me.execution = inside + 1
-            held = iterators.get(id(args[0])) if args else None
+            held = (iterators.get(id(args[0])) or distributed(args[0])) if args else None
             if held is not None:
                 consumed = held[1]
                 consumed.running += 1
@@ -248,8 +249,8 @@ class Traces:
     def __init__(self, state: AgentState) -> None:
         self._state = state
         self._options = shared(state).options
-        self._definitions: dict[str, set[int]] = {}
-        """Place of a Python function -> keys of the Function objects that traced it."""
+        self._definitions: dict[str, int] = {}
+        """Place of a Python function -> key of the first Function object that traced it."""
 
     def begin(self, function_type: Any, options: Any) -> dict[str, Any]:
         """The fields of the ``trace`` line that are known before the trace."""
@@ -273,7 +274,7 @@ class Traces:
             "end_line": where["end_line"],
             "owner": whose,
             "signature": text_of(function_type, SIGNATURE_LIMIT),
-            **self._reason(history, function_type, options, self._definitions.setdefault(place, set())),
+            **self._reason(history, function_type, options, self._definitions.setdefault(place, history.key)),
             "stack": user_stack(),
         }
         history.previous = function_type
@@ -281,15 +282,14 @@ class Traces:
         return line
 
     @staticmethod
-    def _reason(history: History, function_type: Any, options: Any, keys: set[int]) -> dict[str, Any]:
+    def _reason(history: History, function_type: Any, options: Any, first_key: int) -> dict[str, Any]:
         """``ordinal``, ``cause`` and what changed. A first call that makes variables traces twice: once."""
         again = history.previous is not None and options is not history.scope and function_type == history.previous
         if not again:
             history.ordinal += 1
-        others = bool(keys - {history.key})
-        keys.add(history.key)
         if history.ordinal == 1:
-            return {"ordinal": 1, "cause": "new-function" if others and not again else "first"}
+            made_again = first_key != history.key and not again
+            return {"ordinal": 1, "cause": "new-function" if made_again else "first"}
         cause, argument, before, after = change(history.previous, function_type)
         return {"ordinal": history.ordinal, "cause": cause, "argument": argument, "before": before, "after": after}
 
