@@ -69,6 +69,25 @@ atexit.register(threads_left)
     assert [line.name for line in process.of(ThreadSeen)].count("stepscope-agent") == 1
 
 
+def test_signals_go_to_the_jobs_threads(armed: Armed) -> None:
+    """Our thread blocks signals and leaves the main thread's mask alone: a job that waits for a signal gets it."""
+    body = """
+import os, signal
+from pathlib import Path
+def blocked(tid):
+    text = Path(f"/proc/self/task/{tid}/status").read_text()
+    return int(text.partition("SigBlk:")[2].split()[0], 16)
+ours = [int(t) for t in os.listdir("/proc/self/task") if int(t) != os.getpid()]
+busy(1)
+print([bool(blocked(t) >> (signal.SIGUSR1 - 1) & 1) for t in ours], blocked(os.getpid()))
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+os.kill(os.getpid(), signal.SIGUSR1)
+print(signal.sigwait([signal.SIGUSR1]) == signal.SIGUSR1)
+"""
+    result = armed.start(PROGRAM + body)
+    assert (result.stdout, result.stderr) == ("[True] 0\nTrue\n", "")
+
+
 def test_waiting_pool_threads_are_left_out(armed: Armed) -> None:
     """Threads of a pool that wait for work give no sample, those that work do, and so does a waiting main thread."""
     body = """

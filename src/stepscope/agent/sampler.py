@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import signal
 import sys
 import threading
 import time
@@ -52,6 +53,7 @@ _IDLE = frozenset(
     )
 )
 """(file, function) of leaf frames in which threads of pools and servers wait for work."""
+_FAULTS = frozenset((signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP))
 _SAMPLE = int(Kind.SAMPLE)
 _TICK = int(Kind.TICK)
 
@@ -81,10 +83,17 @@ class Sampler:
         """CPU time that the thread has used."""
 
     def start(self) -> None:
-        """Make the thread, and the timer on the main thread's CPU clock where this is the main thread."""
+        """Make the thread, with all signals of the job blocked: none is handled late, or lost, because of it.
+
+        Where this is the main thread, also the timer on its CPU clock.
+        """
         if self._timer.start():
             self._main_cpu = self._timer.used_ns()
-        _thread.start_new_thread(self._run, ())
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _FAULTS)
+        try:
+            _thread.start_new_thread(self._run, ())
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def stop(self) -> None:
         """End the timer and the thread; waits for it, but not long."""
