@@ -111,4 +111,4 @@ def metric(name: str, value: float) -> None:
         if math.isfinite(number):
             current.log({"t": "metric", "at": current.now(), "name": str(name), "value": number})
         else:
-            current.diagnostic("DX911", "metric %s was not finite and is not stored" % name)
+            current.diagnostic("DX913", "metric %s was not finite and is not stored" % name)

@@ -112,6 +112,7 @@ class Sampler:
         except Exception as error:
             state.take_out("its thread failed: %s: %s" % (type(error).__name__, error))
         finally:
+            self._timer.stop()
             self._ended.release()
 
     def _loop(self, thread: int) -> None:
