@@ -22,7 +22,11 @@ _MAX_STACKS = 50_000
 
 
 class StackTable:
-    """The tables of one process. Used by the agent's thread only."""
+    """The tables of one process.
+
+    Used by the agent's thread, and by the main thread in the handler of ``agent.cpu_timer``: each step is one operation
+    on a dictionary, the worst of a race is that one stack has two ids.
+    """
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
