@@ -94,7 +94,9 @@ def test_column_that_an_older_version_lacked(made: Path) -> None:
     """A missing column is filled with -1, unknown."""
     folder = made / "tables"
     folder.mkdir()
-    tables.write(folder / "process-000000.parquet", {"at_ns": np.array([1, 2]), "pid": np.array([7, 7])})
+    tables.write(
+        folder / "process-000000000000-000000000000.parquet", {"at_ns": np.array([1, 2]), "pid": np.array([7, 7])}
+    )
     process = open_session(made).process
     assert process.pid.tolist() == [7, 7]
     assert process.rss_bytes.tolist() == [-1, -1]
@@ -151,8 +153,8 @@ def test_writer_goes_on_where_files_end(made: Path) -> None:
     writer = SessionWriter(made)
     assert writer.durable_records("7-70") == 150
     assert writer.durable_log("7-70") == LogPosition(2, 77)
-    (made / "workers" / "7-70" / "events-000009.parquet").write_bytes(b"PAR1")
-    assert writer.durable_log("7-70") == LogPosition(2, 77)
+    (made / "workers" / "7-70" / "events-000000000009-000000000009.parquet").write_bytes(b"PAR1")
+    assert SessionWriter(made).durable_log("7-70") == LogPosition(2, 77)
     assert SessionWriter(made).durable_records("8-80") == 0
     assert SessionWriter(made).durable_log("8-80") == LogPosition(1, 0)
 

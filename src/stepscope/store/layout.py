@@ -26,26 +26,15 @@ CAPTURES = "captures"
 SOURCES = "captures/sources"
 SOURCES_INDEX = "captures/sources/index.json"
 
-RECORDS_PATTERN = re.compile(r"records-(\d+)-(\d+)\.parquet")
-"""First and last index of the records inside."""
-EVENTS_PATTERN = re.compile(r"events-(\d+)\.parquet")
-TABLE_PATTERN = re.compile(r"([a-z_]+)-(\d+)\.parquet")
+RECORDS = "records"
+EVENTS = "events"
+RIVAL_NAMES = "rival_names"
 WORKER_PATTERN = re.compile(r"[0-9A-Za-z_.-]+")
 
 
-def records_name(first: int, last: int) -> str:
-    """File name of a segment of records."""
-    return f"records-{first:012d}-{last:012d}.parquet"
-
-
-def events_name(number: int) -> str:
-    """File name of a segment of events."""
-    return f"events-{number:06d}.parquet"
-
-
-def table_name(table: str, number: int) -> str:
-    """File name of a segment of a table."""
-    return f"{table}-{number:06d}.parquet"
+def segment_name(stem: str, first: int, last: int) -> str:
+    """File name of a segment that holds the numbers ``first`` to ``last``."""
+    return f"{stem}-{first:012d}-{last:012d}.parquet"
 
 
 def write_atomic(path: Path, data: bytes) -> None:

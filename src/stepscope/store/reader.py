@@ -20,6 +20,7 @@ from stepscope.model.finding import Diagnostic
 from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, ThreadTable
 from stepscope.model.session import SCHEMA_VERSION, Manifest, Session, Worker, WorkerInfo
 from stepscope.store import bundle, layout, tables
+from stepscope.store.segments import counting
 
 if TYPE_CHECKING:
     from stepscope.model.events import AnyEvent
@@ -155,23 +156,16 @@ def _read_part(files: bundle.Files, name: str, damage: _Damage) -> tuple[dict[st
 
 
 def _records(files: bundle.Files, folder: str, damage: _Damage) -> RecordTable:
-    ranges = [
-        (int(match[1]), -int(match[2]), match[0])
-        for name in files.names(folder)
-        if (match := layout.RECORDS_PATTERN.fullmatch(name))
-    ]
     parts: list[RecordTable] = []
     durable = -1
-    for first, negative_last, name in sorted(ranges):
-        if -negative_last <= durable:
-            continue  # merged into a larger segment; the merging was cut short
-        part = _read_part(files, f"{folder}/{name}", damage)
+    for segment in counting(files.names(folder), layout.RECORDS):
+        part = _read_part(files, f"{folder}/{segment.name}", damage)
         if part is None:
             continue
-        table = _checked(RecordTable, part[0], f"{folder}/{name}", damage)
-        if first <= durable:
+        table = _checked(RecordTable, part[0], f"{folder}/{segment.name}", damage)
+        if segment.first <= durable:
             table = table.take(table.seq > durable + 1)
-        durable = -negative_last
+        durable = segment.last
         parts.append(table)
     everything = RecordTable.concat(parts)
     order = np.lexsort((-everything.dur_ns, everything.start_ns))
@@ -187,7 +181,7 @@ def _checked(cls: type[Any], part: dict[str, Any], name: str, damage: _Damage) -
 
 
 def _events(files: bundle.Files, folder: str, origin_ns: int, damage: _Damage) -> list[AnyEvent]:
-    names = sorted(n for n in files.names(folder) if layout.EVENTS_PATTERN.fullmatch(n))
+    names = [segment.name for segment in counting(files.names(folder), layout.EVENTS)]
     events: list[AnyEvent] = []
     unknown = 0
     for name in names:
@@ -221,23 +215,20 @@ def _rebased(event: AnyEvent, at_ns: int, origin_ns: int) -> AnyEvent:
 
 def _table(files: bundle.Files, name: str, cls: type[Any], damage: _Damage) -> Any:
     parts: list[Table] = []
-    for file in sorted(files.names(layout.TABLES)):
-        match = layout.TABLE_PATTERN.fullmatch(file)
-        if match and match[1] == name:
-            part = _read_part(files, f"{layout.TABLES}/{file}", damage)
-            if part is not None:
-                parts.append(_checked(cls, part[0], f"{layout.TABLES}/{file}", damage))
+    for segment in counting(files.names(layout.TABLES), name):
+        file = f"{layout.TABLES}/{segment.name}"
+        part = _read_part(files, file, damage)
+        if part is not None:
+            parts.append(_checked(cls, part[0], file, damage))
     return cls.concat(parts)
 
 
 def _rival_names(files: bundle.Files, damage: _Damage) -> list[str]:
     names: dict[int, str] = {}
-    for file in sorted(files.names(layout.TABLES)):
-        match = layout.TABLE_PATTERN.fullmatch(file)
-        if match and match[1] == "rival_names":
-            part = _read_part(files, f"{layout.TABLES}/{file}", damage)
-            if part is not None and {"index", "text"} <= part[0].keys():
-                names.update(zip(part[0]["index"].to_pylist(), part[0]["text"].to_pylist(), strict=True))
+    for segment in counting(files.names(layout.TABLES), layout.RIVAL_NAMES):
+        part = _read_part(files, f"{layout.TABLES}/{segment.name}", damage)
+        if part is not None and {"index", "text"} <= part[0].keys():
+            names.update(zip(part[0]["index"].to_pylist(), part[0]["text"].to_pylist(), strict=True))
     bounded = min(max(names, default=-1) + 1, 1_000_000)
     return [names.get(i, "") for i in range(bounded)]
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stepscope.store import layout, tables
+from stepscope.store.segments import SegmentFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,8 +46,7 @@ class SessionWriter:
     def __init__(self, root: Path) -> None:
         """Write into ``root``, which exists; goes on after what is there."""
         self.root = root
-        self._events: dict[str, int] = {}
-        self._tables: dict[str, int] = {}
+        self._segments: dict[tuple[str, str], SegmentFolder] = {}
 
     def worker_keys(self) -> list[str]:
         """Keys of the workers that have a folder."""
@@ -55,16 +55,13 @@ class SessionWriter:
 
     def durable_records(self, key: str) -> int:
         """How many of a worker's records are dealt with: index of the first that is not durable."""
-        names = self._names(key)
-        return max((int(m[2]) + 1 for n in names if (m := layout.RECORDS_PATTERN.fullmatch(n))), default=0)
+        return self._of_worker(key, layout.RECORDS).next()
 
     def durable_log(self, key: str) -> LogPosition:
         """How far a worker's log is durable, from the newest readable segment of events."""
-        numbers = [int(m[1]) for n in self._names(key) if (m := layout.EVENTS_PATTERN.fullmatch(n))]
-        for number in sorted(numbers, reverse=True):
-            path = self._folder(key) / layout.events_name(number)
+        for name in reversed(self._of_worker(key, layout.EVENTS).names()):
             try:
-                metadata = pq.read_schema(path).metadata or {}
+                metadata = pq.read_schema(self._folder(key) / name).metadata or {}
                 return LogPosition(int(metadata[b"log_file"]), int(metadata[b"log_offset"]))
             except (OSError, ValueError, KeyError):  # cut short by a full disk: the one before it counts
                 continue
@@ -73,7 +70,7 @@ class SessionWriter:
     def stored_lines(self, key: str) -> list[tuple[str, bytes]]:
         """(type, text) of a worker's durable log lines."""
         lines: list[tuple[str, bytes]] = []
-        for name in sorted(n for n in self._names(key) if layout.EVENTS_PATTERN.fullmatch(n)):
+        for name in self._of_worker(key, layout.EVENTS).names():
             try:
                 columns, _ = tables.read_columns(self._folder(key) / name)
                 lines.extend(zip(columns["type"].to_pylist(), columns["payload"].to_pylist(), strict=True))
@@ -88,8 +85,7 @@ class SessionWriter:
             OSError: no space, or no rights.
         """
         first, last = int(records.seq[0]) - 1, int(records.seq[-1]) - 1
-        folder = self._made(key)
-        tables.write(folder / layout.records_name(first, last), tables.columns_of(records))
+        self._of_worker(key, layout.RECORDS).write(first, last, tables.columns_of(records))
 
     def write_events(self, key: str, rows: Sequence[EventRow], position: LogPosition) -> None:
         """Make log lines durable, together with how far the log is now read.
@@ -97,18 +93,14 @@ class SessionWriter:
         Raises:
             OSError: no space, or no rights.
         """
-        folder = self._made(key)
-        if key not in self._events:
-            numbers = [int(m[1]) for n in self._names(key) if (m := layout.EVENTS_PATTERN.fullmatch(n))]
-            self._events[key] = max(numbers, default=-1) + 1
-        columns = {
+        columns: dict[str, object] = {
             "at_ns": pa.array([row.at_ns for row in rows], pa.int64()),
             "type": pa.array([row.type for row in rows], pa.string()),
             "payload": pa.array([row.payload for row in rows], pa.binary()),
         }
         metadata = {"log_file": str(position.file), "log_offset": str(position.offset)}
-        tables.write(folder / layout.events_name(self._events[key]), columns, metadata)
-        self._events[key] += 1
+        segments = self._of_worker(key, layout.EVENTS)
+        segments.write(segments.next(), segments.next(), columns, metadata)
 
     def write_table(self, name: str, table: Table) -> None:
         """Append rows to one of the session's tables.
@@ -120,43 +112,28 @@ class SessionWriter:
 
     def write_rival_names(self, first: int, names: Sequence[str]) -> None:
         """Append names that ``RivalTable.name`` counts through, from number ``first`` on."""
-        self._write_columns("rival_names", {"index": np.arange(first, first + len(names)), "text": list(names)})
+        columns: dict[str, object] = {"index": np.arange(first, first + len(names)), "text": list(names)}
+        self._of_session(layout.RIVAL_NAMES).write(first, first + len(names) - 1, columns)
 
     def rival_names(self) -> int:
         """How many rival names are durable."""
-        folder = self.root / layout.TABLES
-        count = 0
-        for path in folder.glob("rival_names-*.parquet") if folder.is_dir() else ():
-            try:
-                index = pq.read_table(path, columns=["index"]).column("index")
-            except (OSError, ValueError):
-                continue
-            count = max(count, 1 + max(index.to_pylist(), default=-1))
-        return count
+        return self._of_session(layout.RIVAL_NAMES).next()
 
     def last_cpu_totals(self) -> tuple[int, int, int]:
         """The newest durable totals of CPU time: the job's, the others', the sidecar's. Nanoseconds."""
         names = ("job_cpu_ns", "others_cpu_ns", "own_cpu_ns")
-        folder = self.root / layout.TABLES
-        for path in sorted(folder.glob("host-*.parquet"), reverse=True) if folder.is_dir() else ():
+        for name in reversed(self._of_session("host").names()):
             try:
-                columns, _ = tables.read_columns(path)
-                job, others, own = (int(columns[name][-1].as_py()) for name in names)
+                columns, _ = tables.read_columns(self.root / layout.TABLES / name)
+                job, others, own = (int(columns[column][-1].as_py()) for column in names)
             except (OSError, ValueError, KeyError, IndexError):
                 continue
             return job, others, own
         return 0, 0, 0
 
     def _write_columns(self, name: str, columns: dict[str, object]) -> None:
-        folder = self.root / layout.TABLES
-        folder.mkdir(exist_ok=True)
-        if name not in self._tables:
-            numbers = [
-                int(m[2]) for p in folder.iterdir() if (m := layout.TABLE_PATTERN.fullmatch(p.name)) and m[1] == name
-            ]
-            self._tables[name] = max(numbers, default=-1) + 1
-        tables.write(folder / layout.table_name(name, self._tables[name]), columns)
-        self._tables[name] += 1
+        segments = self._of_session(name)
+        segments.write(segments.next(), segments.next(), columns)
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Replace the manifest.
@@ -176,11 +153,12 @@ class SessionWriter:
     def _folder(self, key: str) -> Path:
         return self.root / layout.WORKERS / key
 
-    def _made(self, key: str) -> Path:
-        folder = self._folder(key)
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
+    def _of_worker(self, key: str, stem: str) -> SegmentFolder:
+        if (key, stem) not in self._segments:
+            self._segments[key, stem] = SegmentFolder(self._folder(key), stem)
+        return self._segments[key, stem]
 
-    def _names(self, key: str) -> list[str]:
-        folder = self._folder(key)
-        return [p.name for p in folder.iterdir()] if folder.is_dir() else []
+    def _of_session(self, stem: str) -> SegmentFolder:
+        if ("", stem) not in self._segments:
+            self._segments["", stem] = SegmentFolder(self.root / layout.TABLES, stem)
+        return self._segments["", stem]

@@ -1,0 +1,105 @@
+"""The segments of one table: which there are, which of them count, when small ones become a large one.
+
+A segment is named by the first and last number inside (records: their index; log lines and samples: the flush that made
+them). One that lies within another's range was merged into it: it does not count, whether or not it is deleted yet.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stepscope.store import layout, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+MERGE_COUNT = 16
+"""So many neighbours of about one size become one: a day's session has some dozens of segments instead of thousands,
+and each row is rewritten at most four times."""
+_SIZE_STEP_BITS = 4
+_MAX_MERGED_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """One file."""
+
+    first: int
+    last: int
+    name: str
+
+
+def counting(names: Iterable[str], stem: str) -> list[Segment]:
+    """The segments of ``stem`` that count, in order."""
+    pattern = re.compile(rf"{re.escape(stem)}-(\d+)-(\d+)\.parquet")
+    found = [
+        Segment(first=int(match[1]), last=int(match[2]), name=match[0])
+        for name in names
+        if (match := pattern.fullmatch(name)) and int(match[1]) <= int(match[2])
+    ]
+    found.sort(key=lambda s: (s.first, -s.last))
+    kept: list[Segment] = []
+    for segment in found:
+        if not kept or segment.last > kept[-1].last:
+            kept.append(segment)
+    return kept
+
+
+class SegmentFolder:
+    """Writes the segments of one table into a folder."""
+
+    def __init__(self, folder: Path, stem: str) -> None:
+        """Go on after the segments that are in ``folder``."""
+        self._folder = folder
+        self._stem = stem
+        self._segments = counting((p.name for p in folder.iterdir()), stem) if folder.is_dir() else []
+        self._whole = True
+
+    def next(self) -> int:
+        """The number after the last one in use."""
+        return self._segments[-1].last + 1 if self._segments else 0
+
+    def names(self) -> list[str]:
+        """File names of the segments that count, in order."""
+        return [segment.name for segment in self._segments]
+
+    def write(self, first: int, last: int, columns: dict[str, object], metadata: dict[str, str] | None = None) -> None:
+        """Add a segment, then merge neighbours when enough of them are small.
+
+        Raises:
+            OSError: no space, or no rights; then nothing was added.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        name = layout.segment_name(self._stem, first, last)
+        tables.write(self._folder / name, columns, metadata)
+        self._segments.append(Segment(first=first, last=last, name=name))
+        while self._whole and len(self._segments) >= MERGE_COUNT and self._merge_newest():
+            continue
+
+    def _merge_newest(self) -> bool:
+        """Merge the newest segments if they are of about one size; whether that was done."""
+        newest = self._segments[-MERGE_COUNT:]
+        try:
+            sizes = [(self._folder / segment.name).stat().st_size for segment in newest]
+            classes = {size.bit_length() // _SIZE_STEP_BITS for size in sizes}
+            if max(classes) - min(classes) > 1 or sum(sizes) > _MAX_MERGED_BYTES:
+                return False
+            parts = [pq.read_table(self._folder / segment.name, use_threads=False) for segment in newest]
+            merged = pa.concat_tables([part.replace_schema_metadata(None) for part in parts]).combine_chunks()
+            metadata = {k.decode(): v.decode() for k, v in (parts[-1].schema.metadata or {}).items()}
+            name = layout.segment_name(self._stem, newest[0].first, newest[-1].last)
+            columns = {column: merged.column(column).combine_chunks() for column in merged.column_names}
+            tables.write(self._folder / name, columns, metadata)
+        except (OSError, ValueError, pa.ArrowException):  # damaged, or no space: they stay as they are
+            self._whole = False
+            return False
+        self._segments[-MERGE_COUNT:] = [Segment(first=newest[0].first, last=newest[-1].last, name=name)]
+        for segment in newest:
+            (self._folder / segment.name).unlink(missing_ok=True)
+        return True
