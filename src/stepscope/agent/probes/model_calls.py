@@ -6,8 +6,15 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import Sites, lacking, leading, leave, report, shared
-from stepscope.agent.probes.tf_function import eager_test
+from stepscope.agent.probes.support import (
+    Sites,
+    eager_test,
+    lacking,
+    leading,
+    leave,
+    report,
+    shared,
+)
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

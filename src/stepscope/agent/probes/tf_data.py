@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.probes.sources import user_source
 from stepscope.agent.probes.support import (
-    Loop,
+    Consumed,
     defined,
+    eager_test,
     lacking,
     leaf,
     leave,
@@ -21,7 +22,6 @@ from stepscope.agent.probes.support import (
     static_leading,
     user_stack,
 )
-from stepscope.agent.probes.tf_function import eager_test
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -49,30 +49,6 @@ class Made:
         self.place = place
         self.batch = batch
         self.cardinality = cardinality
-
-
-class Consumed:
-    """An iterator and how often it was asked. ``running`` > 0: inside of a call that may ask it."""
-
-    __slots__ = ("ended", "identity", "loop", "name", "reads", "running", "told")
-
-    def __init__(self, identity: int, name: int) -> None:
-        self.identity = identity
-        self.name = name
-        self.ended = 0
-        self.running = 0
-        self.loop: Loop | None = None
-        """The loop that consumed it last."""
-        self.reads: list[int] = []
-        """(when, ended) of the last read of its model, see ``tf_data_model``."""
-        self.told = False
-        """Its model cannot be read, and the log says so."""
-
-    def enter(self, loop: Loop | None) -> None:
-        """A step function of ``loop`` consumes it."""
-        self.loop = loop
-        if loop is not None:
-            loop.consumed.append(self)
 
 
 def attach_datasets(state: AgentState, module: Any) -> None:

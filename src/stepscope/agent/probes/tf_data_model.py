@@ -11,10 +11,14 @@ import base64
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import Loop, report, shared
+from stepscope.agent.probes.support import (
+    Consumed,
+    Loop,
+    report,
+    shared,
+)
 
 if TYPE_CHECKING:
-    from stepscope.agent.probes.tf_data import Consumed
     from stepscope.agent.state import AgentState
 
 ENOUGH = 80

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import sys
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent import frames
@@ -18,6 +17,8 @@ from stepscope.agent.probes.signatures import change, text_of
 from stepscope.agent.probes.support import (
     WeakIds,
     defined,
+    eager_test,
+    graph_stack,
     lacking,
     leading,
     leave,
@@ -65,27 +66,6 @@ class History:
         self.ordinal = 0
         self.previous: Any = None
         self.scope: Any = None
-
-
-class _AlwaysAsk:
-    """Stands in for TensorFlow's stack of default graphs where that is not to be found."""
-
-    stack = (None,)
-
-
-def graph_stack() -> Any:
-    """``.stack`` is empty in a thread that is in no ``with graph.as_default()``: there is no need to ask the context.
-
-    Asking costs 0.16 us. Eager execution that is off for good is told by ``eager_test`` at the first call.
-    """
-    found = getattr(sys.modules.get("tensorflow.python.framework.ops"), "_default_graph_stack", None)
-    return found if hasattr(found, "stack") else _AlwaysAsk()
-
-
-def eager_test() -> Callable[[], bool]:
-    """The test whether the calling thread executes eagerly."""
-    test: Callable[[], bool] = sys.modules["tensorflow.python.eager.context"].executing_eagerly
-    return test
 
 
 def attach_calls(state: AgentState, module: Any) -> None:
