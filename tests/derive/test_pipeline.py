@@ -107,6 +107,17 @@ def test_several_batches_per_execution() -> None:
     assert window.wait_ns == 19 * (PERIOD - 3 * inner - outer)
 
 
+def test_a_read_within_an_execution_of_several_batches() -> None:
+    """With steps_per_execution of four, a read after two of an execution's batches says the wait exactly."""
+    job = Job()
+    job.loop("fit").at(0, 50 * PERIOD)
+    job.execution("train").every(PERIOD, 50, dur=90 * MS, arg=4)
+    inner, outer = 10 * MS, 20 * MS
+    each = [inner // US] * 3 + [outer // US]
+    job.model(job.iterator(), 20 * PERIOD + 50 * MS, [node(1, "Map", elements=82)], (each * 21)[:81])
+    assert build(job).wait_ns_per_execution == PERIOD - 3 * inner - outer
+
+
 def test_warm_up_is_left_out() -> None:
     """A window begins with the first steady execution."""
     job = Job()

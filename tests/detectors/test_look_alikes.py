@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MS, NESTED, POOL, SCRIPT, TRACED, US, Frame, Job, S, node
-from tests.detectors.cases import (
+from tests.detectors.jobs import (
     MAIN_CALL,
     PERIOD,
     REPORT,

@@ -9,7 +9,7 @@ from typing import NoReturn
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.derive.sessions import MS, Job
-from tests.detectors.cases import keras_fit, nothing, pulled, saving, train_loop
+from tests.detectors.jobs import keras_fit, nothing, pulled, saving, train_loop
 
 from stepscope.derive.view import SessionView
 from stepscope.detectors.base import HINTS, Detector, Signal, cost_of, present, run
