@@ -20,11 +20,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
 from stepscope.app.bundle import open_session
+from stepscope.errors import StepscopeError
 from stepscope.wire.kinds import Kind
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
@@ -72,7 +73,6 @@ print("done", flush=True)
 class Round:
     """One kill."""
 
-    after_s: float
     opened: bool
     counted: int
     stored: int
@@ -132,19 +132,20 @@ def sidecar(pid: int, *, other_than: int = 0) -> int:
         time.sleep(0.002)
 
 
-def judge(folder: Path, kind: Kind, killed_ns: int, **more: object) -> Round:
+def judge(folder: Path, kind: Kind, killed_ns: int) -> Round:
     """Hold the session against what the job has counted."""
     counted, _ = COUNT.unpack((folder / "count").read_bytes())
     try:
         session = open_session(folder / "s.stepscope")
-        stored = sum(int((w.records.kind == kind).sum()) for w in session.workers)
-        ends = [int((w.records.start_ns + w.records.dur_ns).max()) for w in session.workers if len(w.records)]
-        newest = max(ends, default=0) + session.manifest.origin_monotonic_ns
-    except Exception as error:  # noqa: BLE001 - any error at all is what this program looks for
-        print(f"{folder}: {type(error).__name__}: {error}", file=sys.stderr)
-        return Round(after_s=0, opened=False, counted=counted, stored=0, lost_ms=0)
+    except StepscopeError as error:
+        print(error, file=sys.stderr)
+        return Round(opened=False, counted=counted, stored=0, lost_ms=0)
+    stored = sum(int((w.records.kind == kind).sum()) for w in session.workers)
+    ends = [int((w.records.start_ns + w.records.dur_ns).max()) for w in session.workers if len(w.records)]
+    newest = max(ends, default=0) + session.manifest.origin_monotonic_ns
     lost_ms = 0.0 if stored >= counted else (killed_ns - newest) / 1e6
-    return Round(opened=True, counted=counted, stored=stored, lost_ms=lost_ms, **more)  # type: ignore[arg-type]
+    stated = session.manifest.sidecar_starts == 1 or any("sidecar died" in d.text for d in session.manifest.diagnostics)
+    return Round(opened=True, counted=counted, stored=stored, lost_ms=lost_ms, stated=stated)
 
 
 def kill_job(folder: Path, python: str, text: str, kind: Kind, after_s: float) -> Round:
@@ -156,7 +157,7 @@ def kill_job(folder: Path, python: str, text: str, kind: Kind, after_s: float) -
     os.kill(job, signal.SIGKILL)
     killed_ns = time.monotonic_ns()
     process.communicate()
-    return judge(folder, kind, killed_ns, after_s=after_s, job_unharmed=process.returncode == -signal.SIGKILL)
+    return replace(judge(folder, kind, killed_ns), job_unharmed=process.returncode == -signal.SIGKILL)
 
 
 def kill_sidecar(folder: Path, python: str, text: str, kind: Kind, after_s: float) -> Round:
@@ -170,10 +171,7 @@ def kill_sidecar(folder: Path, python: str, text: str, kind: Kind, after_s: floa
     back_s = time.monotonic() - killed
     out, _ = process.communicate()
     unharmed = process.returncode == 0 and out == "done\n"
-    stated = any("sidecar died" in d.text for d in open_session(folder / "s.stepscope").manifest.diagnostics)
-    return judge(
-        folder, kind, time.monotonic_ns(), after_s=after_s, back_s=back_s, job_unharmed=unharmed, stated=stated
-    )
+    return replace(judge(folder, kind, time.monotonic_ns()), back_s=back_s, job_unharmed=unharmed)
 
 
 def show(what: str, rounds: list[Round]) -> bool:

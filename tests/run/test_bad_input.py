@@ -107,6 +107,7 @@ def test_session_in_a_place_that_cannot_be_made(project: Project) -> None:
     assert (done.returncode, done.stdout) == (0, "ready\ndone\n")
     line = next(x for x in done.stderr.splitlines() if "cannot hold a session" in x)
     path = Path(line.rsplit(" ", 1)[1])
+    assert path.parent == project.root
     try:
         assert open_session(path).manifest.state == "finished"
         assert "cannot hold a session" in open_session(path).manifest.diagnostics[0].text

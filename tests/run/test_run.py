@@ -190,3 +190,22 @@ def test_user_modules_do_not_shadow_the_sidecars(project: Project) -> None:
     )
     assert done.stdout == "hello\n"
     assert project.session().manifest.state == "finished"
+
+
+def test_python_of_the_active_environment(project: Project) -> None:
+    """A script runs with the Python of the active virtual environment, not with stepscope's own."""
+    python = project.root / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\necho other\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    done = project.run("run", "-q", "steps.py", "1", env=environment(VIRTUAL_ENV=str(project.root / "venv")))
+    assert done.stdout == "other\nready\ndone\n"
+
+
+def test_relative_search_path_still_works(project: Project) -> None:
+    """A relative PYTHONPATH of the user's is the job's too, behind ours."""
+    (project.root / "lib").mkdir()
+    project.script("lib/mine.py", "print('mine')")
+    project.script("use.py", "import mine, sys; print(sys.path[1])")
+    env = environment(PYTHONPATH=f"lib:{environment()['PYTHONPATH']}")
+    assert project.run("run", "-q", "use.py", env=env).stdout.startswith("mine\n")

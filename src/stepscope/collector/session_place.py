@@ -52,13 +52,20 @@ def claim(argv: Sequence[str], wanted: Path | None) -> tuple[Path, list[str]]:
     except OSError as error:
         place = wanted or "the current directory"
         why = error.strerror or str(error)
-    for folder in reversed(rundir.temporary_directories()):
+    for folder in sorted(rundir.temporary_directories(), key=_outlives):
         try:
             path = _claim_free_name(folder, stem)
         except OSError:
             continue
         return path, [f"{place} cannot hold a session ({why}): it is {path}"]
     raise CaptureError(f"{place} cannot hold a session ({why}), nor can a temporary directory: set TMPDIR")
+
+
+def _outlives(folder: Path) -> int:
+    """What the user named first; then by how long files stay: until cleaned up, until reboot, until memory is short."""
+    if str(folder) == os.environ.get("TMPDIR"):
+        return 0
+    return {"/var/tmp": 1, "/tmp": 2}.get(str(folder), 3)  # noqa: S108 - a session gets a directory of its own
 
 
 def _claim_free_name(folder: Path, stem: str) -> Path:
