@@ -1,0 +1,96 @@
+"""Why steps wait for their input: which stage, or which Python inside of the pipeline."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, POOL, SCRIPT, US, Job, node
+from tests.detectors.jobs import PERIOD, STEPS, pulled, train_loop
+
+from stepscope.derive.input_cause import InputCause
+
+
+def cause(job: Job) -> InputCause:
+    """The cause that is derived."""
+    found = job.view().input_cause
+    assert found is not None
+    return found
+
+
+def test_a_stage_of_ops_is_the_limit() -> None:
+    """Without user Python the slowest stage is what limits."""
+    found = cause(pulled(60 * MS))
+    assert (found.limit, found.wait_ratio, found.python_ratio, found.function) == ("stage", 0.6, 0, None)
+    assert found.stage is not None
+    assert [d.line for d in found.stage.datasets] == [71]
+
+
+@pytest.mark.parametrize(
+    ("role", "limit"),
+    [
+        ("generator", "generator"),
+        ("pydataset", "generator"),
+        ("numpy_function", "python-function"),
+        ("py_function", "python-function"),
+    ],
+)
+def test_python_that_explains_the_stage_is_the_limit(role: str, limit: str) -> None:
+    """User Python that takes most of the slowest stage's time is the cause, by its role."""
+    found = cause(pulled(60 * MS, python=50 * MS, role=role))
+    assert found.limit == limit
+    assert found.function is not None
+    assert (found.function.role, found.function.calls) == (role, 98)
+    assert found.python_ratio == pytest.approx(0.5)
+
+
+def test_python_beside_the_slow_stage_is_not_the_limit() -> None:
+    """Cheap user Python does not take the blame of a slow stage of ops."""
+    assert cause(pulled(60 * MS, python=5 * MS, role="numpy_function")).limit == "stage"
+
+
+@pytest.mark.parametrize(("python", "limit"), [(8 * MS, "stage"), (10 * MS, "python-function")])
+def test_python_of_the_stages_own_code_needs_less(python: int, limit: str) -> None:
+    """Where the stage's own function calls it, what calling Python costs around it counts with it, from 15 %."""
+    assert cause(pulled(60 * MS, python=python, role="numpy_function", linked=True)).limit == limit
+
+
+def test_a_generator_without_a_model_is_the_limit() -> None:
+    """Where tf.data keeps no model, Python that runs for at least half of the wait is the cause."""
+    job = train_loop(20 * MS, offset=60 * MS)
+    job.nexts().every(PERIOD, STEPS, dur=60 * MS, arg=job.iterator())
+    assert cause(job).limit == "unknown"
+    job.python("generator", "batches").every(PERIOD, STEPS, dur=31 * MS, thread=POOL)
+    assert cause(job).limit == "generator"
+
+
+def test_what_a_starved_cpu_explains_is_not_the_inputs() -> None:
+    """The wait is less by the share of CPUs that others took."""
+    job = pulled(60 * MS)
+    job.machine(10, cpus=2, got=1.0, waiting=1.0, others=1.0)
+    assert cause(job).wait_ratio == pytest.approx(0.3)
+
+
+def test_python_on_two_threads_at_once_covers_its_time_once() -> None:
+    """Calls that overlap on two threads cover the time that either runs."""
+    job = pulled(60 * MS, python=40 * MS, role="py_function")
+    job.python("py_function", "other", line=90).every(PERIOD, STEPS, dur=40 * MS, start=20 * MS, thread=3)
+    assert cause(job).python_ratio == pytest.approx(0.6)
+
+
+def test_python_that_stretches_the_step_is_told() -> None:
+    """What user Python of the pipeline adds to the gaps between two batches is its cost besides the wait."""
+    job = Job()
+    job.loop("fit").at(0, STEPS * PERIOD)
+    job.execution("train").every(PERIOD, STEPS, dur=90 * MS, arg=1)
+    iterator = job.iterator(job.dataset("MapDataset", line=71, fn_name="f", fn_file=SCRIPT, fn_line=15, fn_end_line=18))
+    gaps = [50 * MS // US] * 20 + [60 * MS // US] * 60
+    job.model(iterator, 80 * PERIOD + 50 * MS, [node(1, "Map", elements=81, busy=81 * 80 * MS)], gaps)
+    job.python("py_function", "f").every(PERIOD, STEPS, dur=80 * MS, thread=POOL)
+    found = cause(job)
+    assert found.limit == "python-function"
+    assert found.wait_ratio == pytest.approx(0.425, abs=0.01)
+    assert found.disturbed_ratio == pytest.approx(0.8 * 0.075, abs=0.002)
+
+
+def test_no_steps_no_cause() -> None:
+    """Where nothing repeats there is nothing to explain."""
+    assert Job().view().input_cause is None
