@@ -72,7 +72,7 @@ def _wrap(state: AgentState, original: Callable[..., Any], role: str) -> Callabl
         me = local.me
         outer = me.loop
         flags = 0 if outer is None else int(Flag.NESTED)
-        me.loop = this = Loop(role, now(), outer)
+        me.loop = this = Loop(role, now(), outer, name)
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:

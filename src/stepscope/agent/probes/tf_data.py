@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.agent.probes.sources import user_source
 from stepscope.agent.probes.support import (
     Consumed,
+    Loop,
     defined,
     eager_test,
     lacking,
@@ -70,6 +71,7 @@ def _wrap_init(state: AgentState, original: Callable[..., Any], module: Any) -> 
     datasets = common.datasets
     eager = eager_test()
     adapter_class = getattr(module, "DatasetV1Adapter", ())
+    repeats: dict[tuple[Any, ...], Made] = {}
 
     def tell(dataset: Any) -> None:
         if adapter_class and isinstance(dataset, adapter_class):
@@ -79,11 +81,19 @@ def _wrap_init(state: AgentState, original: Callable[..., Any], module: Any) -> 
             return
         cls = type(dataset).__name__.lstrip("_")
         inputs = [m for m in (datasets.get(d) for d in dataset._inputs()) if m is not None]
+        key = _construction(local.me.loop, cls, inputs)
+        again = repeats.get(key) if key is not None else None
+        if again is not None:
+            datasets.set(dataset, again)
+            return
         stack = user_stack()
         identity = state.new_id("dataset")
         batch = _batch(dataset, cls, inputs)
         cardinality = _cardinality(dataset, cls, inputs, eager=eager())
-        datasets.set(dataset, Made(identity, leaf(stack), batch, cardinality))
+        made = Made(identity, leaf(stack), batch, cardinality)
+        datasets.set(dataset, made)
+        if key is not None and len(repeats) < MAX_DATASETS:
+            repeats[key] = made
         if identity > MAX_DATASETS:
             return
         file, function, line = leaf(stack)
@@ -116,6 +126,17 @@ def _wrap_init(state: AgentState, original: Callable[..., Any], module: Any) -> 
             tell(self)
 
     return init
+
+
+def _construction(loop: Loop | None, cls: str, inputs: list[Made]) -> tuple[Any, ...] | None:
+    """What makes a dataset inside of a loop the same as one of an earlier call of that loop from the same line.
+
+    A program that calls predict for every row makes thirteen datasets each time: they are told once.
+    """
+    if loop is None:
+        return None
+    loop.made += 1
+    return (loop.name, loop.made, cls, tuple(m.identity for m in inputs))
 
 
 def _wrap_generator(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -268,28 +289,39 @@ def attach_iterators(state: AgentState, module: Any) -> None:
 
 def _wrap_iterator(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
     common = shared(state)
+    repeats: dict[tuple[int, int], Consumed] = {}
     eager = eager_test()
 
     def tell(iterator: Any, dataset: Any) -> None:
         made = common.datasets.get(dataset)
+        loop = common.local.me.loop
+        key = (loop.name, made.identity) if loop is not None and made is not None and loop.role != "fit" else None
+        again = repeats.get(key) if key is not None else None
+        if again is not None:
+            consumed = Consumed(again.identity, again.name)
+            consumed.told = True
+            common.iterators.set(iterator, consumed)
+            return
         stack = user_stack()
         file, function, line = leaf(stack)
         identity = state.new_id("iterator")
-        key = ("next", file, line)
-        name = state.name(key, "next", call_file=file, call_line=line, call_function=function)
-        common.iterators.set(iterator, Consumed(identity, name))
-        batch = (made.batch if made is not None else 0) or static_leading(dataset.element_spec)
-        if identity <= MAX_DATASETS:
-            state.log(
-                {
-                    "t": "iterator",
-                    "at": state.now(),
-                    "id": identity,
-                    "dataset": made.identity if made is not None else 0,
-                    "batch": batch,
-                    "stack": stack,
-                }
-            )
+        name = state.name(("next", file, line), "next", call_file=file, call_line=line, call_function=function)
+        consumed = Consumed(identity, name)
+        common.iterators.set(iterator, consumed)
+        if key is not None and len(repeats) < MAX_DATASETS:
+            repeats[key] = consumed
+        if identity > MAX_DATASETS:
+            return
+        state.log(
+            {
+                "t": "iterator",
+                "at": state.now(),
+                "id": identity,
+                "dataset": made.identity if made is not None else 0,
+                "batch": (made.batch if made is not None else 0) or static_leading(dataset.element_spec),
+                "stack": stack,
+            }
+        )
 
     @functools.wraps(original)
     def init(self: Any, dataset: Any = None, *args: Any, **kwargs: Any) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.agent import frames
 from stepscope.agent.probes.signatures import change, text_of
 from stepscope.agent.probes.support import (
+    REPEATS,
     WeakIds,
     defined,
     eager_test,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 SIGNATURE_LIMIT = 400
+MAX_REPEATS = 20_000
 LOOK_FIRST = 5
 LOOK_EVERY = 32
 """The leading dimension is looked up on the first calls and then on every so many: it costs 2 us."""
@@ -229,6 +231,8 @@ class Traces:
     def __init__(self, state: AgentState) -> None:
         self._state = state
         self._options = shared(state).options
+        self._local = shared(state).local
+        self._repeats: dict[tuple[int, str], int] = {}
         self._definitions: dict[str, int] = {}
         """Place of a Python function -> key of the first Function object that traced it."""
 
@@ -245,6 +249,12 @@ class Traces:
             python = _data_function(python) or python
             where = defined(python)
         place = "%s:%d" % (where["file"], where["line"])
+        loop = self._local.me.loop
+        brief = False
+        if loop is not None and whose != "user" and len(self._repeats) < MAX_REPEATS:
+            key = (loop.name, place)
+            self._repeats[key] = times = self._repeats.get(key, 0) + 1
+            brief = times > REPEATS
         line = {
             "function": name_of(python, str(options.name)),
             "function_key": history.key,
@@ -253,9 +263,9 @@ class Traces:
             "line": where["line"],
             "end_line": where["end_line"],
             "owner": whose,
-            "signature": text_of(function_type, SIGNATURE_LIMIT),
+            "signature": "" if brief else text_of(function_type, SIGNATURE_LIMIT),
             **self._reason(history, function_type, options, self._definitions.setdefault(place, history.key)),
-            "stack": user_stack(),
+            "stack": [] if brief else user_stack(),
         }
         history.previous = function_type
         history.scope = options
