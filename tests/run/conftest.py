@@ -36,6 +36,9 @@ def environment(**more: str) -> dict[str, str]:
     return {**inherited, "PYTHONPATH": str(SOURCE), **more}
 
 
+AS_GROUP = "import os, sys; os.setpgrp(); os.execv(sys.argv[1], sys.argv[1:])"
+
+
 @dataclass
 class Project:
     """A directory with a user's scripts, in which stepscope is run."""
@@ -65,10 +68,14 @@ class Project:
             check=False,
         )
 
-    def start(self, *args: str) -> subprocess.Popen[str]:
-        """Start stepscope and wait until its job has printed a line."""
+    def start(self, *args: str, own_group: bool = False) -> subprocess.Popen[str]:
+        """Start stepscope and wait until its job has printed a line.
+
+        ``own_group``: in a process group of its own, as a shell with job control does. The kernel discards SIGTSTP to
+        a group whose parent is in another session (an orphaned one), and the group of the tests may be one.
+        """
         process = subprocess.Popen(
-            self.command(*args),
+            [sys.executable, "-c", AS_GROUP, *self.command(*args)] if own_group else self.command(*args),
             cwd=self.root,
             env=environment(),
             stdout=subprocess.PIPE,

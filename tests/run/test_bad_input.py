@@ -200,13 +200,19 @@ def test_nowhere_to_write(project: Project) -> None:
     """Where no run directory can be made the job runs as without us, and the loss is stated."""
     setup = "for d in /dev/shm /tmp /var/tmp; do mount -t tmpfs -o size=64k tmpfs $d; done"
     script = project.script("hello.py", "import sys; print('hello'); sys.exit(3)")
+    checkout = Path(__file__).resolve().parents[2]
+    if str(checkout).startswith(("/tmp/", "/var/tmp/")):  # a clone that lies there stays to be seen
+        keep = "/run/stepscope-checkout"
+        setup = f"mkdir -p {keep} && mount --bind {checkout} {keep} && {setup}"
+        setup += f"; mkdir -p {checkout} && mount --bind {keep} {checkout}"
     if str(project.root).startswith("/tmp/"):
         setup = (
             f"mkdir -p /run/stepscope-test && mount --bind {project.root} /run/stepscope-test && {setup} "
             "&& cd /run/stepscope-test"
         )
     done = in_namespace(project, setup, "run", script.name)
-    shutil.rmtree("/run/stepscope-test", ignore_errors=True)
+    for left in ("/run/stepscope-test", "/run/stepscope-checkout"):
+        shutil.rmtree(left, ignore_errors=True)
     assert (done.returncode, done.stdout) == (3, "hello\n"), done.stderr
     assert "nothing is recorded" in one_line(done.stderr)
 

@@ -66,7 +66,7 @@ def test_job_that_dies_by_itself(project: Project, number: signal.Signals) -> No
 
 def test_stop_and_continue(project: Project) -> None:
     """SIGTSTP to the launcher stops the job and then the launcher; SIGCONT continues both."""
-    process = project.start("run", "steps.py", "2000")
+    process = project.start("run", "steps.py", "2000", own_group=True)
     job = job_of(process.pid)
     process.send_signal(signal.SIGTSTP)
     wait_for(lambda: state_of(job) == "T" and state_of(process.pid) == "T", "both to stop")
