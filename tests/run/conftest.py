@@ -1,5 +1,6 @@
 """Real jobs under the real launcher."""
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 import stepscope
 from stepscope.app.bundle import open_session
+from stepscope.collector import rundir
 from stepscope.model.session import Session
 from stepscope.wire.kinds import Kind
 
@@ -165,6 +167,10 @@ def project(tmp_path: Path) -> Iterator[Project]:
                 kill(child)
             process.kill()
         process.communicate()
+    for manifest in tmp_path.rglob("manifest.json"):
+        run = json.loads(manifest.read_text() or "{}").get("run_dir", "")
+        if Path(run).name.startswith("stepscope-"):
+            rundir.remove(Path(run))
 
 
 @pytest.fixture

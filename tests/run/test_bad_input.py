@@ -247,7 +247,42 @@ def test_disk_that_fills_up(project: Project) -> None:
         pytest.skip("needs root and mount namespaces")
     assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr
     assert "No space left on device" in done.stderr
-    assert open_session(project.root / "kept").manifest.command[-1] == str(script)
+    assert "make room, then: stepscope report" in done.stderr
+    kept = project.root / "kept"
+    assert open_session(kept).manifest.command[-1] == str(script)
+
+
+def test_full_disk_that_gets_room_again(project: Project) -> None:
+    """What a full disk refused waits in the run directory, and the session's opening stores it."""
+    session = project.root / "disk" / "s.stepscope"
+    session.parent.mkdir()
+    if (
+        not ROOT
+        or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(session.parent)], capture_output=True, check=False
+        ).returncode
+    ):
+        pytest.skip("needs root to mount")
+    try:
+        filler = session.parent / "filler"
+        script = project.script(
+            "fill.py",
+            "import os, stepscope\n"
+            f"fd = os.open({str(filler)!r}, os.O_WRONLY | os.O_CREAT)\n"
+            "try:\n    while True: os.write(fd, bytes(65536))\n"
+            "except OSError: pass\n"
+            "for _ in range(2000):\n    with stepscope.span('x'): pass\n",
+        )
+        done = project.run("run", "--session", str(session), script.name)
+        assert done.returncode == 0
+        assert "make room" in done.stderr
+        filler.unlink()
+        recovered = open_session(session)
+        assert recovered.manifest.state == "recovered"
+        assert spans(recovered) == 2000
+        assert not Path(recovered.manifest.run_dir).exists()
+    finally:
+        subprocess.run(["umount", str(session.parent)], check=True)
 
 
 @pytest.mark.skipif(not ROOT, reason="needs root to mount")

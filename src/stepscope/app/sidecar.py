@@ -44,8 +44,9 @@ def main(argv: Sequence[str]) -> None:
     importlib.import_module("stepscope.app.analyze")  # now, not at the end, when the user waits
     _follow(recording)
     problems = recording.finish()
-    problems.extend(_write_reports(session))
-    rundir.remove(run)
+    if not problems:  # else the rings and logs stay where they are: opening the session completes it once there is room
+        problems = _write_reports(session)
+        rundir.remove(run)
     for problem in problems:
         _say(problem)
 
@@ -98,9 +99,17 @@ def _write_reports(session: Path) -> list[str]:
     try:
         analyze.write_reports(session)
     except Exception as error:  # noqa: BLE001 - the session is safe; the user is told, the traceback is kept
-        (session / "report-error.txt").write_text(traceback.format_exc(), "utf-8")
-        return [f"the report failed ({type(error).__name__}: {error}): {session}/report-error.txt"]
+        return [f"the report failed ({type(error).__name__}: {error}): {_keep_traceback(session)}"]
     return []
+
+
+def _keep_traceback(session: Path) -> str:
+    path = session / "report-error.txt"
+    try:
+        path.write_text(traceback.format_exc(), "utf-8")
+    except OSError as error:
+        return f"{path} could not be written: {error.strerror}"
+    return str(path)
 
 
 def _say(message: str) -> None:

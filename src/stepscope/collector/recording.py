@@ -57,7 +57,10 @@ class Recording:
                 "read from the rings was lost, samples of the host have gaps",
             )
         self.manifest = msgspec.structs.replace(self.manifest, sidecar_starts=starts, host=host_info())
-        self._write_manifest()
+        try:
+            self._write_manifest()
+        except OSError as error:  # a full disk: there may be room later
+            self._disk_problem = error.strerror or str(error)
 
     def _note(self, code: str, text: str) -> None:
         self._diagnostics[code, text] = Diagnostic(code=code, text=text)
@@ -123,7 +126,7 @@ class Recording:
         self._note_losses()
         self.manifest = msgspec.structs.replace(
             self.manifest,
-            state=state,
+            state=state if not problems else "running",
             ended_ns=(ended.at_ns if ended else now_ns) - self._origin_ns,
             exit_code=ended.exit_code if ended else None,
             signals=self._signals(),
@@ -145,10 +148,10 @@ class Recording:
                 for text in sources.store_sources(self.writer, self.drainer.files(), self.manifest.cwd):
                     self._note("DX111", text)
         except OSError as error:
-            lost = f"{self.drainer.pending()} records and the newest samples are lost"
-            text = f"{self.session}: {error.strerror}; {lost}"
+            waiting = f"{self.drainer.pending()} records wait in {self.run}, the newest samples are lost"
+            text = f"{self.session}: {error.strerror}: {waiting}"
             self._note("DX105", text)
-            return [text]
+            return [f"{text}; make room, then: stepscope report {self.session}"]
         return []
 
     def _note_losses(self) -> None:
