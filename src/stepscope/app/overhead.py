@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope.model.events import AgentCost
 from stepscope.model.finding import Overhead
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 DEFAULT_RECORD_NS = 360
 DEFAULT_WRAPPER_NS = 370
 """Where a run is too short to calibrate. Source: docs/benchmarks/overhead.md."""
+CPU_SAMPLE_NS = 12_000
+"""One sample by the CPU timer, in the main thread: signal, walk of a stack that was seen before, record."""
 SPREAD = 1.25
 """Upper bound of the calibrated costs: a record in a cold cache against one in the calibration's warm one."""
 
@@ -48,6 +50,7 @@ def account(view: SessionView) -> Overhead:
     short = int(records.arg[counted].sum())
     on_path = calls * (record + wrapper) + short * wrapper
     thread = _thread_ns(records, inside)
+    on_path += int((inside & ((records.flags & Flag.CPU) != 0)).sum()) * CPU_SAMPLE_NS
     span = int(hi[-1] - lo[0])
     return Overhead(
         ratio=(on_path + thread) / span,

@@ -9,7 +9,7 @@ says why there are two). Shares are shares of these durations.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,7 @@ from stepscope.model.events import Code, Stack
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stepscope.derive.anatomy import Anatomy
     from stepscope.derive.steps import Steps
@@ -44,6 +44,7 @@ class Sample:
     at: int
     weight_ns: int
     component: str
+    """Of the anatomy; "" outside of the steady steps."""
     frames: tuple[Spot, ...]
     """Root to leaf."""
 
@@ -67,7 +68,7 @@ class Sample:
     @property
     def in_tensorflow(self) -> bool:
         """The user's line was inside of TensorFlow or Keras."""
-        return any(_is_framework(f.file) for f in self.below_user())
+        return any(is_framework(f.file) for f in self.below_user())
 
     @property
     def in_op(self) -> bool:
@@ -76,7 +77,8 @@ class Sample:
         return leaf.function in _OP_FUNCTIONS or "/ops/gen_" in leaf.file
 
 
-def _is_framework(file: str) -> bool:
+def is_framework(file: str) -> bool:
+    """Whether a file belongs to TensorFlow or Keras."""
     path = file.replace("\\", "/")
     return any(part in path for part in ("/tensorflow/", "/keras/", "/tf_keras/"))
 
@@ -102,18 +104,21 @@ class HotSpot:
 
 def samples(steps: Steps, anatomy: Anatomy) -> tuple[Sample, ...]:
     """The samples of the step thread within the steady steps, in order of time."""
+    taken = tuple(all_samples(steps))
+    components = anatomy.component_at(np.array([s.at for s in taken], np.int64))
+    return tuple(replace(s, component=c) for s, c in zip(taken, components, strict=True) if c)
+
+
+def all_samples(steps: Steps) -> Iterator[Sample]:
+    """The samples of the step thread over the whole run, with no component."""
     records = steps.worker.records
     mine = (records.kind == Kind.SAMPLE) & (records.thread == steps.thread)
-    times, weights = records.start_ns[mine], records.dur_ns[mine]
     codes = {c.id: c for c in steps.worker.all(Code)}
     stacks = {s.id: tuple(_spot(codes, *f) for f in s.frames) for s in steps.worker.all(Stack)}
-    found = []
-    components = anatomy.component_at(times)
-    for at, weight, stack, component in zip(times, weights, records.name[mine], components, strict=True):
+    for at, weight, stack in zip(records.start_ns[mine], records.dur_ns[mine], records.name[mine], strict=True):
         frames = stacks.get(int(stack), ())
-        if component and frames:
-            found.append(Sample(at=int(at), weight_ns=int(weight), component=component, frames=frames))
-    return tuple(found)
+        if frames:
+            yield Sample(at=int(at), weight_ns=int(weight), component="", frames=frames)
 
 
 def _spot(codes: dict[int, Code], code: int, line: int) -> Spot:

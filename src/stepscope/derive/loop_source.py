@@ -39,6 +39,36 @@ def role_of_line(source: str, call_line: int, hot_line: int) -> Role:
     return "uses" if hot in _slice_forward(statements, call) else "other"
 
 
+def range_loop_at(source: str, line: int) -> tuple[int, int] | None:
+    """First and last line of the outermost ``for ... in range(...)`` around a line, within its innermost function.
+
+    Comprehensions do not count. None when there is none or the source does not parse.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return None
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    functions = [n for n in ast.walk(tree) if isinstance(n, kinds) and _covers(n, line)]
+    if not functions:
+        return None
+    inner = max(functions, key=lambda n: n.lineno)
+    loops = [n for n in ast.walk(inner) if isinstance(n, ast.For) and _covers(n, line) and _is_range(n.iter)]
+    first = min(loops, key=lambda n: n.lineno, default=None)
+    return (first.lineno, first.end_lineno or first.lineno) if first is not None else None
+
+
+def _is_range(node: ast.expr) -> bool:
+    """``range(...)``, also inside of ``reversed`` or ``enumerate``."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id == "range":
+            return True
+        if node.func.id not in {"reversed", "enumerate", "list", "tuple"} or not node.args:
+            return False
+        node = node.args[0]
+    return False
+
+
 def _covers(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 

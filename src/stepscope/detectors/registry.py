@@ -17,6 +17,7 @@ from stepscope.detectors import (
     slow_callback,
     slow_python,
     starved_cpu,
+    unrolled_loop,
 )
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 ALL: tuple[Detector[Any], ...] = (
     starved_cpu.DETECTOR,
     retracing.DETECTOR,
+    unrolled_loop.DETECTOR,
     slow_python.DETECTOR,
     eager_step.DETECTOR,
     predict_in_loop.DETECTOR,

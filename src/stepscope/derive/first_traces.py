@@ -1,0 +1,111 @@
+"""What the first traces of a job cost, and the Python loops that ran while they were made.
+
+One-off time: it is set against the time from model building to the last step, without imports.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive import hot, intervals, loop_source
+from stepscope.model.events import ModelBuilt, Traced
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.hot import Sample
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnrolledLoop:
+    """A ``for ... in range(...)`` of user code whose body ran while a graph was made."""
+
+    file: str
+    function: str
+    line: int
+    end_line: int
+    ratio: float
+    """Share of the sampled tracing time with this loop on the stack."""
+    samples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstTraces:
+    """Tracing over the whole run, on the step thread."""
+
+    span_ns: int
+    """From model building to the last step."""
+    tracing_ns: int
+    """Time in traces and graph compilation."""
+    nodes: int
+    """Of the largest graph."""
+    loops: tuple[UnrolledLoop, ...]
+    """The most sampled first."""
+
+    @property
+    def ratio(self) -> float:
+        """Tracing's share of the span."""
+        return min(1.0, self.tracing_ns / self.span_ns) if self.span_ns > 0 else 0.0
+
+
+def build(view: SessionView) -> FirstTraces | None:
+    """None without steps or traces."""
+    steps = view.steps
+    if steps is None:
+        return None
+    records = steps.worker.records
+    mine = (records.kind == Kind.TRACE) & (records.thread == steps.thread)
+    traced = steps.worker.all(Traced)
+    if not mine.any() or not traced:
+        return None
+    starts = records.start_ns[mine]
+    spans = intervals.merge(starts, starts + records.dur_ns[mine])
+    begin = int(min(starts.min(), *(m.at for m in steps.worker.all(ModelBuilt)), starts.max()))
+    inside = [s for s in hot.all_samples(steps) if _within(s.at, spans)]
+    return FirstTraces(
+        span_ns=int(steps.ends[-1]) - begin,
+        tracing_ns=intervals.total(spans),
+        nodes=max(t.nodes for t in traced),
+        loops=_loops(view, inside),
+    )
+
+
+def _within(at: int, spans: intervals.Intervals) -> bool:
+    index = int(np.searchsorted(spans[0], at, side="right")) - 1
+    return index >= 0 and at < spans[1][index]
+
+
+def _loops(view: SessionView, inside: list[Sample]) -> tuple[UnrolledLoop, ...]:
+    """Loops of user functions that were called from a framework's tracing, by the time sampled below them."""
+    weight: Counter[tuple[str, str, int, int]] = Counter()
+    count: Counter[tuple[str, str, int, int]] = Counter()
+    for sample in inside:
+        framework_above = False
+        seen = set()
+        for frame in sample.frames:
+            framework_above = framework_above or hot.is_framework(frame.file)
+            if not (frame.own and framework_above):
+                continue
+            source = view.source_of(frame.file)
+            lines = loop_source.range_loop_at(source, frame.line) if source is not None else None
+            if lines is not None:
+                seen.add((frame.file, frame.function, *lines))
+        for key in seen:
+            weight[key] += sample.weight_ns
+            count[key] += 1
+    whole = hot.weight_of(inside)
+    return tuple(
+        UnrolledLoop(
+            file=key[0],
+            function=key[1],
+            line=key[2],
+            end_line=key[3],
+            ratio=value / whole if whole else 0.0,
+            samples=count[key],
+        )
+        for key, value in weight.most_common()
+    )
