@@ -29,7 +29,8 @@ class UnrolledLoop:
     line: int
     end_line: int
     ratio: float
-    """Share of the sampled tracing time with this loop on the stack."""
+    """Share of the time sampled in user code under tracing that has this loop on the stack. Gradients and graph
+    optimisation have no user frames; they grow with the ops that user code made, so the share holds for them too."""
     samples: int
 
 
@@ -81,23 +82,25 @@ def _within(at: int, spans: intervals.Intervals) -> bool:
 
 def _loops(view: SessionView, inside: list[Sample]) -> tuple[UnrolledLoop, ...]:
     """Loops of user functions that were called from a framework's tracing, by the time sampled below them."""
+    whole = 0
     weight: Counter[tuple[str, str, int, int]] = Counter()
     count: Counter[tuple[str, str, int, int]] = Counter()
     for sample in inside:
-        framework_above = False
+        framework_above = forward = False
         seen = set()
         for frame in sample.frames:
             framework_above = framework_above or hot.is_framework(frame.file)
             if not (frame.own and framework_above):
                 continue
+            forward = True
             source = view.source_of(frame.file)
             lines = loop_source.range_loop_at(source, frame.line) if source is not None else None
             if lines is not None:
                 seen.add((frame.file, frame.function, *lines))
+        whole += sample.weight_ns if forward else 0
         for key in seen:
             weight[key] += sample.weight_ns
             count[key] += 1
-    whole = hot.weight_of(inside)
     return tuple(
         UnrolledLoop(
             file=key[0],

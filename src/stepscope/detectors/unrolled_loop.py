@@ -10,7 +10,7 @@ to make, use memory, and run no faster than a loop inside of the graph.
 
 ## Evidence
 `tracing_ratio`: share of the time from model building to the last step (imports left out) in traces. `loop_ratio`:
-share of the samples of that time with the loop on the stack. `graph_nodes`: ops of the largest graph.
+share of the samples in user code of that time with the loop on the stack. `graph_nodes`: ops of the largest graph.
 
 ## Known limits
 A loop over a few layers is no problem and stays below the limit of nodes. Loops over something else than a range are
@@ -47,7 +47,7 @@ class Params:
     min_ratio: Ratio = Ratio(0.15)
     """Of the time from model building to the last step: below it a long first step is no finding."""
     min_loop_ratio: Ratio = Ratio(0.3)
-    """Of the sampled tracing time."""
+    """Of the tracing time sampled in user code."""
     min_nodes: int = 1_000
     """Ops of the largest graph; M3 of the static-check measurements: range(300) made 1,202."""
     min_samples: int = 10
