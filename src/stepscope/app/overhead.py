@@ -26,9 +26,9 @@ SPREAD = 1.25
 def account(view: SessionView) -> Overhead:
     """Cost of level 0 on the steady steps, and the sidecar's share of one core.
 
-    ``ratio``: records of the step's thread x the calibrated cost of a record and its wrapper, plus the CPU time of the
-    agent's thread. ``low`` leaves the agent's thread out (it may have run while the step was waiting), ``high`` takes
-    both and the spread of the calibration.
+    ``ratio``: records of the step's process (any thread's hold the GIL) x the calibrated cost of a record and its
+    wrapper, samples of the CPU timer, and the CPU time of the agent's thread. ``low`` leaves the agent's thread out (it
+    may have run while the step was waiting), ``high`` takes both and the spread of the calibration.
     """
     session, steps = view.session, view.steps
     sidecar = 0.0

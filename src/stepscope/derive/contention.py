@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", "HostTable", "ProcessTable")
 
+MIN_THROTTLED_RATIO = 0.05
+"""A cgroup that is throttled for less of the time does not wait for its quota."""
 MAX_NAME = 40
 """Characters of a short command."""
 MIN_SPAN_NS = 1_500_000_000
@@ -45,7 +47,7 @@ class Contention:
 
     span_ns: int
     available: float
-    """CPUs that the job may use."""
+    """CPUs that the job may use (affinity)."""
     got: float
     """CPU time of the job's measured processes."""
     wanted: float
@@ -53,7 +55,7 @@ class Contention:
     others: float
     steal: float
     throttled: float
-    """Share of the time that the job's cgroup was throttled, times the CPUs it wanted."""
+    """CPUs that the cgroup's quota withheld while it throttled."""
     rivals: tuple[Rival, ...]
 
     @property
@@ -95,13 +97,12 @@ def build(session: Session, steps: Steps) -> Contention | None:
     cpus = float(host.cpus[-1])
     got = run / process_span
     wanted = (run + wait) / process_span
-    available = cpus
     throttled = 0.0
-    if quota > 0:
-        throttled = min(1.0, _delta(host.throttled_ns) / span) * max(0.0, min(wanted, cpus) - quota)
+    if quota > 0 and _delta(host.throttled_ns) >= MIN_THROTTLED_RATIO * span:
+        throttled = max(0.0, min(wanted, cpus) - quota)
     return Contention(
         span_ns=span,
-        available=available,
+        available=cpus,
         got=got,
         wanted=wanted,
         others=_delta(host.others_cpu_ns) / span,

@@ -114,7 +114,8 @@ def paint(layers: Sequence[Intervals], cells: Intervals) -> Painting:
     Cost: O(L n log n) for n interval ends and L layers.
     """
     lo, hi = cells
-    edges = np.unique(np.concatenate([lo, hi, *(part for layer in layers for part in layer)]))
+    edges = np.sort(np.concatenate([lo, hi, *(part for layer in layers for part in layer)]), kind="stable")
+    edges = edges[np.append(True, np.diff(edges) > 0)] if len(edges) else edges
     if len(lo):
         edges = edges[(edges >= lo[0]) & (edges <= hi[-1])]
     pieces = max(0, len(edges) - 1)

@@ -20,9 +20,8 @@ def role_of_line(source: str, call_line: int, hot_line: int) -> Role:
         the call returned; "other": neither;
         "unknown": the source does not parse, or no loop encloses both lines.
     """
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    tree = _parsed(source)
+    if tree is None:
         return "unknown"
     loop = _enclosing_loop(tree, call_line)
     if loop is None or not _covers(loop, hot_line):
@@ -39,14 +38,21 @@ def role_of_line(source: str, call_line: int, hot_line: int) -> Role:
     return "uses" if hot in _slice_forward(statements, call) else "other"
 
 
+def _parsed(source: str) -> ast.Module | None:
+    """The tree, None where the text is no Python of this version or nests too deep."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def range_loop_at(source: str, line: int) -> tuple[int, int] | None:
     """First and last line of the outermost ``for ... in range(...)`` around a line, within its innermost function.
 
     Comprehensions do not count. None when there is none or the source does not parse.
     """
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    tree = _parsed(source)
+    if tree is None:
         return None
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     functions = [n for n in ast.walk(tree) if isinstance(n, kinds) and _covers(n, line)]

@@ -9,7 +9,6 @@ Python, the NEXT records say the wait themselves and the model only says which s
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -187,7 +186,7 @@ def _reads(worker: Worker) -> tuple[list[_Read], list[str]]:
             continue
         try:
             data = iterator_model.parse(base64.b64decode(event.proto, validate=True))
-        except (binascii.Error, iterator_model.ProtoError) as error:
+        except (ValueError, iterator_model.ProtoError) as error:  # ValueError: not base64
             broken.append(f"a read of tf.data's model could not be used: {error}")
             continue
         reads.append(_Read(at=event.at, iterator=event.iterator, data=data))

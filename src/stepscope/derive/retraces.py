@@ -13,6 +13,7 @@ from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.steps import Steps
+    from stepscope.model.records import I64, Bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,8 @@ class RetraceGroup:
     argument: str
     cost_ns: int
     """Wall time of tracing and of what the tracing calls took beyond a usual call, within the steady steps."""
+    traced_ns: int
+    """Wall time of the tracing itself: the least that it costs."""
     steps: int
     """Steady steps in which such a trace happened."""
 
@@ -55,12 +58,16 @@ def build(steps: Steps) -> tuple[RetraceGroup, ...]:
         groups.setdefault(key, []).append(int(row))
     found = []
     for (_, cause, argument), rows in groups.items():
-        starts, ends = _spans(steps, np.array(rows))
+        kept = np.array(rows)[_in_windows(steps, np.array(rows))]
+        if len(kept) == 0:
+            continue
+        alone = intervals.merge(records.start_ns[kept], records.start_ns[kept] + records.dur_ns[kept])
+        starts, ends = _spans(steps, kept)
         inside = intervals.clip(intervals.merge(starts, ends), windows)
         cost = intervals.total(inside)
         if cost <= 0:
             continue
-        traced = [events[int(records.arg[r])] for r in rows]
+        traced = [events[int(records.arg[r])] for r in kept]
         hit = np.unique(np.searchsorted(windows[0], inside[0], side="right"))
         found.append(
             RetraceGroup(
@@ -68,13 +75,23 @@ def build(steps: Steps) -> tuple[RetraceGroup, ...]:
                 cause=cause,
                 argument=argument,
                 cost_ns=cost,
+                traced_ns=intervals.total(intervals.clip(alone, windows)),
                 steps=len(hit),
             )
         )
     return tuple(sorted(found, key=lambda g: -g.cost_ns))
 
 
-def _spans(steps: Steps, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _in_windows(steps: Steps, rows: I64) -> Bool:
+    """Which traces begin within a steady step."""
+    lo, hi = steps.windows
+    starts = steps.worker.records.start_ns[rows]
+    at = np.searchsorted(lo, starts, side="right") - 1
+    inside: Bool = (at >= 0) & (starts < hi[np.maximum(at, 0)])
+    return inside
+
+
+def _spans(steps: Steps, rows: I64) -> tuple[I64, I64]:
     """Each trace, widened to the call that it happened in, less that function's usual call."""
     records = steps.worker.records
     starts = records.start_ns[rows]

@@ -29,6 +29,11 @@ MIN_CALLS = 4
 """Fewer repetitions are no loop."""
 SAME_COVER_RATIO = 0.9
 """Anchors that cover at least this share of the best one's time compete by meaning."""
+PULLS_ONLY_RATIO = 0.3
+"""Batches pulled from tf.data are the step only where the calls cover less than this share of their time: a loop pulls
+for its validation too."""
+RECURRING = 3
+"""Long gaps that occur so often belong to the work (validation of every epoch)."""
 LONG_GAP_FACTOR = 20
 """A gap of so many mean steps does not count as covered by an anchor (another phase of the program)."""
 PAUSE_FACTOR = 5
@@ -109,7 +114,13 @@ def find(workers: Sequence[Worker]) -> Steps | None:
     anchors = [anchor for worker in workers for anchor in _anchors(worker)]
     if not anchors:
         return None
-    best = max(a.cover_ns for a in anchors)
+    calls = [a for a in anchors if a.kind != Kind.NEXT]
+    best = max((a.cover_ns for a in calls), default=0.0)
+    pulls = max((a.cover_ns for a in anchors if a.kind == Kind.NEXT), default=0.0)
+    if best >= PULLS_ONLY_RATIO * pulls:
+        anchors = calls
+    else:
+        best = pulls
     return _build(min((a for a in anchors if a.cover_ns >= SAME_COVER_RATIO * best), key=lambda a: a.rank))
 
 
@@ -126,7 +137,7 @@ def _anchors(worker: Worker) -> list[_Anchor]:
     records, names = worker.records, names_of(worker)
     ranks = {
         (kind, name): rank
-        for kind, name in {(int(k), int(n)) for k, n in zip(records.kind, records.name, strict=True)}
+        for kind, name in (divmod(int(key), _NAMES) for key in np.unique(records.kind * _NAMES + records.name))
         if name in names or kind == Kind.STEP
         if kind in _ANCHOR_KINDS and (rank := _rank(kind, names[name].role if name in names else "")) is not None
     }
@@ -143,7 +154,8 @@ def _anchors(worker: Worker) -> list[_Anchor]:
             if len(index) < MIN_CALLS:
                 continue
             gaps = np.diff(records.start_ns[index])
-            cover = float(gaps[gaps <= LONG_GAP_FACTOR * max(1.0, float(gaps.mean()))].sum())
+            long = gaps > LONG_GAP_FACTOR * max(1.0, float(gaps.mean()))
+            cover = float(gaps.sum() if long.sum() >= RECURRING else gaps[~long].sum())
             name = names.get(ids[0]) or Name(id=ids[0], text="step")
             found.append(
                 _Anchor(
@@ -159,6 +171,8 @@ def _anchors(worker: Worker) -> list[_Anchor]:
     return found
 
 
+_NAMES = 1 << 32
+"""Names are 32-bit ids."""
 _ANCHOR_KINDS = frozenset(
     {
         Kind.STEP,
@@ -260,7 +274,7 @@ def _samples(anchor: _Anchor, starts: I64) -> I64:
     match anchor.kind:
         case Kind.EXECUTION:
             total: I64 = np.rint(np.maximum(arg, 1) * _batch_sizes(anchor, starts)).astype(np.int64)
-            return total
+            return total if total.any() else _loop_samples(anchor, starts)
         case Kind.FUNCTION | Kind.SESSION_RUN | Kind.MODEL_CALL | Kind.LOOP:
             own = _filled(arg)
             return own if own.any() else _pulled(anchor, starts)
@@ -288,6 +302,17 @@ def _batch_sizes(anchor: _Anchor, starts: I64) -> F64:
         mean = batch.samples / batch.steps if batch.samples > 0 and batch.steps > 0 else float(batch.size)
         sizes[starts >= batch.loop] = mean
     return sizes
+
+
+def _loop_samples(anchor: _Anchor, starts: I64) -> I64:
+    """Samples of the Keras call around each execution: train_on_batch knows its batch."""
+    records = anchor.worker.records
+    loops = (records.kind == Kind.LOOP) & (records.thread == anchor.thread)
+    loop_starts, args = records.start_ns[loops], records.arg[loops]
+    if len(loop_starts) == 0:
+        return np.zeros(len(starts), np.int64)
+    at = np.searchsorted(loop_starts, starts, side="right") - 1
+    return _filled(np.where(at >= 0, args[np.maximum(at, 0)], 0))
 
 
 def _pulled(anchor: _Anchor, starts: I64) -> I64:

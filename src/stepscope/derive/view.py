@@ -77,7 +77,18 @@ class SessionView:
         if self.steps is None or self.pipeline is None or self.steps.kind != Kind.EXECUTION:
             return False
         eager = any(m.run_eagerly for m in self.steps.worker.all(ModelBuilt))
-        return not self.pipeline.windows and not eager
+        return not self.pipeline.windows and not eager and self._pulls_inside()
+
+    def _pulls_inside(self) -> bool:
+        """The steps run in fit, evaluate or predict, whose compiled functions take an iterator rather than a batch."""
+        if self.steps is None:
+            return False
+        records = self.steps.worker.records
+        ids = [n.id for n in self.names.values() if n.role in {"fit", "evaluate", "predict"}]
+        loops = (records.kind == Kind.LOOP) & (records.thread == self.steps.thread) & np.isin(records.name, ids)
+        starts = records.start_ns[loops]
+        spans = intervals.merge(starts, starts + records.dur_ns[loops])
+        return 2 * intervals.total(intervals.clip(spans, self.steps.windows)) > self.steps.steady_ns
 
     @cached_property
     def samples(self) -> tuple[Sample, ...]:

@@ -64,6 +64,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     eager = [s for s in taken if s.component in {"call", "other-python"} and _is_eager(s)]
     python = [s for s in eager if not s.in_op]
     whole = hot.weight_of(taken)
+    if whole == 0:
+        return
     eager_ratio, python_ratio = hot.weight_of(eager) / whole, hot.weight_of(python) / whole
     if eager_ratio < params.min_eager_ratio or python_ratio < params.min_python_ratio:
         return

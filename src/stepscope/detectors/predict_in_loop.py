@@ -83,7 +83,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         names = [n.id for n in session.names.values() if n.role == role]
         rows = loops & np.isin(records.name, names)
         starts, ends = records.start_ns[rows], records.start_ns[rows] + records.dur_ns[rows]
-        outside = intervals.clipped_sum(starts, ends, callbacks) == 0
+        outside = intervals.clipped_sum(starts, ends, callbacks) < ends - starts
         starts, ends, ids = starts[outside], ends[outside], records.name[rows][outside]
         if len(starts) < params.min_calls:
             continue

@@ -67,7 +67,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     low, high = hot.confidence_interval(part, total)
     top = feeding[0]
-    where = [session.place(top.culprit.file, min(top.lines[:3]), max(top.lines[:3]), top.culprit.function)]
+    lines = top.lines[:3] or (top.culprit.line,)
+    where = [session.place(top.culprit.file, min(lines), max(lines), top.culprit.function)]
     if top.statement is not None:
         where.append(session.place(top.statement.file, top.statement.line, function=top.statement.function))
     yield Finding(

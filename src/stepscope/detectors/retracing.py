@@ -117,7 +117,7 @@ def _finding(session: SessionView, group: RetraceGroup, ratio: float, params: Pa
             ),
             Evidence(metric="graph_nodes", value=trace.nodes, unit="nodes"),
         ),
-        cost=cost_of(session, ratio, low=0.9 * ratio, high=1.05 * ratio),
+        cost=cost_of(session, ratio, low=ratio * group.traced_ns / group.cost_ns, high=1.05 * ratio),
         remedies=(Remedy(id=remedy, text=text.format(argument=argument)),),
         explanation=f"Each trace made a new concrete function. Before: {trace.before or '-'}; after: "
         f"{trace.after or '-'}.",

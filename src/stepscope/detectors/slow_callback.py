@@ -87,8 +87,8 @@ def _own_ns(steps: Steps, row: NamedTime) -> float:
     mine = on_thread & (records.kind == Kind.CALLBACK) & (records.name == row.name.id)
     spans = intervals.merge(records.start_ns[mine], records.start_ns[mine] + records.dur_ns[mine])
     other = on_thread & np.isin(records.kind, [Kind.SAVE, Kind.SUMMARY, Kind.LOOP])
-    inside = other & (intervals.clipped_sum(records.start_ns, records.start_ns + records.dur_ns, spans) > 0)
-    inside &= records.dur_ns <= (spans[1] - spans[0]).max(initial=0)
+    covered = intervals.clipped_sum(records.start_ns, records.start_ns + records.dur_ns, spans)
+    inside = other & (records.dur_ns > 0) & (covered == records.dur_ns)
     parts = intervals.merge(records.start_ns[inside], records.start_ns[inside] + records.dur_ns[inside])
     return row.total_ns - intervals.total(intervals.clip(intervals.clip(parts, spans), steps.windows))
 

@@ -72,8 +72,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     low, high = hot.confidence_interval(part, total)
     top = mine[0]
     after = session.role_of_statement(top) == "uses"
-    first, last = min(top.lines[:3]), max(top.lines[:3])
-    where = [session.place(top.culprit.file, first, last, top.culprit.function)]
+    lines = top.lines[:3] or (top.culprit.line,)
+    where = [session.place(top.culprit.file, min(lines), max(lines), top.culprit.function)]
     if top.statement is not None:
         where.append(session.place(top.statement.file, top.statement.line, function=top.statement.function))
     per_step = ratio * steps.steady_ns / steps.steady_count

@@ -101,7 +101,7 @@ class HostTable(Table):
 
     at_ns: I64
     cpus: I64
-    """CPUs that the job may use (affinity and cgroup quota rounded up)."""
+    """CPUs that the job may use by its affinity; the quota stands apart."""
     quota_milli_cpus: I64
     """cgroup quota in thousandths of a CPU, -1 for none."""
     busy_ns: I64

@@ -81,14 +81,13 @@ class HostSampler:
                 self._cgroup.refresh()
         self._samples += 1
         quota = self._cgroup.quota_milli if self._cgroup else -1
-        cpus = len(self._affinity)
         busy, idle, iowait, steal = self._times()
         job_ns = self._job.add(targets.measured)
         own_ns = self._own.add(targets.own)
         self._add_others(busy, job_ns, own_ns)
         self.rows.add(
             now_ns - self._origin_ns,
-            min(cpus, -(-quota // 1000)) if quota > 0 else cpus,
+            len(self._affinity),
             quota,
             busy,
             idle,
