@@ -44,7 +44,7 @@ def on(**rates: float) -> Contention:
         ({"got": 1.0, "waiting": 0.25, "others": 0.9}, 0.25, 0.2),  # no more than it waited
         ({"got": 1.0, "waiting": 3.0, "others": 0.2}, 0.2, 0.1),  # no more than others used
         ({"got": 1.0, "waiting": 1.0, "steal": 0.6}, 0.6, 0.3),  # the hypervisor
-        ({"got": 1.0, "waiting": 1.0, "quota": 1.0, "throttled": 0.8}, 0.8, 0.4),  # the cgroup
+        ({"got": 1.0, "waiting": 1.0, "quota": 1.0, "throttled": 0.8}, 1.0, 0.5),  # the cgroup
         ({"got": 1.0, "waiting": 1.0, "quota": 4.0, "throttled": 0.0}, 0.0, 0.0),  # a quota that does not bind
     ],
 )

@@ -15,6 +15,7 @@ from tests.detectors.jobs import (
     LOOP_LINE,
     MAKE,
     REPORT,
+    TURN,
     called_back,
     eager,
     keras_fit,
@@ -27,6 +28,7 @@ from tests.detectors.jobs import (
     saving,
     shared_machine,
     train_loop,
+    unrolled,
     unsampled,
     validated,
 )
@@ -262,6 +264,26 @@ GRF001 = Fixtures(
     below=lambda: retraced(6 * MS - US, traces=49),
     at=lambda: retraced(6 * MS, traces=49),
 )
+UNROLLED_STEPS = 9_920 * MS
+GRF002 = Fixtures(
+    firing=lambda: unrolled(UNROLLED_STEPS),
+    expected=Expected(
+        severity="high",
+        cost=0.5,
+        where=(("layer.py", TURN),),
+        metrics=("tracing_ratio", "loop_ratio", "graph_nodes", "samples"),
+        title=("unrolled", "6,000 nodes", "50 %"),
+        introduced="model building",
+        exposed="initialization",
+        pipeline_stage="forward-backward",
+        remedy="loop-in-graph",
+    ),
+    silent=lambda: unrolled(UNROLLED_STEPS, line=3),
+    not_applicable=lambda: unrolled(UNROLLED_STEPS, samples=0),
+    missing="stack samples",
+    below=lambda: unrolled(UNROLLED_STEPS * 15 // 85 - MS),
+    at=lambda: unrolled(UNROLLED_STEPS * 15 // 85 + MS),
+)
 CFG001 = Fixtures(
     firing=lambda: shared_machine(1.0),
     expected=Expected(
@@ -292,6 +314,7 @@ CFG001 = Fixtures(
 CASES: dict[str, Fixtures] = {
     "CFG001": CFG001,
     "GRF001": GRF001,
+    "GRF002": GRF002,
     "HST001": HST001,
     "HST002": HST002,
     "HST003": HST003,

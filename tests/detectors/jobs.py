@@ -216,3 +216,27 @@ def shared_machine(others: float, *, got: float = 1.0, waiting: float = 1.0) -> 
     job.machine(10, cpus=2, got=got, waiting=waiting, others=others)
     job.rival("/usr/bin/python3 /opt/archive.py --all", cores=others, seconds=10)
     return job
+
+
+LAYER_SOURCE = """\
+class Layer:
+    def call(self, series):
+        outputs = []
+        for t in range(series.shape[1]):
+            outputs.append(self.cell(series[:, t]))
+        return outputs
+"""
+TURN = 4
+"""Line of the loop over time steps in LAYER_SOURCE."""
+
+
+def unrolled(tracing: int, *, nodes: int = 6_000, samples: int = 20, line: int = TURN + 1) -> Job:
+    """A first trace before 9.92 s of steps, its samples on one line of a layer's ``call``."""
+    job = Job()
+    job.sources["/job/layer.py"] = LAYER_SOURCE
+    job.trace(0, tracing, cause="first", nodes=nodes)
+    job.function().every(PERIOD, STEPS, dur=20 * MS, start=tracing)
+    keras = Frame("/usr/lib/python3/site-packages/keras/src/layers/layer.py", "__call__", 900, own=False)
+    stack = (Frame(SCRIPT, "main", CALL), keras, Frame("/job/layer.py", "call", line))
+    job.samples([(i + 1) * tracing // (samples + 1) for i in range(samples)], *stack)
+    return job

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope import store
-from stepscope.app import overhead, series
+from stepscope.app import bundle, overhead, series
 from stepscope.derive.anatomy import COMPONENTS
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
@@ -44,7 +44,7 @@ def analyze(path: Path) -> Report:
         SessionError: the session is missing or damaged.
         IncompatibleSessionError: it was written by a newer stepscope.
     """
-    return report_of(store.open_session(path))
+    return report_of(bundle.open_session(path))
 
 
 def write_reports(session_dir: Path) -> Report:

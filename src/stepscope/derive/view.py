@@ -95,6 +95,14 @@ class SessionView:
         """Stack samples of the step thread within the steady steps."""
         return hot.samples(self.steps, self.anatomy) if self.steps and self.anatomy else ()
 
+    @property
+    def sampled(self) -> bool:
+        """There are stack samples of the step thread, at any time of the run."""
+        if self.steps is None:
+            return False
+        records = self.steps.worker.records
+        return bool(((records.kind == Kind.SAMPLE) & (records.thread == self.steps.thread)).any())
+
     @cached_property
     def loop(self) -> tuple[str, str] | None:
         """(file, function) of the user's loop."""

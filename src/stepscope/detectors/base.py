@@ -70,7 +70,7 @@ def present(view: SessionView) -> frozenset[Signal]:
     found = set()
     if view.steps is not None:
         found.add(Signal.STEPS)
-        if view.samples:
+        if view.sampled:
             found.add(Signal.SAMPLES)
         if view.steps.worker.all(Traced) or (view.steps.worker.records.kind == Kind.FUNCTION).any():
             found.add(Signal.TRACES)

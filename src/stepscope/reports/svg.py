@@ -81,6 +81,10 @@ def nice_step(span: float, count: int) -> float:
     return next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= raw * (1 - 1e-9))
 
 
+LEAST_TOP = 1e-9
+"""A series that never rises above this is drawn as a flat line at zero."""
+
+
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
     """Round values from ``low`` to ``high``."""
     step = nice_step(high - low, count)
@@ -165,7 +169,7 @@ def time_plot(times: Sequence[float], top: float, unit: str, *, height: float, l
         y = Scale(low=log_from, high=top, start=base, end=head, log=True)
         y_ticks = log_ticks(log_from, top)
     else:
-        top = top or 1.0
+        top = top if top > LEAST_TOP else 1.0
         y_ticks = ticks(0, top, max(3, int((base - head) / 36)))
         step = y_ticks[1] - y_ticks[0]
         y_ticks = [*y_ticks, y_ticks[-1] + step] if y_ticks[-1] < top - 0.02 * step else y_ticks
