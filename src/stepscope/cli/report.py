@@ -63,8 +63,8 @@ def _text(found: Report, session: Path, *, color: bool) -> str:
 
 
 def _render(found: Report, session: Path, form: str) -> str:
-    from stepscope.reports import html, json_report, markdown  # noqa: PLC0415 - as above
     from stepscope.app.bundle import open_session  # noqa: PLC0415 - as above
+    from stepscope.reports import html, json_report, markdown  # noqa: PLC0415 - as above
 
     if form == "json":
         return json_report.encode(found).decode()
