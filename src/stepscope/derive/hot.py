@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.anatomy import Anatomy
     from stepscope.derive.steps import Steps
+    from stepscope.model.session import Worker
 
 _OP_FUNCTIONS = frozenset({"quick_execute", "TFE_Py_FastPathExecute", "TFE_Py_Execute"})
 """Python functions whose own line is the C call that runs an eager op."""
@@ -111,10 +112,15 @@ def samples(steps: Steps, anatomy: Anatomy) -> tuple[Sample, ...]:
 
 def all_samples(steps: Steps) -> Iterator[Sample]:
     """The samples of the step thread over the whole run, with no component."""
-    records = steps.worker.records
-    mine = (records.kind == Kind.SAMPLE) & (records.thread == steps.thread)
-    codes = {c.id: c for c in steps.worker.all(Code)}
-    stacks = {s.id: tuple(_spot(codes, *f) for f in s.frames) for s in steps.worker.all(Stack)}
+    return thread_samples(steps.worker, [steps.thread])
+
+
+def thread_samples(worker: Worker, threads: Sequence[int]) -> Iterator[Sample]:
+    """The samples of some threads over the whole run, with no component."""
+    records = worker.records
+    mine = (records.kind == Kind.SAMPLE) & np.isin(records.thread, threads)
+    codes = {c.id: c for c in worker.all(Code)}
+    stacks = {s.id: tuple(_spot(codes, *f) for f in s.frames) for s in worker.all(Stack)}
     for at, weight, stack in zip(records.start_ns[mine], records.dur_ns[mine], records.name[mine], strict=True):
         frames = stacks.get(int(stack), ())
         if frames:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import base64
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive import hot
 from stepscope.derive.steps import names_of
 from stepscope.formats import iterator_model
 from stepscope.model.events import DatasetMade, IteratorMade, IteratorModel, PyFunctionMade
@@ -78,6 +80,17 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InsideFunction:
+    """The user's innermost function that most samples of some threads fall on."""
+
+    file: str
+    function: str
+    lines: tuple[int, ...]
+    """The most sampled first."""
+    samples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PythonFunction:
     """User Python that runs inside of the input pipeline."""
 
@@ -90,6 +103,8 @@ class PythonFunction:
     made: PyFunctionMade | None
     step_thread: bool
     """It runs on the step's own thread."""
+    inside: InsideFunction | None = None
+    """Where its time goes, by the stack samples of its threads."""
 
     @property
     def role(self) -> str:
@@ -150,6 +165,7 @@ class Pipeline:
 class _Read:
     at: int
     iterator: int
+    executions: int
     data: IteratorModelData
 
     @property
@@ -165,11 +181,12 @@ def build(steps: Steps) -> Pipeline:
     reads, broken = _reads(worker)
     datasets = {d.id: d for d in worker.all(DatasetMade)}
     iterators = {i.id: i for i in worker.all(IteratorMade)}
-    used = _used_iterators(steps, reads, iterators)
+    pulled = _pulled_iterators(steps)
+    used = (pulled | _read_iterators(steps, reads)) & (set(iterators) | {r.iterator for r in reads})
     reads = [r for r in reads if r.iterator in used]
     chain = _upstream([iterators[i].dataset for i in used if i in iterators], datasets)
     return Pipeline(
-        windows=tuple(_windows(steps, reads)) if steps.kind == Kind.EXECUTION else (),
+        windows=tuple(_windows(steps, [r for r in reads if r.iterator not in pulled])),
         stages=_stages(steps, reads, iterators, datasets),
         functions=_functions(steps),
         datasets=tuple(chain),
@@ -189,22 +206,25 @@ def _reads(worker: Worker) -> tuple[list[_Read], list[str]]:
         except (ValueError, iterator_model.ProtoError) as error:  # ValueError: not base64
             broken.append(f"a read of tf.data's model could not be used: {error}")
             continue
-        reads.append(_Read(at=event.at, iterator=event.iterator, data=data))
+        reads.append(_Read(at=event.at, iterator=event.iterator, executions=event.executions, data=data))
     return sorted(reads, key=lambda r: r.at), broken
 
 
-def _used_iterators(steps: Steps, reads: list[_Read], iterators: dict[int, IteratorMade]) -> set[int]:
-    """Iterators that fed the steady steps: pulled from Python on the step thread, or read while they ran."""
+def _pulled_iterators(steps: Steps) -> set[int]:
+    """Iterators that the step thread pulled from in Python while the steady steps lasted."""
     lo, hi = steps.windows
     if len(lo) == 0:
         return set()
     records = steps.worker.records
     pulled = (records.kind == Kind.NEXT) & (records.thread == steps.thread)
     pulled &= (records.start_ns >= lo[0]) & (records.start_ns <= hi[-1])
-    used = {int(i) for i in np.unique(records.arg[pulled])}
-    if steps.kind == Kind.EXECUTION:
-        used |= {r.iterator for r in reads if lo[0] <= r.at <= hi[-1] + _GRACE_NS}
-    return used & (set(iterators) | {r.iterator for r in reads})
+    return {int(i) for i in np.unique(records.arg[pulled])}
+
+
+def _read_iterators(steps: Steps, reads: list[_Read]) -> set[int]:
+    """Iterators whose model was read while the steady steps lasted: the agent reads those that calls consume."""
+    lo, hi = steps.windows
+    return {r.iterator for r in reads if len(lo) and lo[0] <= r.at <= hi[-1] + _GRACE_NS}
 
 
 _GRACE_NS = 2_000_000_000
@@ -213,45 +233,45 @@ _GRACE_NS = 2_000_000_000
 
 def _windows(steps: Steps, reads: list[_Read]) -> Iterator[WaitWindow]:
     """Non-overlapping windows of consecutive executions, one per read."""
-    if steps.steady_count == 0:
+    if steps.steady_count == 0 or steps.kind not in {Kind.EXECUTION, Kind.FUNCTION}:
         return
     starts = steps.starts
-    per_execution = _elements_per_execution(steps)
     reached: dict[int, int] = {}
     for read in reads:
         last = int(np.searchsorted(starts, read.at, side="right")) - 1
-        if last < 1:
-            continue
-        gaps = read.data.gaps_us
-        elements = min(len(gaps), read.elements - 1)
-        executions = int(min(elements // per_execution, last - reached.get(read.iterator, -1)))
+        gaps = read.data.gaps_us[-max(0, read.elements - 1) :] if read.elements > 1 else ()
+        per = _per_execution(steps, read)
+        known = len(gaps) // per if per <= len(gaps) else min(1, len(gaps))
+        executions = min(known, last - reached.get(read.iterator, -1))
         first = last - executions
+        if first < 0 or executions < 1:
+            continue
         steady = np.flatnonzero(steps.steady[first:last])
         if len(steady) == 0:
             continue
         first += int(steady[0])
         executions = last - first
-        if executions < 1:
-            continue
         reached[read.iterator] = last
-        inner = per_execution - 1
-        used = gaps[len(gaps) - inner - executions * per_execution : len(gaps) - inner]
+        inner = min(per, len(gaps)) - 1
+        used = gaps[max(0, len(gaps) - inner - executions * per) : len(gaps) - inner]
         wall = int(starts[last] - starts[first])
-        wait = max(0.0, wall - 1000.0 * sum(used))
+        worked = 1000.0 * sum(used) * executions * per / len(used)
         yield WaitWindow(
             start_ns=int(starts[first]),
             end_ns=int(starts[last]),
             executions=executions,
-            wait_ns=min(wait, wall),
+            wait_ns=min(max(0.0, wall - worked), wall),
             gaps_ns=tuple(1000 * gap for gap in used),
         )
 
 
-def _elements_per_execution(steps: Steps) -> int:
-    """Batches that one execution takes (steps_per_execution)."""
-    records = steps.worker.records
-    mine = (records.kind == steps.kind) & (records.thread == steps.thread)
-    return max(1, int(np.median(records.arg[mine]))) if mine.any() else 1
+def _per_execution(steps: Steps, read: _Read) -> int:
+    """Batches that one execution takes: Keras' steps_per_execution, or those of a loop inside of a function."""
+    if steps.kind == Kind.EXECUTION:
+        records = steps.worker.records
+        mine = (records.kind == steps.kind) & (records.thread == steps.thread)
+        return max(1, int(np.median(records.arg[mine])))
+    return max(1, round(read.elements / read.executions)) if read.executions > 0 else 1
 
 
 def _stages(
@@ -440,9 +460,37 @@ def _functions(steps: Steps) -> tuple[PythonFunction, ...]:
                 recorded_ns=int(durs[rows].sum()),
                 made=made.get(int(name)),
                 step_thread=bool((records.thread[rows] == steps.thread).all()),
+                inside=_inside(steps, [int(t) for t in np.unique(records.thread[rows]) if t != steps.thread]),
             )
         )
     return tuple(sorted(found, key=lambda f: -f.total_ns))
+
+
+MIN_SAMPLES = 5
+"""Fewer say nothing about lines."""
+
+
+def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:
+    """Where the user's code on these threads spends its time while the steady steps last."""
+    lo, hi = steps.windows
+    weights: Counter[tuple[str, str]] = Counter()
+    lines: dict[tuple[str, str], Counter[int]] = {}
+    for sample in hot.thread_samples(steps.worker, threads):
+        culprit = sample.culprit
+        if culprit is None or culprit.line <= 0 or not lo[0] <= sample.at < hi[-1]:
+            continue
+        key = (culprit.file, culprit.function)
+        weights[key] += sample.weight_ns
+        lines.setdefault(key, Counter())[culprit.line] += 1
+    if not weights:
+        return None
+    key = weights.most_common(1)[0][0]
+    samples = lines[key].total()
+    if samples < MIN_SAMPLES:
+        return None
+    return InsideFunction(
+        file=key[0], function=key[1], lines=tuple(line for line, _ in lines[key].most_common()), samples=samples
+    )
 
 
 def python_spans(steps: Steps, functions: Sequence[PythonFunction]) -> tuple[I64, I64]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive import intervals
-from stepscope.model.events import BatchSeen, IteratorMade, Name, Traced
+from stepscope.model.events import BatchSeen, IteratorMade, IteratorModel, Name, Traced
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -319,6 +319,7 @@ def _pulled(anchor: _Anchor, starts: I64) -> I64:
     """Samples from the batches or calls that the step itself made: tf.data elements, else a function's argument."""
     records: RecordTable = anchor.worker.records
     sizes = {i.id: i.batch for i in anchor.worker.all(IteratorMade) if i.batch > 0}
+    consumed = {m.iterator: m for m in anchor.worker.all(IteratorModel) if m.executions > 0}
     thread = records.thread == anchor.thread
     pulls = thread & (records.kind == Kind.NEXT) & ((records.flags & Flag.END) == 0)
     result = np.zeros(len(starts), np.int64)
@@ -327,6 +328,8 @@ def _pulled(anchor: _Anchor, starts: I64) -> I64:
         at = np.searchsorted(starts, records.start_ns[pulls], side="right") - 1
         np.add.at(result, at[at >= 0], per[at >= 0])
         return _filled(result)
+    if anchor.kind == Kind.FUNCTION and len(consumed) == 1 and consumed.keys() <= sizes.keys():
+        return np.full(len(starts), sizes[next(iter(consumed))], np.int64)
     for kind in (Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL):
         calls = thread & (records.kind == kind) & (records.arg > 0)
         if calls.any():

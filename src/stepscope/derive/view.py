@@ -74,10 +74,21 @@ class SessionView:
     @property
     def hidden_wait(self) -> bool:
         """The input wait may hide in the compiled step and nothing could show it."""
-        if self.steps is None or self.pipeline is None or self.steps.kind != Kind.EXECUTION:
+        if self.steps is None or self.pipeline is None or self.pipeline.windows:
             return False
-        eager = any(m.run_eagerly for m in self.steps.worker.all(ModelBuilt))
-        return not self.pipeline.windows and not eager and self._pulls_inside()
+        if self.steps.kind == Kind.EXECUTION:
+            eager = any(m.run_eagerly for m in self.steps.worker.all(ModelBuilt))
+            return not eager and self._pulls_inside()
+        return self.steps.kind == Kind.FUNCTION and self._iterates_inside()
+
+    def _iterates_inside(self) -> bool:
+        """The user made datasets, and nobody pulls from them in Python: the function does."""
+        if self.steps is None or self.pipeline is None:
+            return False
+        made = any(d.file for d in self.steps.worker.all(DatasetMade))
+        records = self.steps.worker.records
+        pulled = ((records.kind == Kind.NEXT) & (records.thread == self.steps.thread)).any()
+        return made and not pulled
 
     def _pulls_inside(self) -> bool:
         """The steps run in fit, evaluate or predict, whose compiled functions take an iterator rather than a batch."""

@@ -59,6 +59,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     function = cause.function
     per_batch = function.total_ns / steps.steady_count
+    name = function.name.text
+    if name == "<lambda>" and function.inside is not None:
+        name = function.inside.function
     what = "PyDataset" if function.role == "pydataset" else "input generator"
     error = 2 * cause.error_ratio
     saved = min(1.0, cause.wait_ratio + cause.disturbed_ratio)
@@ -66,7 +69,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"the {what} {function.name.text} runs in Python; each step waits "
+        title=f"the {what} {name} runs in Python; each step waits "
         f"{format_ns(cause.wait_ratio * mean)} of {format_ns(mean)} for it",
         severity=severity_of(saved),
         confidence=0.95,
@@ -111,6 +114,10 @@ def _places(session: SessionView, function: PythonFunction) -> tuple[Place, ...]
     """The generator's code, then the construction of the dataset that runs it."""
     name = function.name
     places = [session.place(name.file, name.line, name.end_line, name.text)] if name.file else []
+    inside = function.inside
+    if inside is not None:
+        lines = inside.lines[:3]
+        places.append(session.place(inside.file, min(lines), max(lines), inside.function))
     pipe = session.pipeline
     made_by = [d for d in (pipe.datasets if pipe is not None else ()) if d.fn_file == name.file and d.file]
     places += [session.place(d.file, d.line, function=d.function) for d in made_by if d.fn_line == name.line]

@@ -109,6 +109,10 @@ def places_of(session: SessionView, function: PythonFunction) -> tuple[Place, ..
     """The function itself, where it was put into the graph, and the transformation that runs it."""
     name = function.name
     places = [session.place(name.file, name.line, name.end_line, name.text)] if name.file else []
+    inside = function.inside
+    if inside is not None:
+        lines = inside.lines[:3]
+        places.append(session.place(inside.file, min(lines), max(lines), inside.function))
     if function.made is not None:
         places += [session.place(f, line, function=fn) for f, fn, line in reversed(function.made.stack[-2:])]
     cause = session.input_cause

@@ -149,7 +149,7 @@ def _stage(function: str, owner: str) -> Stage:
 
 def _places(session: SessionView, group: RetraceGroup) -> tuple[Place, ...]:
     """The call that brought the new argument, then the function."""
-    trace = group.example
+    trace = next((t for t in reversed(group.traces) if t.stack), group.example)
     places = [session.place(f, line, function=fn) for f, fn, line in reversed(trace.stack[-2:])]
     if trace.file and trace.owner == "user":
         places.append(session.place(trace.file, trace.line, trace.end_line, trace.function))

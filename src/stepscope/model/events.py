@@ -127,7 +127,8 @@ class Traced(Event, tag="trace", frozen=True, kw_only=True):
     after: str = ""
     nodes: int = 0
     updates: int = 0
-    """Ops of the graph that change variables (names starting with Assign, ResourceApply, ResourceScatter)."""
+    """Ops of the graph that change variables as optimizers do (Assign, AssignSub, ResourceApply..., ResourceScatter...;
+    not AssignAdd, which metrics use)."""
     stack: list[Frame] = []
     """User frames of the call that led to the trace, root to leaf."""
     owner: str = ""

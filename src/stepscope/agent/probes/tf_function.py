@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 
 SIGNATURE_LIMIT = 400
 MAX_REPEATS = 20_000
+MAX_OPS_LOOKED_AT = 4_000
+UPDATES = ("AssignVariable", "AssignSubVariable", "ResourceApply", "ResourceScatter", "ResourceSparseApply")
+"""Ops of optimizers: their updates stand at the end of a graph."""
+LOOK_ARGS = 3
+NO_ITERATOR = 1 << 30
 LOOK_FIRST = 5
 LOOK_EVERY = 32
 """The leading dimension is looked up on the first calls and then on every so many: it costs 2 us."""
@@ -50,12 +55,14 @@ _INFERENCE = re.compile(r"^__(?:inference|forward|backward)_(.*?)_\d+$")
 class Entry:
     """What is known about one Function object, or about one ConcreteFunction that is called by itself."""
 
-    __slots__ = ("calls", "execution", "name")
+    __slots__ = ("calls", "execution", "name", "slot")
 
     def __init__(self, name: int, execution: Any) -> None:
         self.name = name
         self.execution = execution
         self.calls = 0
+        self.slot = NO_ITERATOR
+        """Which of its arguments is an iterator, looked up in the first calls."""
 
 
 class History:
@@ -136,8 +143,15 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
             entries.set(function, entry)
         return entry
 
+    def slot_of(args: tuple[Any, ...]) -> int:
+        """The first of a few arguments that is an iterator."""
+        for slot, arg in enumerate(args[:LOOK_ARGS]):
+            if id(arg) in iterators or distributed(arg) is not None:
+                return slot
+        return NO_ITERATOR
+
     @functools.wraps(original)
-    def call(self: Any, *args: Any, **kwds: Any) -> Any:  # noqa: C901 - as above
+    def call(self: Any, *args: Any, **kwds: Any) -> Any:  # noqa: C901, PLR0912, PLR0915 - as above
         me = local.me
         hit = known.get(id(self))
         if me.tracing or ((hit is None or graphs.stack) and not eager()):
@@ -162,6 +176,14 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
                 consumed.running += 1
                 if consumed.loop is not me.loop:
                     consumed.enter(me.loop)
+        elif args and not inside:
+            if entry.calls <= LOOK_FIRST:
+                entry.slot = slot_of(args)
+            if entry.slot < len(args):
+                held = iterators.get(id(args[entry.slot])) or distributed(args[entry.slot])
+                if held is not None:
+                    consumed = held[1]
+                    consumed.running += 1
         start = now()
         try:
             return original(self, *args, **kwds)
@@ -174,11 +196,11 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
             if me.traces != traces:
                 flags |= traced
             me.thread = number = me.thread or thread()
+            if consumed is not None:
+                consumed.ended += 1
+                consumed.running -= 1
             if execution is not None:
                 me.execution = inside
-                if consumed is not None:
-                    consumed.ended += 1
-                    consumed.running -= 1
                 write(start, spent, execution.batches_now(me.loop), entry.name, execution_kind, flags, number)
             elif not inside or flags & traced:
                 entry.calls = calls = entry.calls + 1
@@ -291,7 +313,15 @@ class Traces:
         name = state.name(key, line["function"], own=frames.is_own(line["file"]), **where)
         state.write(start, spent, identity, name, int(Kind.TRACE), 0, state.thread())
         nodes = int(getattr(graph, "version", 0))
-        state.log({"t": "trace", "at": start, "id": identity, "dur": spent, "nodes": nodes, "outer": outer, **line})
+        made = {"nodes": nodes, "updates": _updates(graph)}
+        state.log({"t": "trace", "at": start, "id": identity, "dur": spent, **made, "outer": outer, **line})
+
+
+def _updates(graph: Any) -> int:
+    """How many of the last ops of a graph change variables otherwise than by adding to them, as metrics do."""
+    if not hasattr(graph, "get_operations"):
+        return 0
+    return sum(op.type.startswith(UPDATES) for op in graph.get_operations()[-MAX_OPS_LOOKED_AT:])
 
 
 def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
