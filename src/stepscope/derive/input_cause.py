@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from stepscope.derive import intervals, pipeline
+from stepscope.derive import intervals, pipeline_python
 
 if TYPE_CHECKING:
-    from stepscope.derive.pipeline import Pipeline, PythonFunction, Stage
+    from stepscope.derive.pipeline import Pipeline
+    from stepscope.derive.pipeline_python import PythonFunction
+    from stepscope.derive.stages import Stage
     from stepscope.derive.steps import Steps
     from stepscope.derive.view import SessionView
 
@@ -66,7 +68,7 @@ def _cover(steps: Steps, functions: list[PythonFunction]) -> float:
     """Share of the steady wall time in which at least one of the functions ran."""
     if not functions or steps.steady_ns == 0:
         return 0.0
-    spans = intervals.merge(*pipeline.python_spans(steps, functions))
+    spans = intervals.merge(*pipeline_python.python_spans(steps, functions))
     seen = intervals.total(intervals.clip(spans, steps.windows)) / steps.steady_ns
     recorded = sum(f.recorded_ns for f in functions)
     scale = sum(f.total_ns for f in functions) / recorded if recorded else 1.0

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.input_cause import InputCause
-    from stepscope.derive.pipeline import Stage
+    from stepscope.derive.stages import Stage
     from stepscope.derive.view import SessionView
     from stepscope.model.finding import PipelineStage
 

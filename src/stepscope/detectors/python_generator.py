@@ -38,7 +38,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.pipeline import PythonFunction
+    from stepscope.derive.pipeline_python import PythonFunction
     from stepscope.derive.view import SessionView
 
 

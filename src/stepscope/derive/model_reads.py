@@ -1,0 +1,45 @@
+"""Reads of tf.data's live model that the agent made, decoded."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.formats import iterator_model
+from stepscope.model.events import IteratorModel
+
+if TYPE_CHECKING:
+    from stepscope.formats.iterator_model import IteratorModelData
+    from stepscope.model.session import Worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """One read. ``executions``: calls of the consumer that had ended by then."""
+
+    at: int
+    iterator: int
+    executions: int
+    data: IteratorModelData
+
+    @property
+    def elements(self) -> int:
+        """Batches delivered so far."""
+        root = self.data.nodes.get(self.data.output)
+        return root.num_elements if root else 0
+
+
+def read_all(worker: Worker) -> tuple[list[Read], list[str]]:
+    """The reads in order of time, and what to say of those that are damaged."""
+    reads, broken = [], []
+    for event in worker.all(IteratorModel):
+        if not event.proto:
+            continue
+        try:
+            data = iterator_model.parse(base64.b64decode(event.proto, validate=True))
+        except (ValueError, iterator_model.ProtoError) as error:  # ValueError: not base64
+            broken.append(f"a read of tf.data's model could not be used: {error}")
+            continue
+        reads.append(Read(at=event.at, iterator=event.iterator, executions=event.executions, data=data))
+    return sorted(reads, key=lambda r: r.at), broken
