@@ -19,7 +19,8 @@ def cause(job: Job) -> InputCause:
 def test_a_stage_of_ops_is_the_limit() -> None:
     """Without user Python the slowest stage is what limits."""
     found = cause(pulled(60 * MS))
-    assert (found.limit, found.wait_ratio, found.python_ratio, found.function) == ("stage", 0.6, 0, None)
+    assert (found.limit, found.python_ratio, found.function) == ("stage", 0, None)
+    assert found.wait_ratio == pytest.approx(0.6 - 0.003)  # what handing over a ready batch costs is no wait
     assert found.stage is not None
     assert [d.line for d in found.stage.datasets] == [71]
 
@@ -66,7 +67,7 @@ def test_what_a_starved_cpu_explains_is_not_the_inputs() -> None:
     """The wait is less by the share of CPUs that others took."""
     job = pulled(60 * MS)
     job.machine(10, cpus=2, got=1.0, waiting=1.0, others=1.0)
-    assert cause(job).wait_ratio == pytest.approx(0.3)
+    assert cause(job).wait_ratio == pytest.approx(0.2985)
 
 
 def test_python_on_two_threads_at_once_covers_its_time_once() -> None:

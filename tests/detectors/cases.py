@@ -69,6 +69,8 @@ class Fixtures:
     at: Build
 
 
+HANDOVER = 300 * US
+"""What a batch that is ready costs at most, of each pull: no wait."""
 INP001 = Fixtures(
     firing=lambda: pulled(60 * MS),
     expected=Expected(
@@ -84,8 +86,8 @@ INP001 = Fixtures(
     silent=lambda: pulled(2 * MS),
     not_applicable=nothing,
     missing="steps",
-    below=lambda: pulled(10 * MS - US),
-    at=lambda: pulled(10 * MS),
+    below=lambda: pulled(15 * MS + HANDOVER - US),
+    at=lambda: pulled(15 * MS + HANDOVER),
 )
 INP002 = Fixtures(
     firing=lambda: pulled(60 * MS, python=58 * MS, role="numpy_function"),
@@ -112,7 +114,7 @@ INP003 = Fixtures(
         cost=0.6,
         where=(("train.py", 15), ("train.py", 71)),
         metrics=("input_wait_ratio", "python_busy_ratio", "disturbed_ratio", "python_ns_per_batch"),
-        title=("input generator decode", "60 ms of 100 ms"),
+        title=("input generator decode", "59.7 ms of 100 ms"),
         introduced="data preparation",
         pipeline_stage="preprocessing",
         remedy="use-tf-data-map",
@@ -120,8 +122,8 @@ INP003 = Fixtures(
     silent=lambda: pulled(2 * MS, python=58 * MS, role="generator"),
     not_applicable=nothing,
     missing="steps",
-    below=lambda: pulled(10 * MS - US, python=58 * MS, role="generator"),
-    at=lambda: pulled(10 * MS, python=58 * MS, role="generator"),
+    below=lambda: pulled(10 * MS + HANDOVER - US, python=58 * MS, role="generator"),
+    at=lambda: pulled(10 * MS + HANDOVER, python=58 * MS, role="generator"),
 )
 INP004 = Fixtures(
     firing=lambda: sampled(before=50 * MS),

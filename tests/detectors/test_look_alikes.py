@@ -52,11 +52,11 @@ def read_models(job: Job, wait: int) -> Job:
 
 def test_a_starved_job_is_not_input_bound() -> None:
     """What a neighbour takes from the input is not the input's: the wait shrinks by the share of CPUs lost."""
-    job = pulled(15 * MS)
+    job = pulled(20 * MS)
     job.machine(10, cpus=2, got=1.0, waiting=1.0, others=1.0)
     job.rival("/usr/bin/stress", cores=1.0, seconds=10)
     assert codes(job) == ["CFG001"]
-    assert codes(pulled(15 * MS)) == ["INP001"]
+    assert codes(pulled(20 * MS)) == ["INP001"]
 
 
 def test_starvation_comes_before_the_input_that_it_slows() -> None:

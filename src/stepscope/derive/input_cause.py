@@ -29,7 +29,8 @@ class InputCause:
     """The input wait of the steady steps and what causes it."""
 
     wait_ratio: float
-    """Share of steady wall time, less what a starved CPU explains."""
+    """Share of steady wall time, less what handing over ready batches costs and what a starved CPU explains."""
+    wait_ns_per_step: float
     error_ratio: float
     """Standard error of it."""
     limit: Limit
@@ -51,10 +52,11 @@ def build(view: SessionView) -> InputCause | None:
     mean_ns = anatomy.wall_ns / steps.steady_count
     functions = [f for f in pipe.functions if not f.step_thread or anatomy.mean_ns("input-wait") > 0]
     python_ratio = _cover(steps, functions)
-    wait = anatomy.ratio("input-wait")
+    wait = max(0.0, anatomy.ratio("input-wait") - pipe.handover_ns / mean_ns)
     limit, function = _limit(pipe, functions, steps, wait, python_ratio)
     return InputCause(
         wait_ratio=wait * free,
+        wait_ns_per_step=wait * free * mean_ns,
         error_ratio=pipe.wait_error_ns() / mean_ns,
         limit=limit,
         stage=pipe.slowest,

@@ -207,14 +207,14 @@ class SessionView:
 
     @cached_property
     def call_line(self) -> int | None:
-        """Line of the user's loop that makes the step's call."""
+        """Line of the user's loop that makes the step's call: by samples, else where it was first called from."""
         if self.steps is None:
             return None
-        anchor = self.steps.anchors
-        if anchor is not None and anchor.call_line:
-            return anchor.call_line
         lines = [f.line for s in self.samples if s.component == "call" if (f := hot.statement_of(s, self.loop))]
-        return max(set(lines), key=lines.count) if lines else None
+        if lines:
+            return max(set(lines), key=lines.count)
+        anchor = self.steps.anchors
+        return anchor.call_line if anchor is not None and anchor.call_line else None
 
     def place(self, file: str, line: int, end_line: int = 0, function: str = "") -> Place:
         """A place with its file relative to the job's working directory where it lies below it."""

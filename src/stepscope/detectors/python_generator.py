@@ -9,9 +9,10 @@ A generator runs on one thread under Python's global interpreter lock, cannot be
 element crosses from Python into TensorFlow one by one.
 
 ## Evidence
-`input_wait_ratio`: share of the steady wall time that steps wait. `python_busy_ratio`: share of the time in which the
-generator ran. `python_ns_per_batch`: its time per batch, measured call by call. Below ten percent of wait nothing is
-said: a generator that is fast enough is no problem.
+`input_wait_ratio`: share of the steady wall time that steps wait, `disturbed_ratio`: what the lock costs them
+besides. `python_busy_ratio`: share of the time in which the generator ran. `python_ns_per_batch`: its time per
+batch, measured call by call. Below ten percent of wait nothing is said: a generator that is fast enough is no
+problem.
 
 ## Known limits
 The cost is the wait, the most that can be saved there, and what the interpreter lock takes from the step's own
@@ -55,7 +56,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     cause, steps = session.input_cause, session.steps
     if cause is None or steps is None or cause.limit != "generator" or cause.function is None:
         return
-    if session.hidden_wait or cause.wait_ratio < params.min_wait_ratio:
+    saved = min(1.0, cause.wait_ratio + cause.disturbed_ratio)
+    if session.hidden_wait or saved < params.min_wait_ratio:
         return
     function = cause.function
     per_batch = function.total_ns / steps.steady_count
@@ -64,13 +66,12 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         name = function.inside.function
     what = "PyDataset" if function.role == "pydataset" else "input generator"
     error = 2 * cause.error_ratio
-    saved = min(1.0, cause.wait_ratio + cause.disturbed_ratio)
     mean = steps.steady_ns / steps.steady_count
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"the {what} {name} runs in Python; each step waits "
-        f"{format_ns(cause.wait_ratio * mean)} of {format_ns(mean)} for it",
+        title=f"the {what} {name} runs in Python; it costs each step {format_ns(saved * mean)} of {format_ns(mean)}, "
+        f"{format_ns(cause.wait_ratio * mean)} of it waiting",
         severity=severity_of(saved),
         confidence=0.95,
         symptom="Time: slow execution time",
@@ -96,7 +97,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             Remedy(
                 id="use-tf-data-map",
                 text="build the dataset from files or arrays and do the generator's work with tf.data ops in "
-                f"map(num_parallel_calls=tf.data.AUTOTUNE), {format_ratio(cause.wait_ratio)} of the step waits now",
+                f"map(num_parallel_calls=tf.data.AUTOTUNE), {format_ratio(saved)} of the step goes there now",
             ),
             Remedy(id="prepare-offline", text="or write the prepared examples to TFRecord files once"),
             Remedy(

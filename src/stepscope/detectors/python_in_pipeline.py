@@ -9,9 +9,10 @@ Such a function holds Python's global interpreter lock: it runs on one core howe
 given, competes with the training loop for the lock, and keeps tf.data from running the map in parallel or fusing it.
 
 ## Evidence
-`input_wait_ratio`: share of the steady wall time that steps wait. `python_busy_ratio`: share of the time in which the
-function ran on one of tf.data's threads. `python_ns_per_batch`: its time per batch. All three are measured call by
-call; below ten percent of wait nothing is said.
+`input_wait_ratio`: share of the steady wall time that steps wait, `disturbed_ratio`: what the lock costs them
+besides. `python_busy_ratio`: share of the time in which the function ran on one of tf.data's threads.
+`python_ns_per_batch`: its time per batch. All three are measured call by call; below ten percent of wait nothing is
+said.
 
 ## Known limits
 The cost is the wait, the most that can be saved there, and what the interpreter lock takes from the step's own
@@ -48,6 +49,8 @@ class Params:
 
     min_wait_ratio: Ratio = Ratio(0.10)
     """Of steady wall time; see INP001."""
+    told: Ratio = Ratio(0.05)
+    """What the interpreter lock costs the step besides is told from this share on."""
 
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
@@ -55,19 +58,22 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     cause, steps = session.input_cause, session.steps
     if cause is None or steps is None or cause.limit != "python-function" or cause.function is None:
         return
-    if session.hidden_wait or cause.wait_ratio < params.min_wait_ratio:
+    saved = min(1.0, cause.wait_ratio + cause.disturbed_ratio)
+    if session.hidden_wait or saved < params.min_wait_ratio:
         return
     function = cause.function
     per_batch = function.total_ns / steps.steady_count
     name = function.name.text
     wait = format_ratio(cause.wait_ratio)
+    besides = (
+        f" and lose {format_ratio(cause.disturbed_ratio)} to its GIL" if cause.disturbed_ratio > params.told else ""
+    )
     error = 2 * cause.error_ratio
-    saved = min(1.0, cause.wait_ratio + cause.disturbed_ratio)
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
         title=f"{name} runs as Python in the input pipeline (tf.{function.role}), {format_ns(per_batch)} per batch; "
-        f"steps wait {wait} of their time for it",
+        f"steps wait {wait} of their time for it{besides}",
         severity=severity_of(saved),
         confidence=0.95,
         symptom="Time: slow execution time",

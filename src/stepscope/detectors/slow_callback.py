@@ -49,7 +49,7 @@ class Params:
     min_batch_ratio: Ratio = Ratio(0.05)
     """For hooks that run on every batch, of steady wall time."""
     min_call_ns: int = 200_000
-    """A single callback that takes less per call is not slow; many together may be."""
+    """Of one callback per call, or of all together per step: less is not slow, only many steps."""
     min_epoch_ratio: Ratio = Ratio(0.10)
     """For hooks that run once an epoch: some work there is what epochs are for."""
 
@@ -72,7 +72,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             yield _finding(session, [row], ratio, least)
     small = [(row, ratio) for row, ratio in own if _per_batch(row.name.hook)]
     together = sum(ratio for _, ratio in small)
-    if not found and len(small) > 1 and together >= params.min_batch_ratio:
+    steady = steps.steady_ns / steps.steady_count
+    enough = together * steady >= params.min_call_ns
+    if not found and len(small) > 1 and together >= params.min_batch_ratio and enough:
         yield _finding(session, [row for row, _ in small], together, params.min_batch_ratio)
 
 
