@@ -123,7 +123,7 @@ INP003 = Fixtures(
     not_applicable=nothing,
     missing="steps",
     below=lambda: pulled(10 * MS + HANDOVER - US, python=58 * MS, role="generator"),
-    at=lambda: pulled(10 * MS + HANDOVER, python=58 * MS, role="generator"),
+    at=lambda: pulled(10 * MS + HANDOVER + US, python=58 * MS, role="generator"),
 )
 INP004 = Fixtures(
     firing=lambda: sampled(before=50 * MS),

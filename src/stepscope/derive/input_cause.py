@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from stepscope.derive import intervals, pipeline_python
+from stepscope.model.events import ThreadSeen
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.pipeline import Pipeline
@@ -21,6 +25,10 @@ PYTHON_SHARE_RATIO = 0.5
 LINKED_SHARE_RATIO = 0.15
 """The same where the function was put into the graph by the code of that very stage: the rest of the stage's time is
 then mostly what calling Python from an op costs (interpreter lock, conversion of arguments), 0.1 ms a call."""
+SERIAL_CORES = 1.25
+"""A process that uses no more runs one thing after another."""
+MAX_LOST_RATIO = 0.15
+"""With more of its CPUs taken by others, one core says nothing."""
 GENERATOR_ROLES = frozenset({"generator", "pydataset"})
 
 
@@ -54,6 +62,8 @@ def build(view: SessionView) -> InputCause | None:
     python_ratio = _cover(steps, functions)
     wait = max(0.0, anatomy.ratio("input-wait") - pipe.handover_ns / mean_ns)
     limit, function = _limit(pipe, functions, steps, wait, python_ratio)
+    gil = _gil_ratio(view, functions, python_ratio)
+    disturbed = max(free * python_ratio * pipe.disturbed_ns() / mean_ns, gil - wait)
     return InputCause(
         wait_ratio=wait * free,
         wait_ns_per_step=wait * free * mean_ns,
@@ -62,8 +72,55 @@ def build(view: SessionView) -> InputCause | None:
         stage=pipe.slowest,
         function=function,
         python_ratio=python_ratio,
-        disturbed_ratio=free * python_ratio * pipe.disturbed_ns() / mean_ns,
+        disturbed_ratio=max(0.0, disturbed),
     )
+
+
+def _gil_ratio(view: SessionView, functions: list[PythonFunction], python_ratio: float) -> float:
+    """Share of the wall time that the pipeline's Python takes from the step because only one of them can run.
+
+    Where the process uses no more than one core although more are free, while threads of the pipeline compute in
+    Python, the interpreter lock lines them up with the step's thread: their CPU time is then part of every step, also
+    where no batch was waited for. 0 where that is not so.
+    """
+    steps, contention = view.steps, view.contention
+    if steps is None or contention is None or not functions:
+        return 0.0
+    serial = contention.got <= SERIAL_CORES < contention.available and contention.lost_ratio < MAX_LOST_RATIO
+    if not serial:
+        return 0.0
+    wanted = {f.name.id for f in functions}
+    records = steps.worker.records
+    mine = (records.kind == Kind.PYFUNC) & np.isin(records.name, list(wanted)) & (records.thread != steps.thread)
+    natives = {t.id: t.native for t in steps.worker.all(ThreadSeen)}
+    threads = {natives.get(int(t), 0) for t in np.unique(records.thread[mine])} - {0}
+    return min(python_ratio, _cpu_ratio(view, threads, contention.got))
+
+
+def _cpu_ratio(view: SessionView, natives: set[int], process_cores: float) -> float:
+    """CPU time of some threads over wall time, within the steady steps.
+
+    Threads that live too short to be sampled twice are known by what the process used beyond all others; that counts
+    for the threads asked for if any of them is so short-lived (Keras makes new ones each epoch).
+    """
+    steps = view.steps
+    if steps is None or not natives:
+        return 0.0
+    lo, hi = steps.windows
+    table = view.session.threads
+    mine = (table.pid == steps.worker.info.pid) & (table.at_ns >= lo[0]) & (table.at_ns <= hi[-1])
+    table = table.take(mine)
+    span = int(table.at_ns[-1] - table.at_ns[0]) if len(table) else 0
+    if span <= 0:
+        return 0.0
+    used: dict[int, float] = {}
+    for native in np.unique(table.native):
+        run = table.run_ns[table.native == native]
+        if len(run) > 1:
+            used[int(native)] = float(run[-1] - run[0]) / span
+    asked = sum(ratio for native, ratio in used.items() if native in natives)
+    short_lived = max(0.0, process_cores - sum(used.values())) if natives - used.keys() else 0.0
+    return asked + short_lived
 
 
 def _cover(steps: Steps, functions: list[PythonFunction]) -> float:

@@ -38,6 +38,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.derive.hot import HotSpot
     from stepscope.derive.view import SessionView
 
 
@@ -47,6 +48,8 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.10)
     """Of steady wall time. Source: as for any input wait, INP001."""
+    max_tensorflow_ratio: Ratio = Ratio(0.5)
+    """Code that spends more inside of TensorFlow is an eager step (HST002)."""
     min_samples: int = 8
     """Fewer say nothing about lines."""
 
@@ -58,7 +61,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     share = anatomy.ratio("other-python")
     spots = session.hot_spots("other-python")
-    feeding = [s for s in spots if s.tensorflow_ratio < 0.5 and session.role_of_statement(s) == "feeds"]  # noqa: PLR2004
+    feeding = [s for s in spots if s.tensorflow_ratio < params.max_tensorflow_ratio and _feeds(session, s)]
     count = sum(s.samples for s in feeding)
     total = sum(s.samples for s in spots)
     part = sum(s.ratio for s in feeding)
@@ -112,6 +115,15 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         "source the "
         "result goes into the step's arguments.",
     )
+
+
+def _feeds(session: SessionView, spot: HotSpot) -> bool:
+    """The statement makes the step's input, and it is not the loop's own line that waits for the interpreter lock."""
+    if session.role_of_statement(spot) != "feeds":
+        return False
+    cause = session.input_cause
+    locked = cause is not None and cause.limit in {"python-function", "generator"} and cause.python_ratio > 0
+    return not locked or (spot.culprit.file, spot.culprit.function) != session.loop
 
 
 DETECTOR = Detector(
