@@ -106,7 +106,7 @@ def measure(python: str, kind: str, *, prefetch: bool, steps: int) -> Row:
     arguments = ["--input", kind, "--steps", str(steps), *(["--prefetch"] if prefetch else [])]
     said, report = execute(python, arguments, measured=True)
     twin, _ = execute(python, [*arguments, "--twin"], measured=False)
-    step, ready = said["seconds"] / steps, twin["seconds"] / steps
+    step, ready = said["seconds"] / said["steps"], twin["seconds"] / twin["steps"]
     wait = sum(part["ns_per_step"] for part in report["anatomy"] if part["component"] == "input-wait") / 1e9
     total = sum(part["ns_per_step"] for part in report["anatomy"]) / report["session"]["step_times"]["mean_ns"]
     lines = lines_of(COSTLY[kind])
@@ -116,7 +116,7 @@ def measure(python: str, kind: str, *, prefetch: bool, steps: int) -> Row:
         prefetch=prefetch,
         step=step,
         truth=step - ready,
-        known=said["known_s"] / steps,
+        known=said["known_s"] / said["steps"],
         said=wait,
         components=total,
         rate=(report["session"]["throughput"]["samples_per_s"] or 0.0) / (said["samples"] / said["seconds"]),
