@@ -27,7 +27,7 @@ NAMED = re.compile(r"\bstepscope ([a-z][a-z-]*)")
 def session(monkeypatch: pytest.MonkeyPatch, samples: ModuleType, tmp_path: Path) -> Path:
     """A path that is analysed to the sample of an input-bound job."""
     monkeypatch.setattr(analyze, "analyze", lambda path: samples.input_bound())
-    monkeypatch.setattr("stepscope.store.open_session", lambda path: empty(samples.SOURCE))
+    monkeypatch.setattr("stepscope.app.bundle.open_session", lambda path: empty(samples.SOURCE))
     return tmp_path / "train.stepscope"
 
 

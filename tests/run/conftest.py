@@ -177,3 +177,11 @@ def project(tmp_path: Path) -> Iterator[Project]:
 def started_long(project: Project) -> subprocess.Popen[str]:
     """A job that would run for a minute, in its middle."""
     return project.start("run", "--session", "s.stepscope", "steps.py", "50000")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def hangup_as_usual() -> Iterator[None]:
+    """Jobs get SIGHUP's default action also when the tests themselves run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
