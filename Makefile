@@ -105,9 +105,12 @@ bench-diagnosis: $(VENV)/.stamp ## precision, recall and top-1 accuracy on bench
 bench-input-truth: $(VENV)/.stamp ## input wait against inputs of known cost
 	@$(BIN)/python benchmarks/input_truth.py $(ARGS)
 
-.PHONY: bench-overhead
+.PHONY: bench-overhead bench-kills
 bench-overhead: $(VENV)/.stamp ## what measuring costs, interleaved with and without
 	@$(BIN)/python benchmarks/overhead.py $(ARGS)
+
+bench-kills: $(VENV)/.stamp ## what measuring costs, interleaved with and without
+	@$(BIN)/python benchmarks/kills.py $(ARGS)
 
 .PHONY: clean
 clean: ## everything that can be made again
