@@ -105,11 +105,12 @@ bench-diagnosis: $(VENV)/.stamp ## precision, recall and top-1 accuracy on bench
 bench-input-truth: $(VENV)/.stamp ## input wait against inputs of known cost
 	@$(BIN)/python benchmarks/input_truth.py $(ARGS)
 
-.PHONY: bench-overhead bench-kills
+.PHONY: bench-overhead
 bench-overhead: $(VENV)/.stamp ## what measuring costs, interleaved with and without
 	@$(BIN)/python benchmarks/overhead.py $(ARGS)
 
-bench-kills: $(VENV)/.stamp ## what measuring costs, interleaved with and without
+.PHONY: bench-kills
+bench-kills: $(VENV)/.stamp ## kill -9 of job and sidecar at random moments
 	@$(BIN)/python benchmarks/kills.py $(ARGS)
 
 .PHONY: clean
