@@ -123,8 +123,8 @@ def speedup_text(ratio: float) -> str:
 
 
 def is_between_steps(finding: Finding) -> bool:
-    """Whether the time is lost outside of the steps."""
-    return finding.pipeline_stage == "none"
+    """Whether the time is lost outside of the steps: between two of them, or before the first."""
+    return finding.pipeline_stage == "none" or finding.exposed_stage == "initialization"
 
 
 def significant(report: Report) -> list[Finding]:
