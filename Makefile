@@ -113,6 +113,14 @@ bench-overhead: $(VENV)/.stamp ## what measuring costs, interleaved with and wit
 bench-kills: $(VENV)/.stamp ## kill -9 of job and sidecar at random moments
 	@$(BIN)/python benchmarks/kills.py $(ARGS)
 
+.PHONY: bench-startup
+bench-startup: $(VENV)/.stamp ## what enable costs a process without TensorFlow, interleaved
+	@$(BIN)/python benchmarks/startup.py $(ARGS)
+
+.PHONY: bench-always-on
+bench-always-on: $(VENV)/.stamp ## ten million records of one job: memory, files, disk, CPU time of its sidecar
+	@$(BIN)/python benchmarks/always_on.py $(ARGS)
+
 .PHONY: clean
 clean: ## everything that can be made again
 	@rm -rf $(VENV) $(OLD_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage*

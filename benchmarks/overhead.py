@@ -2,6 +2,8 @@
 
 Interleaved runs with and without stepscope, in pairs of alternating order, at several step lengths. Beside the
 wall-clock ratio with its bootstrap interval stands what the session itself accounts for (report.json, ``overhead``).
+The job is pinned to one core, with and without: what two cores give one TensorFlow varies by 4 % from run to run, and
+a pinned job cannot hide the cost of the agent's thread on an idle core.
 Also: how much later the job starts, how long after its end the report stands, and what one record costs over 10^6.
 """
 
@@ -20,7 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
 
+import numpy as np
+
 from _stats import Interval, bootstrap
+from stepscope.store.reader import read as open_session
+from stepscope.wire.kinds import Kind
 from stepscope.wire.ring import RingWriter
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +35,13 @@ PAGE = ROOT / "docs" / "benchmarks" / "overhead.md"
 STEPS = {"1": 400, "5": 120, "80": 8}
 """Steps per chunk for each step length in milliseconds; a run has 20 chunks."""
 CHUNKS = 20
+NOTES = """The job is pinned to one core. *With/without*: relative change of the median step time over pairs of runs,
+bootstrap interval of 95 %; *width* is half of it. *Account*: median of what the sessions say level 0 costs, *bound* the
+highest upper bound of theirs. *Rests*: share of the time in which hot wrappers were detached. *Attached*: step time
+while they were attached against the rest that followed, in the same process, median (of so many windows)."""
+WINDOW_NS = 250_000_000
+MIN_WINDOW = 30
+"""Steps of a window and of a rest that are set against each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,32 +54,49 @@ class Ran:
     chunks: Sequence[float]
     """Seconds per step of each chunk."""
     report: Mapping[str, object] | None
+    attached: Sequence[float] = ()
+    """Step time in windows with all wrappers, over that in the rests beside them, less one."""
 
 
-def execute(python: str, arguments: Sequence[str], *, measured: bool) -> Ran:
-    """Run the program, with stepscope or without."""
+def execute(job: Sequence[str], arguments: Sequence[str], *, measured: bool) -> Ran:
+    """Run the program with the command ``job``, with stepscope or without."""
     env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     with tempfile.TemporaryDirectory(prefix="stepscope-overhead-") as scratch:
         report = Path(scratch) / "report.json"
         run = [sys.executable, "-m", "stepscope", "run", "--quiet", "--report-json", str(report), "--"]
-        command = [*(run if measured else []), python, str(PROGRAM), *arguments]
+        command = [*(run if measured else []), *job, str(PROGRAM), *arguments]
         spawned = time.monotonic_ns()
         done = subprocess.run(command, cwd=scratch, env=env, check=True, capture_output=True, text=True, timeout=900)
         exited = time.monotonic_ns()
         said = json.loads(done.stdout.strip().splitlines()[-1])
         data = json.loads(report.read_text()) if measured else None
+        attached = beside_rests(next(Path(scratch).glob("*.stepscope"))) if measured else []
     chunks = [seconds / said["steps"] for seconds in said["seconds"]]
-    return Ran(spawned=spawned, exited=exited, said=said, chunks=chunks, report=data)
+    return Ran(spawned=spawned, exited=exited, said=said, chunks=chunks, report=data, attached=attached)
 
 
-def interleaved(python: str, arguments: Sequence[str], pairs: int) -> tuple[list[Ran], list[Ran]]:
-    """Pairs of runs without and with, the order alternating, after one of each that is thrown away."""
+def beside_rests(session: Path) -> list[float]:
+    """What the wrappers cost while they are attached: each window against the rest after it, in the job itself."""
+    found = []
+    for worker in open_session(session).workers:
+        records = worker.records
+        rests = (records.kind == Kind.REST) & (records.arg > 0)
+        calls = np.sort(records.start_ns[np.isin(records.kind, [Kind.EXECUTION, Kind.FUNCTION])])
+        for start, dur, skipped in zip(records.start_ns[rests], records.dur_ns[rests], records.arg[rests], strict=True):
+            window = np.diff(calls[(calls < start) & (calls > start - WINDOW_NS)])
+            if len(window) >= MIN_WINDOW and skipped >= MIN_WINDOW:
+                found.append(float(np.mean(window) * skipped / dur) - 1)
+    return found
+
+
+def interleaved(job: Sequence[str], arguments: Sequence[str], pairs: int) -> tuple[list[Ran], list[Ran]]:
+    """Pairs of runs without and with, the order alternating."""
     plain: list[Ran] = []
     measured: list[Ran] = []
     for index in range(pairs):
         order = (False, True) if index % 2 == 0 else (True, False)
         for with_stepscope in order:
-            (measured if with_stepscope else plain).append(execute(python, arguments, measured=with_stepscope))
+            (measured if with_stepscope else plain).append(execute(job, arguments, measured=with_stepscope))
     return plain, measured
 
 
@@ -95,6 +125,12 @@ def account(measured: Sequence[Ran]) -> tuple[float, float, float, float]:
     )
 
 
+def _number(report: Mapping[str, object] | None, field: str) -> float:
+    overhead = report["overhead"] if report is not None else {}
+    value = overhead.get(field) if isinstance(overhead, dict) else None
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
 def record_cost(records: int = 1_000_000, chunk: int = 100_000) -> list[float]:
     """Nanoseconds per record, two readings of the clock included, for each chunk of records into one ring."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as scratch:
@@ -110,31 +146,34 @@ def record_cost(records: int = 1_000_000, chunk: int = 100_000) -> list[float]:
     return costs
 
 
-def step_lengths(python: str, kinds: Sequence[str], lengths: Sequence[str], pairs: int) -> list[str]:
+def step_lengths(job: Sequence[str], kinds: Sequence[str], lengths: Sequence[str], pairs: int) -> list[str]:
     """One line of the table per kind of loop and step length."""
     lines = [
-        "| loop | step | with/without, wall clock | width | account of level 0 | upper bound | sidecar, of a core |",
-        "|---|---|---|---|---|---|---|",
+        "| loop | step | with/without, wall clock | width | account | bound | rests | attached | sidecar, of a core |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for kind in kinds:
         for length in lengths:
             arguments = ["--kind", kind, "--step-ms", length, "--steps", str(STEPS[length]), "--chunks", str(CHUNKS)]
-            plain, measured = interleaved(python, arguments, pairs)
+            plain, measured = interleaved(job, arguments, pairs)
             wall = slowdown(plain, measured)
             ratio, _, high, sidecar = account(measured)
             step = median(median(run.chunks) for run in plain)
+            rests = median(_number(run.report, "rest_ratio") for run in measured)
+            attached = [ratio for run in measured for ratio in run.attached]
+            beside = f"{median(attached):+.1%} (of {len(attached)})" if attached else "-"
             lines.append(
                 f"| {kind} | {1000 * step:.2f} ms | {wall.percent()} | ±{50 * (wall.high - wall.low):.2f} % "
-                f"| {ratio:.3%} | {high:.3%} | {sidecar:.2%} |"
+                f"| {ratio:.3%} | {high:.3%} | {rests:.0%} | {beside} | {sidecar:.2%} |"
             )
             print(lines[-1], file=sys.stderr, flush=True)
     return lines
 
 
-def start_delay(python: str, runs: int) -> str:
+def start_delay(job: Sequence[str], runs: int) -> str:
     """How much later the program's first line runs."""
     arguments = ["--step-ms", "0.1", "--steps", "5", "--chunks", "1"]
-    plain, measured = interleaved(python, arguments, runs)
+    plain, measured = interleaved(job, arguments, runs)
     first = [median((run.said["began"] - run.spawned) / 1e6 for run in group) for group in (plain, measured)]
     imported = [
         median((run.said["imported"] - run.said["began"]) / 1e6 for run in group) for group in (plain, measured)
@@ -145,10 +184,10 @@ def start_delay(python: str, runs: int) -> str:
     )
 
 
-def report_delay(python: str) -> str:
+def report_delay(job: Sequence[str]) -> str:
     """How long after the end of a job of 10^5 steps the report stands."""
     arguments = ["--kind", "loop", "--step-ms", "0.1", "--steps", "10000", "--chunks", "9"]
-    plain, measured = interleaved(python, arguments, 1)
+    plain, measured = interleaved(job, arguments, 1)
     after = [(group[0].exited - group[0].said["ended"]) / 1e9 for group in (plain, measured)]
     return (
         f"After 10^5 steps the command has ended, report and all, {after[1]:.2f} s after the program's last line; "
@@ -165,7 +204,9 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable, help="the job's Python")
     parser.add_argument("--only", choices=("steps", "start", "report", "record"), help="one part")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/overhead.md")
+    parser.add_argument("--cpu", default=str(max(os.sched_getaffinity(0))), help="the job's core, or: all")
     options = parser.parse_args()
+    job = [*([] if options.cpu == "all" else ["taskset", "-c", options.cpu]), options.python]
     parts: list[str] = []
     if options.only in {None, "record"}:
         costs = record_cost()
@@ -174,13 +215,13 @@ def main() -> int:
             "two readings of the clock included."
         )
     if options.only in {None, "start"}:
-        parts.append(start_delay(options.python, 5))
+        parts.append(start_delay(job, 5))
     if options.only in {None, "report"}:
-        parts.append(report_delay(options.python))
+        parts.append(report_delay(job))
     if options.only in {None, "steps"}:
-        lines = step_lengths(options.python, options.kinds.split(","), options.lengths.split(","), options.pairs)
+        lines = step_lengths(job, options.kinds.split(","), options.lengths.split(","), options.pairs)
         parts.append("\n".join(lines))
-    page = "\n\n".join(parts) + "\n"
+    page = "\n\n".join([*parts, NOTES]) + "\n"
     print(page)
     if options.write:
         PAGE.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
 from stepscope.model.events import Code, Stack
 from stepscope.wire.kinds import Flag, Kind
 
@@ -108,3 +115,44 @@ print(failed)
 """
     )
     assert (result.stdout, result.stderr) == ("0\n", "")
+
+
+BORROWER = """
+#include <string.h>
+static unsigned char heap[1 << 20];
+
+/* Computes with the stack pointer in the middle of a buffer, as code made at run time may do; says how many bytes below
+   it have changed meanwhile. */
+long borrow(long turns)
+{
+    unsigned char *middle = heap + (1 << 19);
+    long changed = 0, i;
+    memset(heap, 0xAB, sizeof heap);
+    __asm__ volatile("mov %%rsp, %%r12\\n mov %0, %%rsp\\n mov %1, %%rcx\\n 1: dec %%rcx\\n jnz 1b\\n mov %%r12, %%rsp"
+                     : : "r"(middle), "r"(turns) : "rcx", "r12", "memory", "cc");
+    for (i = 0; i < 1 << 19; i++) changed += heap[i] != 0xAB;
+    return changed;
+}
+"""
+
+
+@pytest.mark.parametrize("faults", [False, True])
+def test_signals_never_run_on_a_borrowed_stack(armed: Armed, tmp_path: Path, *, faults: bool) -> None:
+    """What lies below the stack pointer stays as it is, with a fault handler of the job's and without."""
+    compiler = shutil.which("gcc")
+    if compiler is None or platform.machine() != "x86_64":
+        pytest.skip("needs gcc on x86_64")
+    (tmp_path / "borrow.c").write_text(BORROWER)
+    library = tmp_path / "borrow.so"
+    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, tmp_path / "borrow.c"], check=True)
+    result = armed.start(
+        HEAD
+        + ("import faulthandler\nfaulthandler.enable()\n" if faults else "")
+        + f"arm()\nimport ctypes\nborrow = ctypes.CDLL({str(library)!r}).borrow\n"
+        + "before = time.thread_time()\nchanged = 0\n"
+        + "while time.thread_time() - before < 1: changed += borrow(ctypes.c_long(300_000_000))\n"
+        + "print(changed, timers())\n"
+    )
+    assert (result.stdout, result.stderr) == ("0 1\n", "")
+    (process,) = armed.processes()
+    assert sum(bool(record.flags & Flag.CPU) for record in process.kinds(Kind.SAMPLE)) >= 2

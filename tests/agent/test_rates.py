@@ -118,5 +118,5 @@ def test_calibration_measures_once_after_two_seconds(armed: Armed, opened: Agent
     (line,) = measured(armed).of(AgentCost)
     assert 10 < line.record_ns < 100_000
     assert 0 <= line.wrapper_ns < 100_000
-    assert line.samples > 1_000
+    assert line.samples > 500
     assert opened.written() == before

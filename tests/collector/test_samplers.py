@@ -63,6 +63,8 @@ def test_process_and_threads_agree(busy: subprocess.Popen[str]) -> None:
     assert table.run_ns[1] - table.run_ns[0] >= BURN_NS - 20_000_000
     assert (table.threads == 1).all()
     assert (table.rss_bytes > 1_000_000).all()
+    assert (table.vm_bytes > table.rss_bytes).all()
+    assert ((table.shared_bytes > 0) & (table.shared_bytes < table.rss_bytes)).all()
     assert (table.minor_faults > 100).all()
     rows = threads.rows.table()
     assert set(rows.native.tolist()) == {busy.pid}

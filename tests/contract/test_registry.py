@@ -13,7 +13,7 @@ import stepscope
 DETECTORS = Path(stepscope.__file__).parent / "detectors"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 HEADINGS = ("What it detects", "Why it matters", "Evidence", "Known limits", "Remedy", "References")
-FAMILIES = ("INP", "HST", "GRF", "KRN", "LAY", "MEM", "COM", "CFG")
+FAMILIES = ("INP", "HST", "GRF", "KRN", "LAY", "MEM", "COM", "CFG", "TRD", "INI", "HNG", "NET", "DSK", "UTL", "GPU")
 CODE = re.compile(rf"(?:{'|'.join(FAMILIES)})\d{{3}}")
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
 

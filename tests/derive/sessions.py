@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +36,11 @@ from stepscope.model.events import (
     ThreadSeen,
     Traced,
 )
-from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable
-from stepscope.model.session import Manifest, Session, Worker, WorkerInfo
+from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
+from stepscope.model.session import HostInfo, Manifest, Session, Worker, WorkerInfo
 from stepscope.wire.kinds import Flag, Kind
+
+T = TypeVar("T", bound=Table)
 
 US = 1_000
 MS = 1_000_000
@@ -103,13 +105,18 @@ class Job:
     """A session that is being written."""
 
     pid: int = 100
+    exit_code: int = 0
+    ended_ns: int = 0
     records: list[_Record] = field(default_factory=list)
     events: list[AnyEvent] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
     hosts: HostTable = field(default_factory=HostTable.empty)
     processes: ProcessTable = field(default_factory=ProcessTable.empty)
+    threads: ThreadTable = field(default_factory=ThreadTable.empty)
     rivals: list[dict[str, int]] = field(default_factory=list)
     rival_names: list[str] = field(default_factory=list)
+    resources: dict[str, Any] = field(default_factory=dict)  # tables of network, disks, GPUs and their names
+    host: HostInfo = field(default_factory=HostInfo)
     _ids: dict[str, int] = field(default_factory=dict)
     _codes: dict[tuple[str, str], int] = field(default_factory=dict)
     _stacks: dict[tuple[Frame, ...], int] = field(default_factory=dict)
@@ -168,6 +175,10 @@ class Job:
         """Python's ``next`` on an iterator; ``arg`` of its records is the iterator."""
         return self.call(Kind.NEXT, "next")
 
+    def rest(self, start: int, dur: int, calls: int, kind: Kind = Kind.EXECUTION) -> None:
+        """A time in which hot wrappers were detached."""
+        self.records.append(_Record(start, dur, calls, 0, Kind.REST, int(kind) << 8, POOL))
+
     def trace(self, at: int, dur: int, *, thread: int = MAIN, **fields: Any) -> Traced:
         """One tracing: its event and its record."""
         about: dict[str, Any] = {"function": "train_step", "function_key": 1, "file": SCRIPT, "line": 10, **fields}
@@ -217,10 +228,12 @@ class Job:
             self.event(Stack(id=number, frames=[(self._codes[f.file, f.function], f.line) for f in frames]))
         return self._stacks[frames]
 
-    def samples(self, times: Iterable[int], *frames: Frame, dur: int = 50 * MS, thread: int = MAIN) -> None:
+    def samples(
+        self, times: Iterable[int], *frames: Frame, dur: int = 50 * MS, thread: int = MAIN, flags: int = 0
+    ) -> None:
         """Stack samples at these times, each for ``dur``."""
         number = self.stack(*frames)
-        self.records += [_Record(t, dur, 0, number, Kind.SAMPLE, 0, thread) for t in times]
+        self.records += [_Record(t, dur, 0, number, Kind.SAMPLE, flags, thread) for t in times]
 
     def framework(self, name: str = "tensorflow", version: str = "2.21.0") -> None:
         """A framework that the job imported."""
@@ -259,7 +272,7 @@ class Job:
         def total(rate: float) -> npt.NDArray[np.int64]:
             return np.asarray(np.rint(at * rate), np.int64)
 
-        self.hosts = _filled(
+        self.hosts = filled(
             HostTable,
             len(at),
             at_ns=at,
@@ -270,7 +283,7 @@ class Job:
             steal_ns=total(steal),
             throttled_ns=total(throttled),
         )
-        self.processes = _filled(
+        self.processes = filled(
             ProcessTable,
             len(at),
             at_ns=at,
@@ -278,6 +291,18 @@ class Job:
             cpu_user_ns=total(got),
             run_ns=total(got),
             wait_ns=total(waiting),
+        )
+
+    def thread_cpu(self, seconds: int, percent: Mapping[int, int]) -> None:
+        """CPU of threads by id, sampled once a second at constant rates; their native ids are 1000 more."""
+        at = np.arange(seconds + 1, dtype=np.int64) * S
+        self.events += [ThreadSeen(id=t, main=t == MAIN, native=1000 + t) for t in percent]
+        zero = at * 0
+        self.threads = ThreadTable.concat(
+            filled(
+                ThreadTable, len(at), at_ns=at, pid=zero + self.pid, native=zero + 1000 + t, run_ns=at // 100 * share
+            )
+            for t, share in percent.items()
         )
 
     def rival(self, command: str, *, cores: float, seconds: int, pid: int = 900, child: bool = False) -> None:
@@ -320,12 +345,22 @@ class Job:
             rows = sorted(self.rivals, key=lambda r: r["at_ns"])
             rivals = RivalTable(**{key: np.array([r[key] for r in rows], np.int64) for key in rows[0]})
         return Session(
-            manifest=Manifest(id="test", command=("python", "train.py"), cwd=CWD, job_pid=self.pid, exit_code=0),
+            manifest=Manifest(
+                id="test",
+                command=("python", "train.py"),
+                cwd=CWD,
+                job_pid=self.pid,
+                exit_code=self.exit_code,
+                ended_ns=self.ended_ns,
+                host=self.host,
+            ),
             workers=(self.worker(),),
             process=self.processes,
             host=self.hosts,
+            threads=self.threads,
             rivals=rivals,
             rival_names=tuple(self.rival_names),
+            **self.resources,
             sources=dict(self.sources),
         )
 
@@ -340,7 +375,7 @@ class Job:
         return found
 
 
-def _filled(table: Any, rows: int, **columns: npt.NDArray[np.int64]) -> Any:
+def filled(table: type[T], rows: int, **columns: npt.NDArray[np.int64]) -> T:
     """A table whose other columns are zero."""
     zeros = {name: np.zeros(rows, np.int64) for name in table.__dataclass_fields__}
     return table(**{**zeros, **columns})

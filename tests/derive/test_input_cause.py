@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS, POOL, SCRIPT, US, Job, node
+from tests.derive.sessions import MAIN, MS, POOL, SCRIPT, US, Job, node
 from tests.detectors.jobs import PERIOD, STEPS, pulled, train_loop
 
 from stepscope.derive.input_cause import InputCause
@@ -90,6 +90,39 @@ def test_python_that_stretches_the_step_is_told() -> None:
     assert found.limit == "python-function"
     assert found.wait_ratio == pytest.approx(0.425, abs=0.01)
     assert found.disturbed_ratio == pytest.approx(0.8 * 0.075, abs=0.002)
+
+
+WAIT = 0.497
+"""Of 50 ms in 100, less what handing over a ready batch costs."""
+
+
+def locked(*, calls: int, cpu: int, got: float = 1.0, role: str = "py_function") -> InputCause:
+    """Half of each step waits; Python of the pipeline runs for 60 of 100 ms in ``calls`` calls."""
+    job = pulled(50 * MS, python=1, role=role)
+    python = job.python(role, "tokenise")
+    for call in range(calls):
+        python.every(PERIOD, STEPS, dur=60 * MS // calls, start=call * 60 * MS // calls, thread=POOL)
+    job.machine(10, cpus=2, got=got)
+    job.thread_cpu(10, {MAIN: 5, POOL: cpu})
+    return cause(job)
+
+
+def test_what_surrounds_each_call_of_python_goes_with_it() -> None:
+    """400 calls a step of py_function take 10 ms more than their records say; a PyDataset is not called by an op."""
+    assert locked(calls=1, cpu=95).disturbed_ratio == pytest.approx(0.6 - WAIT, abs=0.001)
+    assert locked(calls=400, cpu=95).disturbed_ratio == pytest.approx(0.7 - WAIT, abs=0.001)
+    assert locked(calls=400, cpu=95, role="pydataset").disturbed_ratio == pytest.approx(0.6 - WAIT, abs=0.001)
+
+
+def test_python_takes_no_more_from_the_step_than_its_threads_computed() -> None:
+    """What sleeps in Python holds no lock: the CPU time of its threads is the most that it can cost."""
+    assert locked(calls=400, cpu=65).disturbed_ratio == pytest.approx(0.65 - WAIT)
+    assert locked(calls=400, cpu=10).disturbed_ratio == 0
+
+
+def test_a_process_on_several_cores_is_not_held_by_the_lock() -> None:
+    """Where more than one core is used, things do run side by side."""
+    assert locked(calls=400, cpu=95, got=1.6).disturbed_ratio == 0
 
 
 def test_no_steps_no_cause() -> None:

@@ -24,15 +24,15 @@ def stepped(records: int) -> Job:
     return job
 
 
-def test_records_cost_what_was_calibrated() -> None:
-    """Each record costs its calibrated time and its wrapper's; bounds by the spread of the calibration."""
+def test_calls_cost_what_was_calibrated() -> None:
+    """Each wrapped call costs its calibrated time, times what it was seen to take more in a step."""
     job = stepped(10)
     job.event(AgentCost(record_ns=400, wrapper_ns=600))
     cost = overhead.account(job.view())
-    assert cost.ratio == pytest.approx(10 * 1000 / PERIOD)
-    assert cost.low == pytest.approx(cost.ratio)
-    assert cost.high == pytest.approx(overhead.SPREAD * cost.ratio)
-    assert (cost.records, cost.record_ns) == (1000, 1000)
+    assert cost.ratio == pytest.approx(overhead.USUAL * 10 * 1000 / PERIOD)
+    assert cost.low == pytest.approx(overhead.LOW * 10 * 1000 / PERIOD)
+    assert cost.high == pytest.approx(overhead.HIGH * 10 * 1000 / PERIOD)
+    assert (cost.records, cost.record_ns, cost.call_ns) == (1000, 1000, round(overhead.USUAL * 1000))
 
 
 def test_the_median_of_the_calibrations_counts() -> None:
@@ -48,13 +48,26 @@ def test_a_run_too_short_to_calibrate_takes_the_documented_costs() -> None:
     assert cost.record_ns == overhead.DEFAULT_RECORD_NS + overhead.DEFAULT_WRAPPER_NS
 
 
-def test_counted_calls_cost_their_wrapper() -> None:
-    """Calls that were counted instead of recorded cost no record."""
+def test_counted_calls_cost_as_recorded_ones() -> None:
+    """In a step what a call costs is its wrapper, recorded or counted."""
     job = stepped(1)
     job.event(AgentCost(record_ns=400, wrapper_ns=600))
     job.call(Kind.SYNC, "float").counted(50 * PERIOD + US, calls=10_000, total=MS)
     cost = overhead.account(job.view())
-    assert cost.ratio * 100 * PERIOD == pytest.approx(100 * 1000 + 10_000 * 600)
+    assert cost.low * 100 * PERIOD == pytest.approx(overhead.LOW * 1000 * (100 + 10_000))
+
+
+def test_calls_of_rests_cost_a_light_wrapper() -> None:
+    """A rest is part of the time, its calls were only counted."""
+    job = Job()
+    job.event(AgentCost(record_ns=400, wrapper_ns=600))
+    job.function().every(PERIOD, 50, dur=5 * MS)
+    job.rest(49 * PERIOD + 6 * MS, 51 * PERIOD - 6 * MS, 50, Kind.EXECUTION)
+    job.function().every(PERIOD, 50, dur=5 * MS, start=100 * PERIOD)
+    cost = overhead.account(job.view())
+    span = 148 * PERIOD  # from the first steady step to the start of the last one
+    assert cost.low * span == pytest.approx(1000 * (97 * overhead.LOW + overhead.LIGHT_LOW * 50), rel=0.03)
+    assert cost.rest_ratio == pytest.approx(51 / 148, rel=0.02)
 
 
 def test_the_agents_thread_counts_with_its_cpu_time() -> None:
@@ -63,8 +76,8 @@ def test_the_agents_thread_counts_with_its_cpu_time() -> None:
     job.event(AgentCost(record_ns=400, wrapper_ns=600))
     job.call(Kind.TICK, "tick").every(50 * MS, 20, dur=100 * US, start=20 * MS, thread=9)
     cost = overhead.account(job.view())
-    assert cost.low * 100 * PERIOD == pytest.approx(100 * 1000)
-    assert cost.ratio * 100 * PERIOD == pytest.approx(100 * 1000 + 20 * 100 * US)
+    assert cost.low * 100 * PERIOD == pytest.approx(overhead.LOW * 100 * 1000)
+    assert cost.ratio * 100 * PERIOD == pytest.approx(overhead.USUAL * 100 * 1000 + 20 * 100 * US)
 
 
 def test_the_sidecar_is_a_share_of_a_core() -> None:

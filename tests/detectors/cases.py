@@ -6,10 +6,9 @@ All sessions are written by hand: what costs how much is chosen there, so what a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from tests.derive.sessions import MS, US, Job
+from tests.derive.sessions import MS, US
+from tests.detectors import resource_cases, trend_cases, use_cases
+from tests.detectors.fixture import Expected, Fixtures
 from tests.detectors.jobs import (
     CALL,
     LOOP_LINE,
@@ -32,42 +31,6 @@ from tests.detectors.jobs import (
     unsampled,
     validated,
 )
-
-from stepscope.model.finding import Basis, PipelineStage, Severity, Stage
-
-Build = Callable[[], Job]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Expected:
-    """What a detector must say of its firing session. ``where`` in order; ``metrics``: evidence, complete."""
-
-    severity: Severity
-    cost: float
-    where: tuple[tuple[str, int], ...]
-    metrics: tuple[str, ...]
-    title: tuple[str, ...]
-    """Words of the title."""
-    introduced: Stage = "training"
-    exposed: Stage = "training"
-    pipeline_stage: PipelineStage
-    remedy: str
-    """The id of the first remedy."""
-    basis: Basis = "measured"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fixtures:
-    """The sessions of one detector. ``below`` is silent, ``at`` is found, and they differ by next to nothing."""
-
-    firing: Build
-    expected: Expected
-    silent: Build
-    not_applicable: Build
-    missing: str
-    below: Build
-    at: Build
-
 
 HANDOVER = 300 * US
 """What a batch that is ready costs at most, of each pull: no wait."""
@@ -164,7 +127,7 @@ HST002 = Fixtures(
     firing=lambda: eager(49, 39),
     expected=Expected(
         severity="high",
-        cost=(49 + 39 / 2) / 98,
+        cost=(49 + 39) / 98,
         where=(("train.py", 12),),
         metrics=("eager_ratio", "python_ratio", "samples"),
         title=("eagerly", "no tf.function"),
@@ -273,7 +236,8 @@ GRF002 = Fixtures(
         severity="high",
         cost=0.5,
         where=(("layer.py", TURN),),
-        metrics=("tracing_ratio", "loop_ratio", "graph_nodes", "samples"),
+        metrics=("tracing_ratio", "loop_ratio", "graph_nodes", "nodes_per_variable", "samples"),
+        per_step=UNROLLED_STEPS // 100,
         title=("unrolled", "6,000 nodes", "50 %"),
         introduced="model building",
         exposed="initialization",
@@ -315,16 +279,37 @@ CFG001 = Fixtures(
 )
 CASES: dict[str, Fixtures] = {
     "CFG001": CFG001,
+    "CFG002": use_cases.CFG002,
+    "CFG003": trend_cases.CFG003,
+    "DSK001": resource_cases.DSK001,
+    "GPU001": resource_cases.GPU001,
+    "GPU002": resource_cases.GPU002,
+    "GPU003": resource_cases.GPU003,
+    "GPU004": resource_cases.GPU004,
     "GRF001": GRF001,
     "GRF002": GRF002,
+    "GRF003": use_cases.GRF003,
+    "GRF004": use_cases.GRF004,
+    "HNG001": trend_cases.HNG001,
     "HST001": HST001,
     "HST002": HST002,
     "HST003": HST003,
     "HST004": HST004,
     "HST005": HST005,
     "HST006": HST006,
+    "HST007": use_cases.HST007,
+    "HST008": use_cases.HST008,
+    "HST009": trend_cases.HST009,
+    "HST010": trend_cases.HST010,
+    "INI001": trend_cases.INI001,
     "INP001": INP001,
     "INP002": INP002,
     "INP003": INP003,
     "INP004": INP004,
+    "MEM001": trend_cases.MEM001,
+    "NET001": resource_cases.NET001,
+    "NET002": resource_cases.NET002,
+    "NET003": resource_cases.NET003,
+    "TRD001": trend_cases.TRD001,
+    "UTL001": resource_cases.UTL001,
 }

@@ -9,6 +9,8 @@ from typing import Any
 
 from tests.derive.sessions import MS, NESTED, POOL, SCRIPT, TRACED, US, Frame, Job, node
 
+from stepscope.model.events import GraphSize, ModelBuilt
+from stepscope.model.session import HostInfo
 from stepscope.wire.kinds import Kind
 
 STEPS = 100
@@ -112,21 +114,103 @@ def sampled(before: int = 0, after: int = 0, *, call: int | None = None, per_ste
     return job
 
 
-def eager(python: int, ops: int, *, compiled: int = 0) -> Job:
-    """A step that runs op by op; how many of its 100 samples fall on Python of TensorFlow's, ops, compiled code."""
-    job = Job()
-    job.call(Kind.APPLY, "Adam").every(PERIOD, STEPS, dur=MS, start=90 * MS)
+FUNCTION_CALL = Frame(f"{TF}/eager/polymorphic_function/polymorphic_function.py", "__call__", 1, own=False)
+
+
+def eager(python: int, ops: int, *, compiled: int = 0, job: Job | None = None, below: tuple[Frame, ...] = ()) -> Job:
+    """A step that runs op by op; how many of its 100 samples fall on Python of TensorFlow's, ops, compiled code.
+
+    Args:
+        python: samples on Python of TensorFlow's.
+        ops: samples on the call that runs an op.
+        compiled: samples in compiled code.
+        job: what the samples are taken of; by default a loop that applies gradients in each step.
+        below: frames around the step's own.
+    """
+    if job is None:
+        job = Job()
+        job.call(Kind.APPLY, "Adam").every(PERIOD, STEPS, dur=MS, start=90 * MS)
     step = Frame(SCRIPT, "step", 12)
     stacks = (
-        (python, (step, Frame(f"{TF}/ops/math_ops.py", "matmul", 3000, own=False))),
-        (ops, (step, Frame(f"{TF}/ops/gen_math_ops.py", "mat_mul", 6000, own=False))),
-        (compiled, (step, Frame(f"{TF}/eager/polymorphic_function/polymorphic_function.py", "__call__", 1, own=False))),
-        (98 - python - ops - compiled, (step,)),
+        (python, (*below, step, Frame(f"{TF}/ops/math_ops.py", "matmul", 3000, own=False))),
+        (ops, (*below, step, Frame(f"{TF}/ops/gen_math_ops.py", "mat_mul", 6000, own=False))),
+        (compiled, (*below, step, FUNCTION_CALL)),
+        (98 - python - ops - compiled, (*below, step)),
     )
     at = PERIOD + 95 * MS
     for count, frames in stacks:
         job.samples([at + i * PERIOD for i in range(count)], *frames)
         at += count * PERIOD
+    return job
+
+
+def eagerly_fitted(python: int, ops: int) -> Job:
+    """Keras' fit of a model that was compiled with run_eagerly; samples as in ``eager``."""
+    job = keras_fit(99 * MS)
+    job.compiled(run_eagerly=True, file=SCRIPT, line=21)
+    return eager(python, ops, job=job)
+
+
+def synced(wait: int, host: int, *, every: int = 1) -> Job:
+    """A step whose result is waited for in each or each ``every``-th, and ``host`` of the step's 100 ms is Python."""
+    job = train_loop(PERIOD - wait - host)
+    job.host = HostInfo(gpus=1)
+    where: dict[str, Any] = {"call_file": SCRIPT, "call_line": REPORT, "call_function": "main"}
+    job.call(Kind.SYNC, "float", **where).every(every * PERIOD, STEPS // every, dur=wait, start=PERIOD - wait - host)
+    return job
+
+
+def small_batches(size: int = 4, *, ns_per_op: int = 2_000, batches: int = 4_000) -> Job:
+    """Keras' fit on batches of some samples; its call takes 90 ms of each 100."""
+    job = keras_fit(90 * MS)
+    job.trace(0, MS, cause="first", owner="keras", function="one_step_on_data", nodes=90 * MS // ns_per_op, updates=9)
+    job.batch(0, size=size, steps=batches)
+    return job
+
+
+def growing(fresh: int, *, ops: int = 3, until: int = STEPS, sized: bool = True) -> Job:
+    """A program of sessions that runs something new in each step, besides its training of 2 ms.
+
+    Args:
+        fresh: how long the run of what is new takes.
+        ops: that each step adds to the graph.
+        until: the last step that adds some.
+        sized: the graph was looked at.
+    """
+    job = Job()
+    train = job.call(Kind.SESSION_RUN, "train", call_file=SCRIPT, call_line=CALL, call_function="main")
+    train.every(PERIOD, STEPS, dur=2 * MS)
+    where: dict[str, Any] = {"call_file": SCRIPT, "call_line": TIDY, "call_function": "main"}
+    for i in range(STEPS):
+        job.call(Kind.SESSION_RUN, f"Assign_{i}", **where).at(i * PERIOD + 10 * MS, fresh)
+        if sized and i % 5 == 0:
+            job.event(GraphSize(at=i * PERIOD + MS, id=1, ops=100 + ops * min(i, until)))
+    return job
+
+
+def reloading(dur: int, *, every: int = 1, role: str = "model", train: bool = False) -> Job:
+    """Each or each ``every``-th step loads a model first."""
+    job = Job()
+    job.call(Kind.MODEL_CALL, "Functional").every(PERIOD, STEPS, dur=5 * MS, start=90 * MS)
+    if train:
+        job.call(Kind.APPLY, "Adam").every(PERIOD, STEPS, dur=MS, start=96 * MS)
+    where: dict[str, Any] = {"call_file": SCRIPT, "call_line": 33, "call_function": "handle"}
+    load = job.call(Kind.BUILD, "load_model", role=role, **where)
+    load.every(every * PERIOD, STEPS // every, dur=dur)
+    return job
+
+
+def compiled_anew(tracing: int, *, every: int = 1, line: int = 21) -> Job:
+    """Keras' fit of one step, on a model that is compiled anew for each ``every``-th; its function traces then."""
+    job = Job()
+    fit, train = job.loop("fit"), job.execution("train")
+    for i in range(STEPS):
+        at, new = i * PERIOD, i % every == 0
+        if new:
+            job.event(ModelBuilt(at=at, file=SCRIPT, line=line))
+            job.trace(at + 11 * MS, tracing, cause="first", owner="keras", function="one_step_on_data")
+        fit.at(at + 10 * MS, 88 * MS)
+        train.at(at + 11 * MS, 20 * MS + (tracing if new else 0), arg=1, flags=TRACED if new else 0)
     return job
 
 
@@ -153,6 +237,20 @@ def called_back(dur: int, *, hook: str = "on_train_batch_end", own: bool = True,
     for i in range(0, STEPS, every):
         hooks.at(i * PERIOD + 50 * MS, dur + 10 * US)
         callback.at(i * PERIOD + 50 * MS, dur)
+    return job
+
+
+def hooked(dur: int, *, own: bool = True, hook: str = "after_run") -> Job:
+    """A MonitoredSession with a hook that takes ``dur`` after every run, half of it in a run of its own."""
+    job = Job()
+    place = {"call_file": SCRIPT, "call_line": CALL, "call_function": "main"}
+    run, own_run = job.call(Kind.SESSION_RUN, "train", **place), job.call(Kind.SESSION_RUN, "w:0", **place)
+    text, where = f"Slow.{hook}", {"file": SCRIPT if own else f"{TF}/training/hooks.py", "line": 30, "end_line": 33}
+    method = job.call(Kind.CALLBACK, text, hook=hook, own=own, **where, **place)
+    for i in range(STEPS):
+        run.at(i * PERIOD, 50 * MS)
+        method.at(i * PERIOD + 50 * MS, dur)
+        own_run.at(i * PERIOD + 50 * MS, dur // 2)
     return job
 
 
@@ -230,11 +328,11 @@ TURN = 4
 """Line of the loop over time steps in LAYER_SOURCE."""
 
 
-def unrolled(tracing: int, *, nodes: int = 6_000, samples: int = 20, line: int = TURN + 1) -> Job:
+def unrolled(tracing: int, *, nodes: int = 6_000, variables: int = 10, samples: int = 20, line: int = TURN + 1) -> Job:
     """A first trace before 9.92 s of steps, its samples on one line of a layer's ``call``."""
     job = Job()
     job.sources["/job/layer.py"] = LAYER_SOURCE
-    job.trace(0, tracing, cause="first", nodes=nodes)
+    job.trace(0, tracing, cause="first", nodes=nodes, variables=variables)
     job.function().every(PERIOD, STEPS, dur=20 * MS, start=tracing)
     keras = Frame("/usr/lib/python3/site-packages/keras/src/layers/layer.py", "__call__", 900, own=False)
     stack = (Frame(SCRIPT, "main", CALL), keras, Frame("/job/layer.py", "call", line))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from tests.derive.sessions import Job
-from tests.detectors.cases import CASES, Build, Fixtures
+from tests.detectors.cases import CASES
+from tests.detectors.fixture import Build, Fixtures
 
 from stepscope.detectors.base import Detector, run
 from stepscope.detectors.registry import ALL
@@ -45,7 +47,8 @@ def test_firing(detector: Detector[Any]) -> None:
     assert tuple((p.file, p.line) for p in found.where) == expected.where
     assert found.cost.ratio == pytest.approx(expected.cost, abs=0.01)
     assert found.cost.low <= found.cost.ratio <= found.cost.high
-    assert found.cost.ns_per_step == pytest.approx(expected.cost * 100e6, abs=1e6)
+    per_step = expected.cost * 100e6 if expected.per_step is None else expected.per_step
+    assert found.cost.ns_per_step == pytest.approx(per_step, abs=1e6)
     assert found.cost.basis == expected.basis
     assert found.severity == expected.severity
     assert (found.introduced_stage, found.exposed_stage) == (expected.introduced, expected.exposed)
@@ -53,6 +56,7 @@ def test_firing(detector: Detector[Any]) -> None:
     assert tuple(e.metric for e in found.evidence) == expected.metrics
     assert [word for word in expected.title if word not in found.title] == []
     assert found.remedies[0].id == expected.remedy
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Finding) == found
 
 
 @each_detector

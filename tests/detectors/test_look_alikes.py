@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS, NESTED, POOL, SCRIPT, TRACED, US, Frame, Job, S, node
+from tests.derive.sessions import END, MS, NESTED, POOL, SCRIPT, TRACED, US, Frame, Job, S, node
 from tests.detectors.jobs import (
+    CALL,
     MAIN_CALL,
     PERIOD,
     REPORT,
     STEPS,
     called_back,
     eager,
+    hooked,
     keras_fit,
     predicting,
     pulled,
@@ -110,6 +112,47 @@ def test_a_companion_of_the_job_is_named_with_its_line() -> None:
     assert "started itself" in found.title
 
 
+def test_a_slow_hook_of_a_session_is_found_at_its_line() -> None:
+    """The step is the user's run, not the one that the hook makes; the hook is named with its method's line."""
+    view = hooked(40 * MS).view()
+    assert view.steps is not None
+    assert view.steps.anchors is not None
+    assert view.steps.anchors.text == "train"
+    (found,) = find(hooked(40 * MS))
+    assert (found.code, found.where[0].line, found.where[0].function) == ("HST004", 30, "Slow.after_run")
+    assert "the hook Slow takes 40 ms on every run" in found.title
+    assert "N-th run" in found.remedies[0].text
+    assert codes(hooked(MS)) == []
+
+
+def test_callbacks_that_inherit_one_method_are_one_finding() -> None:
+    """Four classes of a user's inherit a hook from one base: one root, with all of its cost, and their own names."""
+    job = keras_fit(40 * MS)
+    for i, text in enumerate(("Norms", "Dead", "Trend", "Memory")):
+        callback = job.callback(f"{text}.on_train_batch_end")
+        callback.every(PERIOD, STEPS, dur=10 * MS, start=(40 + 10 * i) * MS)
+    (found,) = find(job)
+    assert found.code == "HST004"
+    assert found.cost.ratio == pytest.approx(0.4)
+    assert "4 callbacks that inherit one on_train_batch_end (Norms, Dead, Trend and 1 more) take 40 ms" in found.title
+    assert {p.line for p in found.where} == {30}
+
+
+def test_slow_callbacks_of_their_own_are_findings_of_their_own() -> None:
+    """Two methods at two lines are two roots."""
+    job = keras_fit(40 * MS)
+    job.callback("One.on_train_batch_end", line=30).every(PERIOD, STEPS, dur=30 * MS, start=40 * MS)
+    job.callback("Other.on_train_batch_end", line=60).every(PERIOD, STEPS, dur=20 * MS, start=70 * MS)
+    assert [round(f.cost.ratio, 1) for f in find(job)] == [0.3, 0.2]
+
+
+def test_a_slow_hook_of_the_library_is_named_where_the_user_calls() -> None:
+    """Nobody edits the library: the line is the user's, the remedy is to ask less of the hook."""
+    (found,) = find(hooked(40 * MS, own=False))
+    assert (found.where[0].file, found.where[0].line) == ("train.py", CALL)
+    assert "longer interval" in found.remedies[0].text
+
+
 def test_a_slow_callback_is_not_an_input_problem() -> None:
     """Time that a callback takes between two batches is a gap of the consumer, not a wait for input."""
     assert codes(read_models(called_back(40 * MS), wait=US)) == ["HST004"]
@@ -196,6 +239,29 @@ def test_a_cheap_checkpoint_of_each_epoch_is_none() -> None:
     assert codes(read_models(epochs(keras_fit(10 * MS), "save", 80 * MS), wait=US)) == []
 
 
+@pytest.mark.parametrize(("dur", "found"), [(20 * MS, []), (30 * MS, ["HST006"])])
+def test_one_checkpoint_of_each_short_epoch_is_none(dur: int, found: list[str]) -> None:
+    """Where epochs are short the one save of each is wanted all the same, up to a quarter of the time."""
+    job = keras_fit(5 * MS)
+    epoch_end, save = job.call(Kind.HOOK, "on_epoch_end", hook="on_epoch_end"), job.save()
+    for end in range(STEPS):
+        at = end * PERIOD + 50 * MS
+        epoch_end.at(at, dur + 10 * US)
+        save.at(at, dur)
+    assert codes(read_models(job, wait=US)) == found
+
+
+def test_saving_oftener_than_validation_is_found() -> None:
+    """The end of another iterator than the one that the steps pull from is no end of an epoch."""
+    job = saving(20 * MS)
+    train = job.nexts().every(PERIOD, STEPS, dur=MS, arg=job.iterator())
+    other = job.nexts()
+    for i in range(1, STEPS):
+        other.at(i * PERIOD + 90 * MS, MS, flags=END)
+    assert train.name.id != other.name.id
+    assert "HST006" in codes(job)
+
+
 def test_evaluation_at_the_end_of_epochs_is_none() -> None:
     """An evaluate called from on_epoch_end is no evaluation on batches, and no loop of its own."""
     assert codes(read_models(validated(80 * MS, calls=4, every=20, hook="on_epoch_end"), wait=US)) == []
@@ -269,15 +335,6 @@ def test_compute_is_none() -> None:
 def test_large_eager_ops_are_none() -> None:
     """Eager ops that are themselves the time hide the dispatch: nothing is said."""
     assert codes(eager(10, 88)) == []
-
-
-def test_run_eagerly_is_named() -> None:
-    """A Keras model compiled with run_eagerly is told so, at the line of its compile."""
-    job = eager(49, 39)
-    job.compiled(run_eagerly=True, file=SCRIPT, line=21)
-    (found,) = find(job)
-    assert found.remedies[0].id == "remove-run-eagerly"
-    assert [(p.file, p.line) for p in found.where] == [("train.py", 21), ("train.py", 12)]
 
 
 def test_logging_now_and_then_is_none() -> None:

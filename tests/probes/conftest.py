@@ -150,7 +150,7 @@ def _make_run(run: Path) -> Path:
             shutil.copy(PACKAGE / origin, target)
     (run / "procs").mkdir()
     config = {"version": 1, "session": "", "origin_ns": time.monotonic_ns(), "ring_dirs": [str(run)]}
-    (run / "config.json").write_text(json.dumps({**config, "sample_hz": 20, "slots": 65_536}))
+    (run / "config.json").write_text(json.dumps({**config, "sample_hz": 20, "slots": 65_536, "rest": False}))
     return run
 
 

@@ -104,6 +104,9 @@ def test_callbacks_are_told_by_class_hook_and_line(run: Any) -> None:
     assert text[name.end_line - 1].strip() == "time.sleep(0.0005)"
     assert len(run.within(fit, Kind.CALLBACK, "Inherits.on_train_batch_end")) == 20
     assert len(run.within(fit, Kind.CALLBACK, "OnEpoch.on_epoch_end")) == 2
+    heir = run.within(fit, Kind.CALLBACK, "Heir.on_train_batch_end")
+    assert len(heir) == 20
+    assert {(r.name.file, r.name.line) for r in heir} == {(name.file, name.line)}
     assert len(run.within(run.loop("lambda fit"), Kind.CALLBACK, "LambdaCallback.on_epoch_end")) == 3
     texts = {r.name.text for r in run.records + run.counts if r.kind == Kind.CALLBACK}
     assert "OnEpoch.on_train_batch_end" not in texts

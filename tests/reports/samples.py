@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
+from tests.reports.sample_tasks import TASKS
 
 from stepscope.model.finding import (
     Capture,
@@ -131,18 +132,16 @@ def anatomy(step_ns: int, **ratios: float) -> tuple[Component, ...]:
 
 def stages(preprocessing: float | None = 0.61, forward: float | None = 0.31) -> tuple[StageShare, ...]:
     """Eight stages, some of them unseen."""
-    live = "tf.data's live model" if preprocessing is not None else "tf.data's live model needs TensorFlow 2.17"
+    blind, trace = "could not look: needs TensorFlow 2.17", "could not look: needs an op trace"
+    seen = preprocessing is not None
+    raw, live = ("part of preprocessing: no reader", "tf.data's live model") if seen else (blind, blind)
     return (
-        StageShare(stage="raw-input", ratio=0.0 if preprocessing is not None else None, basis=live),
+        StageShare(stage="raw-input", ratio=None, basis=raw),
         StageShare(stage="preprocessing", ratio=preprocessing, basis=live),
-        StageShare(stage="host-to-device", ratio=None, basis="no device in this job, so nothing to copy to"),
+        StageShare(stage="host-to-device", ratio=None, basis=trace),
         StageShare(stage="forward-backward", ratio=forward, basis="time in train_function less its wait for input"),
-        StageShare(
-            stage="gradient-sharing",
-            ratio=None,
-            basis="one worker: needs an op trace to be told from compute",
-        ),
-        StageShare(stage="device-to-host", ratio=None, basis="needs an op trace"),
+        StageShare(stage="gradient-sharing", ratio=None, basis=trace),
+        StageShare(stage="device-to-host", ratio=0.0, basis="host waits of 20 us or more for a tensor"),
         StageShare(stage="output-processing", ratio=0.06, basis="callbacks and their Python"),
         StageShare(stage="storage", ratio=0.0, basis="no checkpoint and no summary was written within steps"),
     )
@@ -248,6 +247,7 @@ def input_bound() -> Report:
         findings=(finding(), callback_finding()),
         checked=checked(INP003="found", HST004="found", SYS001=BLIND),
         diagnostics=(Diagnostic(code="DX004", text="no schedstat in this kernel: waiting for a CPU is not measured"),),
+        tasks=TASKS,
         series=series(),
     )
 

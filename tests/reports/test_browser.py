@@ -163,16 +163,17 @@ def test_keyboard(tab: Tab, pages: dict[str, Path]) -> None:
     """The keyboard reaches the skip link first, then the sections, then the sources."""
     tab.open(pages["input-bound"])
     seen = []
-    for _ in range(11):
+    for _ in range(12):
         tab.page.keyboard.press("Tab")
         seen.append(tab.page.evaluate("() => document.activeElement.textContent.trim().slice(0, 24)"))
     assert seen[0] == "Skip to the report"
-    assert seen[1:8] == [
+    assert seen[1:9] == [
         "The mean step",
         "Findings",
         "Step times",
         "Resources",
         "Pipeline stages",
+        "Tasks",
         "What was checked",
         "About this run",
     ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import msgspec
+import numpy as np
 import pytest
 
 from stepscope.errors import IncompatibleSessionError, SessionError
@@ -50,6 +51,18 @@ def test_round_trip(report: Report) -> None:
     data = json_report.encode(report)
     assert json_report.decode(data) == report
     assert json_report.encode(json_report.decode(data)) == data
+
+
+def test_a_number_of_numpys_is_written(report: Report) -> None:
+    """What a detector forgot to make a float of is a number all the same."""
+    findings = tuple(
+        msgspec.structs.replace(
+            f, evidence=tuple(msgspec.structs.replace(e, value=np.float64(e.value)) for e in f.evidence)
+        )
+        for f in report.findings
+    )
+    strange = msgspec.structs.replace(report, findings=findings)
+    assert json_report.encode(strange) == json_report.encode(report)
 
 
 def test_fresh(generator: ModuleType, schema: Any) -> None:

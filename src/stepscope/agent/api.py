@@ -1,4 +1,4 @@
-"""``step``, ``span`` and ``metric``: what a user may call. Outside of a run they do nothing.
+"""``step``, ``span``, ``timer`` and ``metric``: what a user may call. Outside of a run they do nothing.
 
 In an armed process the first call makes it a measured one, with or without a framework. Nothing here raises an error
 of its own into the job.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import struct
 import time
 
 from stepscope.agent import bootstrap, frames, state
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 _STEP = int(Kind.STEP)
 _SPAN = int(Kind.SPAN)
+_METRIC = int(Kind.METRIC)
+_TO_BITS = struct.Struct("<d").pack
+_TO_INT = struct.Struct("<q").unpack
 _RAISED = int(Flag.RAISED)
 _NONE = (-1, 0)
 _STEP_KEY = ("step", "stepscope.step")
@@ -77,17 +81,7 @@ class span:  # noqa: N801 - used like a function: with stepscope.span("augment")
     def __exit__(
         self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
-        start = self._starts.pop()
-        current = _current()
-        if current is None:
-            return
-        try:
-            flags = _RAISED if kind is not None else 0
-            name = current.names.get(("span", self._name)) or _name(current, "span", self._name)
-            current.write(start, current.now() - start, 0, name, _SPAN, flags, current.thread())
-        except Exception as failure:
-            if not current.swallow("api.span", failure):
-                raise
+        _write_span(self._name, self._starts.pop(), _RAISED if kind is not None else 0)
 
     def __call__(self, function: F) -> F:
         """As a decorator: measures each call of ``function``."""
@@ -101,14 +95,57 @@ class span:  # noqa: N801 - used like a function: with stepscope.span("augment")
         return measured  # type: ignore[return-value]
 
 
-def metric(name: str, value: float) -> None:
-    """A number that belongs to this moment, such as a loss."""
+class timer:  # noqa: N801 - as span
+    """A span whose ends lie far apart: ``t = stepscope.timer("load").start()`` ... ``seconds = t.stop()``.
+
+    It may be started again. ``stop`` tells the time also where nothing is measured.
+    """
+
+    __slots__ = ("_name", "_start")
+
+    def __init__(self, name: str) -> None:
+        self._name = str(name)
+        self._start = 0
+
+    def start(self) -> Self:
+        """From now on; a timer that runs begins anew."""
+        self._start = time.monotonic_ns()
+        return self
+
+    def stop(self) -> float:
+        """Seconds since ``start``; 0.0 where it does not run."""
+        start, self._start = self._start, 0
+        if not start:
+            return 0.0
+        spent = time.monotonic_ns() - start
+        _write_span(self._name, start, 0)
+        return spent / 1e9
+
+
+def _write_span(text: str, start: int, flags: int) -> None:
     current = _current()
     if current is None:
         return
-    with current.guard("api.metric"):
+    try:
+        name = current.names.get(("span", text)) or _name(current, "span", text)
+        current.write(start, current.now() - start, 0, name, _SPAN, flags, current.thread())
+    except Exception as failure:
+        if not current.swallow("api.span", failure):
+            raise
+
+
+def metric(name: str, value: float) -> None:
+    """A number that belongs to this moment, such as a loss. Anything that ``float`` takes."""
+    current = _current()
+    if current is None:
+        return
+    try:
         number = float(value)
-        if math.isfinite(number):
-            current.log({"t": "metric", "at": current.now(), "name": str(name), "value": number})
-        else:
+        if not math.isfinite(number):
             current.diagnostic("DX913", "metric %s was not finite and is not stored" % name)
+            return
+        known = current.names.get(("metric", name)) or _name(current, "metric", str(name))
+        current.write(current.now(), 0, _TO_INT(_TO_BITS(number))[0], known, _METRIC, 0, current.thread())
+    except Exception as error:
+        if not current.swallow("api.metric", error):
+            raise

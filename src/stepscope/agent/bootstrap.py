@@ -141,20 +141,27 @@ class ImportHook:
 
     def activate(self) -> AgentState | None:
         """Make this process a measured one, once. None if that cannot be done: then the hook goes."""
-        from stepscope.agent import state
-
         # Taken and kept. Not waited for: a signal handler may come here while its own thread holds it.
         if not self._once.acquire(blocking=False):
-            return state.CURRENT
+            return getattr(sys.modules.get("stepscope.agent.state"), "CURRENT", None)
         try:
-            from stepscope.agent import start
+            from stepscope.agent import start  # the run directory may have gone since this process was armed
 
             current = start.start(self)
-        except Exception:
+        except Exception as error:
             current = None
+            self._tell(error)
         if current is None:
             self.remove()
         return current
+
+    def _tell(self, error: Exception) -> None:
+        """Leave a line in the run directory: this process has no log that could say it."""
+        try:
+            from stepscope.wire import trouble
+        except Exception:  # our files are gone, and the run with them: nobody is left to tell
+            return
+        trouble.tell(self.run, "start of the agent", error)
 
     def remove(self) -> None:
         """Leave ``sys.meta_path``; no callback runs any more."""

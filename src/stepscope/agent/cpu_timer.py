@@ -9,9 +9,10 @@ bytecodes, and the line that it interrupts is exact (a C call shows on the line 
 Both halves add up to wall time: samples of the timer stand for CPU time (``Flag.CPU``), samples of the agent's thread
 for the rest of its period, in which the main thread waited.
 
-Harmless because: the timer runs only while the thread is on a CPU, so no blocked system call is interrupted; the signal
-is a real-time one that nothing else uses, and is left alone when somebody does; forked children and executed programs
-inherit no timer; it is deleted before the interpreter ends. Where any of this cannot be had, there is no timer.
+Harmless because: the signal runs on a stack of its own (``agent.signal_stack`` says why it must); the timer runs only
+while the thread is on a CPU, so no blocked system call is interrupted; the signal is a real-time one that nothing else
+uses, and is left alone when somebody does; forked children and executed programs inherit no timer; it is deleted before
+the interpreter ends. Where any of this cannot be had, there is no timer.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import sys
 import threading
 import time
 
+from stepscope.agent import signal_stack
 from stepscope.wire.kinds import Flag, Kind
 
 TYPE_CHECKING = False
@@ -78,6 +80,7 @@ class CpuTimer:
         self._thread = 0
         self._period_ns = 1_000_000_000 // HZ
         self._failed = False
+        self._paused = False
         self.clock = 0
         """Clock id of the main thread's CPU time; 0 when there is no timer."""
         self.pid = 0
@@ -107,6 +110,7 @@ class CpuTimer:
         if not free:
             return "all real-time signals are taken"
         self._libc = ctypes.CDLL(None, use_errno=True)
+        signal_stack.give(self._libc)
         self._thread = self._state.thread()
         clock = time.pthread_getcpuclockid(threading.get_ident())
         event = _SigEvent(signo=free[0], notify=_SIGEV_THREAD_ID, thread=threading.get_native_id())
@@ -115,12 +119,23 @@ class CpuTimer:
         self._signal = free[0]
         signal.signal(self._signal, self._on_signal)
         signal.siginterrupt(self._signal, False)
-        spec = _TimerSpec(0, self._period_ns, 0, self._period_ns)
+        signal_stack.use(self._libc, self._signal)
         self.clock, self.pid = clock, os.getpid()
-        if self._libc.timer_settime(self._timer, 0, ctypes.byref(spec), None):
+        if self._set(self._period_ns):
             self.stop()
             return "timer_settime: " + os.strerror(ctypes.get_errno())
         return ""
+
+    def _set(self, period_ns: int) -> bool:
+        """Fire every ``period_ns`` from now on, 0: never. Whether that failed."""
+        spec = _TimerSpec(0, period_ns, 0, period_ns)
+        return bool(self._libc.timer_settime(self._timer, 0, ctypes.byref(spec), None))
+
+    def pause(self, *, paused: bool) -> None:
+        """Stop firing, or go on; nothing happens where that is so already."""
+        if paused != self._paused and self.clock and self.pid == os.getpid():
+            self._paused = paused
+            self._set(0 if paused else self._period_ns)
 
     def _on_signal(self, _number: int, frame: Optional[FrameType]) -> None:
         """Note where the main thread is. Runs between two of its bytecodes."""

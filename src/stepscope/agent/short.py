@@ -54,6 +54,10 @@ class ShortCalls:
         """Calls that came under thinning so far, written or counted."""
         return sum(entry.calls for entry in list(self.entries.values()))
 
+    def counted(self) -> int:
+        """Calls counted so far instead of written."""
+        return sum(entry.counted for entry in list(self.entries.values()))
+
     def flush(self) -> None:
         """Write what was added since the last flush; one thread at a time calls this."""
         crowded = len(self.entries) > _MAX_ENTRIES

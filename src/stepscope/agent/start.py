@@ -10,6 +10,7 @@ import sys
 from stepscope.agent import frames, state
 from stepscope.agent.probes import registry
 from stepscope.agent.sampler import Sampler
+from stepscope.wire import trouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def start(hook: ImportHook) -> Optional[AgentState]:
         return None
     current = state.AgentState(hook.run)
     if not current.open("exec" if hook.pid == os.getpid() else "fork"):
+        if not current.has_log:
+            trouble.write(hook.run, "start of the agent", current.last_words)
         return None
     state.CURRENT = current
     os.register_at_fork(after_in_child=current.after_fork)

@@ -22,6 +22,7 @@ from _thread import allocate_lock, get_ident
 
 from stepscope.agent.guard import MAX_FAILURES, Guard
 from stepscope.agent.patches import Patches
+from stepscope.agent.rest import Rest
 from stepscope.agent.short import ShortCalls
 from stepscope.wire.env import CONFIG_NAME, PROCS_NAME
 from stepscope.wire.log import LogWriter
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from typing import Any, Optional
 
+    from stepscope.agent.patches import Rests
     from stepscope.wire.ring import RingWriter, Write
 
 CURRENT: AgentState | None = None
@@ -59,6 +61,8 @@ class AgentState:
         self.local = threading.local()
         """Free for probes: nesting depths and the like."""
         self.started_ns = time.monotonic_ns()
+        self.last_words = ""
+        """The newest diagnostic, also where there is no log to take it."""
         self.folder = ""
         self.out = False
         """Whether the agent has taken itself out."""
@@ -92,6 +96,7 @@ class AgentState:
         self._short = ShortCalls(self)
         self.short = self._short.add
         """``short(name, kind, start_ns, dur_ns)``: a call too short to record, see ``agent.short``."""
+        self.rest = Rest(self)
 
     # -- opening and leaving -------------------------------------------------------------------------------------
 
@@ -137,6 +142,7 @@ class AgentState:
         self._opening = allocate_lock()
         self._thin = None
         self._short.reset()
+        self.rest.after_fork()
         self.ticks.clear()
         self.life += 1
         self.dormant = True
@@ -149,22 +155,37 @@ class AgentState:
         self.out = True
         self.dormant = False
         self._rebind(self._scratch, 1, self._claim, None)
+        self.rest.end(self.now())
         self.uninstall()
 
     def finish(self, thread_cpu_ns: int = 0) -> None:
         """Write the last line. Records of what runs later at exit are still taken."""
         if self.out or self.dormant or self._log is None:
             return
+        self.rest.end(self.now())
         self._short.flush()
         line: dict[str, object] = {"t": "end", "at": self.now(), "records": self.written()}
         line.update(lost_lines=self._log.lost, thread_cpu_ns=thread_cpu_ns)
         self._log.write(line)
+
+    @property
+    def has_log(self) -> bool:
+        """Whether there is a log: else nothing that this process says is read by anybody."""
+        return self._log is not None
 
     # -- records and lines ---------------------------------------------------------------------------------------
 
     def written(self) -> int:
         """Records written so far by this process."""
         return self._ring.written() if self._ring is not None else 0
+
+    def calls(self) -> tuple[int, int]:
+        """(records written, short calls counted) so far."""
+        return self.written(), self._short.counted()
+
+    def newest_kinds(self, count: int) -> list[int]:
+        """Kinds of the newest ``count`` records."""
+        return self._ring.newest_kinds(count) if self._ring is not None else []
 
     def thinnable(self) -> int:
         """Calls that came under thinning so far, written or counted."""
@@ -219,6 +240,7 @@ class AgentState:
 
     def diagnostic(self, code: str, text: str) -> None:
         """Say that something of ours failed or was given up; the same words are written once."""
+        self.last_words = text
         if (code, text) in self._told or len(self._told) >= _MAX_DIAGNOSTICS:
             return
         self._told.add((code, text))
@@ -275,9 +297,20 @@ class AgentState:
         finally:
             self._attaching = before
 
-    def patch(self, owner: Any, attribute: str, replacement: Any) -> None:
-        """Set an attribute of a module, class or object; ``uninstall`` puts the original back."""
-        self._patches.set(self._attaching, owner, attribute, replacement)
+    def patch(self, owner: Any, attribute: str, replacement: Any, rests: Optional[Rests] = None) -> None:
+        """Set an attribute of a module, class or object; ``uninstall`` puts the original back.
+
+        ``rests``: (kind of its records, light replacement or None), see ``agent.rest``.
+        """
+        self._patches.set(self._attaching, owner, attribute, replacement, rests)
+
+    def put_aside(self, counted: frozenset[int]) -> None:
+        """Begin a rest, see ``Patches.put_aside``."""
+        self._patches.put_aside(counted)
+
+    def put_back(self) -> None:
+        """End a rest."""
+        self._patches.put_back()
 
     def on_tick(self, function: Callable[[int], object]) -> None:
         """Have ``function(now_ns)`` called by the agent's thread, about 20 times a second."""

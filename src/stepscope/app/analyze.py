@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope import store
-from stepscope.app import bundle, overhead, series
+from stepscope.app import bundle, members, overhead, series, stage_shares
 from stepscope.derive.anatomy import COMPONENTS
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
@@ -15,11 +15,9 @@ from stepscope.model.events import AgentDiagnostic
 from stepscope.model.finding import (
     Component,
     Diagnostic,
-    PipelineStage,
     Place,
     Report,
     SessionSummary,
-    StageShare,
     StepTimes,
     Throughput,
 )
@@ -29,7 +27,6 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.derive.anatomy import Anatomy
     from stepscope.derive.steps import Steps
     from stepscope.model.session import Session
 
@@ -77,11 +74,12 @@ def report_of(session: Session) -> Report:
     return Report(
         session=_summary(view),
         overhead=overhead.account(view),
-        anatomy=_components(view),
-        stages=_stages(view),
+        anatomy=components(view),
+        stages=stage_shares.build(view),
         findings=findings,
         checked=checked,
         diagnostics=_diagnostics(view, failures),
+        tasks=view.tasks,
         series=series.build(view),
     )
 
@@ -96,12 +94,13 @@ def _summary(view: SessionView) -> SessionSummary:
         command=manifest.command,
         framework=", ".join(names) or "none",
         hosts=1,
-        steps=len(steps) if steps else 0,
+        steps=steps.count if steps else 0,
         throughput=_throughput(steps),
         wall_ns=manifest.ended_ns,
         exit_code=manifest.exit_code,
         processes=len(session.workers),
         step_times=_step_times(steps) if steps else None,
+        members=members.build(view),
     )
 
 
@@ -131,7 +130,8 @@ def _step_times(steps: Steps) -> StepTimes:
     )
 
 
-def _components(view: SessionView) -> tuple[Component, ...]:
+def components(view: SessionView) -> tuple[Component, ...]:
+    """The split of the mean step, the largest share first."""
     anatomy = view.anatomy
     if anatomy is None:
         return ()
@@ -168,38 +168,6 @@ def _contributor(view: SessionView, component: str) -> tuple[str, Place | None]:
             spot = spots[0].culprit
             return spot.function, view.place(spot.file, spot.line, function=spot.function)
     return "", None
-
-
-def _stages(view: SessionView) -> tuple[StageShare, ...]:
-    """The eight pipeline stages: each with its share and what it rests on, or why it could not be looked at."""
-    anatomy = view.anatomy
-    if anatomy is None:
-        return ()
-    hidden = "" if not view.hidden_wait else base.HINTS[base.Signal.INPUT_WAIT]
-    source = view.pipeline.slowest if view.pipeline else None
-    reads = source is not None and source.name.startswith(("TFRecord", "TextLine", "FixedLengthRecord"))
-    wait = None if hidden else anatomy.ratio("input-wait")
-    how = "tf.data's live model" if anatomy.compiled_wait_ns else "time inside of next()"
-    no_stage = "the slowest stage of the pipeline is not a reader" if source else "no model of the pipeline"
-    rows: list[tuple[PipelineStage, float | None, str]] = [
-        ("raw-input", wait if reads else None, how if reads else f"part of preprocessing: {no_stage}"),
-        ("preprocessing", None if reads else wait, hidden or ("counted as raw-input" if reads else how)),
-        ("host-to-device", None, "could not look: needs an op trace of a device"),
-        ("forward-backward", _sum(anatomy, "call", "tracing"), "calls of the compiled step, timed on the host"),
-        ("gradient-sharing", None, "could not look: needs an op trace of several devices"),
-        ("device-to-host", anatomy.ratio("host-sync"), "host waits of 20 us or more for a tensor"),
-        (
-            "output-processing",
-            _sum(anatomy, "callbacks", "framework", "gc", "other-python"),
-            "callbacks, Keras' own loop, Python between the calls",
-        ),
-        ("storage", anatomy.ratio("saving"), "checkpoints, models and summaries written on the step's thread"),
-    ]
-    return tuple(StageShare(stage=stage, ratio=ratio, basis=basis) for stage, ratio, basis in rows)
-
-
-def _sum(anatomy: Anatomy, *components: str) -> float:
-    return sum(anatomy.ratio(c) for c in components)
 
 
 def _diagnostics(view: SessionView, failures: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:

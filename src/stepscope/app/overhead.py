@@ -19,16 +19,19 @@ DEFAULT_WRAPPER_NS = 370
 """Where a run is too short to calibrate. Source: docs/benchmarks/overhead.md."""
 CPU_SAMPLE_NS = 12_000
 """One sample by the CPU timer, in the main thread: signal, walk of a stack that was seen before, record."""
-SPREAD = 1.25
-"""Upper bound of the calibrated costs: a record in a cold cache against one in the calibration's warm one."""
+LOW, USUAL, HIGH = 6.0, 12.0, 18.0
+"""A wrapped call in a real step against the calibration's, which runs in warm caches and does less. Source:
+docs/benchmarks/overhead.md, steps with and without wrappers in one process."""
+LIGHT_LOW, LIGHT, LIGHT_HIGH = 1.5, 2.5, 4.0
+"""A wrapper that only counts, while others rest, against the same."""
 
 
 def account(view: SessionView) -> Overhead:
-    """Cost of level 0 on the steady steps, and the sidecar's share of one core.
+    """Cost of level 0 on the steady steps, rests between them included, and the sidecar's share of one core.
 
-    ``ratio``: records of the step's process (any thread's hold the GIL) x the calibrated cost of a record and its
-    wrapper, samples of the CPU timer, and the CPU time of the agent's thread. ``low`` leaves the agent's thread out (it
-    may have run while the step was waiting), ``high`` takes both and the spread of the calibration.
+    ``ratio``: wrapped calls of the step's process (any thread's hold the GIL) x the calibrated cost of one x what a
+    step makes of it, samples of the CPU timer, and the CPU time of the agent's thread. ``low`` leaves the agent's
+    thread out (it may have run while the step was waiting), ``high`` takes the upper bound of a wrapper's cost.
     """
     session, steps = view.session, view.steps
     sidecar = 0.0
@@ -41,25 +44,35 @@ def account(view: SessionView) -> Overhead:
     costs = steps.worker.all(AgentCost)
     record = int(np.median([c.record_ns for c in costs])) if costs else DEFAULT_RECORD_NS
     wrapper = int(np.median([c.wrapper_ns for c in costs])) if costs else DEFAULT_WRAPPER_NS
+    call = record + wrapper
     lo, hi = steps.windows
     records = steps.worker.records
-    inside = (records.start_ns >= lo[0]) & (records.start_ns < hi[-1])
-    own_kinds = np.isin(records.kind, [Kind.SAMPLE, Kind.TICK])
+    rests = (records.kind == Kind.REST) & (records.start_ns >= lo[0])
+    ends = records.start_ns[rests] + records.dur_ns[rests]
+    end = max(int(hi[-1]), *ends.tolist()) if len(ends) else int(hi[-1])  # a job may end in a rest
+    inside = (records.start_ns >= lo[0]) & (records.start_ns < end)
     counted = inside & (records.kind == Kind.COUNTS)
-    calls = int((inside & ~own_kinds & ~counted).sum())
-    short = int(records.arg[counted].sum())
-    on_path = calls * (record + wrapper) + short * wrapper
+    calls = int((inside & ~np.isin(records.kind, _NO_CALLS)).sum()) + int(records.arg[counted].sum())
+    calls += int((inside & (records.kind == Kind.EXECUTION)).sum())  # the tf.function inside, which is not recorded
+    light = int(records.arg[rests].sum())
+    rest_ns = int(records.dur_ns[rests & (records.flags >> 8 == Kind.EXECUTION)].sum())
+    span = end - int(lo[0])
+    cpu_samples = int((inside & ((records.flags & Flag.CPU) != 0)).sum())
+    sampling = cpu_samples * CPU_SAMPLE_NS
     thread = _thread_ns(records, inside)
-    on_path += int((inside & ((records.flags & Flag.CPU) != 0)).sum()) * CPU_SAMPLE_NS
-    span = int(hi[-1] - lo[0])
     return Overhead(
-        ratio=(on_path + thread) / span,
-        low=on_path / span,
-        high=(SPREAD * on_path + thread) / span,
+        ratio=(call * (USUAL * calls + LIGHT * light) + sampling + thread) / span,
+        low=(call * (LOW * calls + LIGHT_LOW * light) + sampling) / span,
+        high=(call * (HIGH * calls + LIGHT_HIGH * light) + sampling + thread) / span,
         records=int(inside.sum()),
         record_ns=record + wrapper,
+        call_ns=round(USUAL * call),
+        rest_ratio=rest_ns / span,
         sidecar_core_ratio=sidecar,
     )
+
+
+_NO_CALLS = (Kind.SAMPLE, Kind.TICK, Kind.COUNTS, Kind.REST)
 
 
 def _thread_ns(records: RecordTable, inside: np.ndarray) -> int:

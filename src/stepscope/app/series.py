@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.app import resource_series
+from stepscope.derive import metrics
 from stepscope.derive.anatomy import COMPONENTS
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ STEP_BUCKETS = 400
 ANATOMY_BUCKETS = 200
 HISTOGRAM_BINS = 40
 OUTLIERS = 50
+METRIC_BUCKETS = 200
+MAX_METRICS = 40
 
 
 def build(view: SessionView) -> dict[str, tuple[float, ...]]:
@@ -29,12 +33,23 @@ def build(view: SessionView) -> dict[str, tuple[float, ...]]:
         found |= _anatomy(view.anatomy)
     session = view.session
     if len(session.host) > 1:
-        found |= _host(session.host)
+        found |= _host(session.host) | resource_series.build(session)
     if len(session.process) > 1 and view.worker is not None:
         mine = session.process.take(session.process.pid == view.worker.info.pid)
         if len(mine) > 1:
             found |= _process(mine, found.get("res_t"))
+    found |= _metrics(view)
     return {key: tuple(float(f"{v:.6g}") for v in values) for key, values in found.items()}
+
+
+def _metrics(view: SessionView) -> dict[str, F64]:
+    """The user's own metrics, the mean of each bucket."""
+    found = {}
+    for metric in metrics.build(view.session.workers)[:MAX_METRICS]:
+        groups = _groups(len(metric.values), METRIC_BUCKETS)
+        found[f"metric_t:{metric.name}"] = np.array([metric.at_ns[g[0]] / 1e9 for g in groups])
+        found[f"metric:{metric.name}"] = np.array([metric.values[g].mean() for g in groups])
+    return found
 
 
 def _groups(count: int, buckets: int) -> list[I64]:
@@ -42,17 +57,20 @@ def _groups(count: int, buckets: int) -> list[I64]:
 
 
 def _steps(steps: Steps) -> dict[str, F64]:
-    ms = steps.durations[:-1] / 1e6  # the last step has no end
+    whole = ~steps.rested
+    whole[-1] = False  # the last step has no end
+    starts = steps.starts[whole]
+    ms = steps.durations[whole] / 1e6
     groups = _groups(len(ms), STEP_BUCKETS)
-    regular = ms[steps.steady[:-1]]
+    regular = ms[steps.steady[whole]]
     slow = np.sort(np.argsort(ms)[-OUTLIERS:])
     slow = slow[ms[slow] > 2 * np.median(ms)]
     found = {
-        "step_t": np.array([steps.starts[g[0]] / 1e9 for g in groups]),
+        "step_t": np.array([starts[g[0]] / 1e9 for g in groups]),
         "step_ms_p50": np.array([np.median(ms[g]) for g in groups]),
         "step_ms_p95": np.array([np.percentile(ms[g], 95) for g in groups]),
         "step_ms_max": np.array([ms[g].max() for g in groups]),
-        "outlier_t": steps.starts[slow] / 1e9,
+        "outlier_t": starts[slow] / 1e9,
         "outlier_ms": ms[slow],
     }
     if len(regular) > 1 and regular.min() > 0:

@@ -18,11 +18,11 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.collector import rundir
+from stepscope.collector import rundir, sweep
 from stepscope.collector.recording import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _POLL_S = 1.0
 """The rings hold a minute and outlive the sidecar: reading them more often would only cost more."""
@@ -36,22 +36,28 @@ def main(argv: Sequence[str]) -> None:
     """Entry point; exits 0 when the session is finished and its report stands."""
     run, session = Path(argv[0]), Path(argv[1])
     starts = int(argv[2]) if len(argv) > 2 else 1  # noqa: PLR2004 - optional third argument
-    _become_background()
-    lock = _only_one(run)
+    become_background()
+    lock = only_one(run)
     if lock < 0:
         return
     recording = Recording(run, session, starts=starts)
-    importlib.import_module("stepscope.app.analyze")  # now, not at the end, when the user waits
-    _follow(recording)
+    live = importlib.import_module("stepscope.app.live")  # now, not at the end, when the user waits
+    follow(recording, [live.Live(recording, time.monotonic_ns()).tick], launcher=True)
+    for problem in complete(recording):
+        _say(problem)
+    sweep.sweep(run)
+
+
+def complete(recording: Recording) -> list[str]:
+    """The job has ended: store the rest, write the report, clear up; returns lines for the user."""
     problems = recording.finish()
     if not problems:  # else the rings and logs stay where they are: opening the session completes it once there is room
-        problems = _write_reports(session)
-        rundir.remove(run)
-    for problem in problems:
-        _say(problem)
+        problems = _write_reports(recording.session)
+        rundir.remove(recording.run)
+    return problems
 
 
-def _become_background() -> None:
+def become_background() -> None:
     """Leave the terminal's reach, be nice, be the first to go when memory runs out."""
     if os.getsid(0) != os.getpid():
         try:
@@ -66,7 +72,7 @@ def _become_background() -> None:
         return
 
 
-def _only_one(run: Path) -> int:
+def only_one(run: Path) -> int:
     """The lock of this run's sidecar, -1 if another one holds it."""
     fd = os.open(run / rundir.LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -77,20 +83,28 @@ def _only_one(run: Path) -> int:
     return fd
 
 
-def _follow(recording: Recording) -> None:
-    """Work until the job has ended."""
-    launcher = True
-    while True:
+def follow(recording: Recording, ticks: Sequence[Callable[[int, str], object]], *, launcher: bool) -> None:
+    """Work until the job has ended.
+
+    Args:
+        recording: what is recorded.
+        ticks: called about once a second with the time and "running", at last with "ending".
+        launcher: whether there is one to tell that the job has ended.
+    """
+    ended = False
+    while not ended:
         woken = False
         if launcher:
-            ready, _, _ = select.select([_STDIN], [], [], _POLL_S)
+            ready, _, _ = select.select([_STDIN], [], [], recording.sampling.pause_s(_POLL_S))
             if ready:
                 launcher = woken = bool(os.read(_STDIN, 64))
         else:
-            time.sleep(_ORPHAN_POLL_S)
-        recording.tick(time.monotonic_ns())
-        if woken or recording.job_ended(launcher=launcher):
-            return
+            time.sleep(recording.sampling.pause_s(_ORPHAN_POLL_S if recording.manifest.mode == "run" else _POLL_S))
+        now_ns = time.monotonic_ns()
+        recording.tick(now_ns)
+        ended = woken or recording.job_ended(launcher=launcher)
+        for tick in ticks:
+            tick(now_ns, "ending" if ended else "running")
 
 
 def _write_reports(session: Path) -> list[str]:

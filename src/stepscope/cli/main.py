@@ -18,6 +18,10 @@ from stepscope.errors import StepscopeError
 
 COMMANDS = {
     "run": ("stepscope.cli.run:run", "Run a job measured and say why it is slow."),
+    "ps": ("stepscope.cli.ps:ps", "List the running jobs that are measured."),
+    "top": ("stepscope.cli.ps:top", "Watch a running job."),
+    "enable": ("stepscope.cli.enable:enable", "Measure every TensorFlow job of an environment."),
+    "disable": ("stepscope.cli.enable:disable", "Undo enable."),
     "report": ("stepscope.cli.report:report", "Show the report of a session."),
     "rule": ("stepscope.cli.rule:rule", "Explain a finding's code."),
     "pack": ("stepscope.cli.pack:pack", "Make one file of a session."),

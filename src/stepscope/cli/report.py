@@ -28,7 +28,10 @@ FORMATS = ("text", "json", "html", "md")
     "With -o, the file's ending decides.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of the terminal.")
-def report(session: Path, format_: str | None, output: Path | None) -> None:
+@click.option(
+    "--tasks", is_flag=True, help="With text: list every task too, with count, rate, times, outliers and trend."
+)
+def report(session: Path, format_: str | None, output: Path | None, *, tasks: bool) -> None:
     """Analyse SESSION (a .stepscope directory or a packed file) and show what was found."""
     from stepscope.app.analyze import analyze  # noqa: PLC0415 - numpy and pyarrow: not for --help
 
@@ -36,7 +39,7 @@ def report(session: Path, format_: str | None, output: Path | None) -> None:
     found = analyze(session)
     if form == "text":
         color = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        data = _text(found, session, color=color)
+        data = _text(found, session, color=color, tasks=tasks)
     else:
         data = _render(found, session, form)
     if output is None:
@@ -53,13 +56,14 @@ def _format_of(output: Path | None) -> str:
     return {"htm": "html", "markdown": "md"}.get(ending, ending if ending in FORMATS else "text")
 
 
-def _text(found: Report, session: Path, *, color: bool) -> str:
-    from stepscope.reports import text  # noqa: PLC0415 - as above
+def _text(found: Report, session: Path, *, color: bool, tasks: bool) -> str:
+    from stepscope.reports import task_rows, text  # noqa: PLC0415 - as above
 
     page = session / "report.html"
     width = shutil.get_terminal_size((120, 24)).columns
     where = {"session_path": str(session), "html_path": str(page) if page.is_file() else ""}
-    return text.render(found, color=color, width=width, **where)
+    shown = text.render(found, color=color, width=width, **where)
+    return f"{shown}\n{task_rows.render(found, width=width)}" if tasks else shown
 
 
 def _render(found: Report, session: Path, form: str) -> str:

@@ -41,7 +41,14 @@ def _split(args: list[str], params: list[click.Parameter]) -> tuple[list[str], b
 @click.option("-m", "module", metavar="MODULE", help="Run a module, as python -m does.")
 @click.option("--session", type=click.Path(path_type=Path), help="Directory of the new session.")
 @click.option("--report-json", type=click.Path(path_type=Path, dir_okay=False), help="Copy the report here as JSON.")
-@click.option("--budget", default="1%", show_default=True, metavar="SHARE", help="What measuring may cost.")
+@click.option(
+    "--budget",
+    default="1%",
+    show_default=True,
+    metavar="SHARE",
+    help="What captures (op traces, native stacks) may cost, stored in the session. There are none today: "
+    "what is always measured keeps limits of its own, which this does not change.",
+)
 @click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)

@@ -15,6 +15,7 @@ import numpy as np
 
 from stepscope.collector import rundir
 from stepscope.collector.mask import mask_command, mask_text
+from stepscope.collector.recent import Recent
 from stepscope.errors import CaptureError
 from stepscope.formats.log import LogLine, LogTail, Position
 from stepscope.formats.ring import Batch, RingReader
@@ -49,6 +50,9 @@ class WorkerDrain:
         self.info = WorkerInfo(key=self.key, pid=self.pid)
         self.files: set[str] = set()
         """Files that its log lines name."""
+        self.kinds: set[int] = set()
+        self.types: set[str] = set()
+        """Kinds of the records and types of the lines that were seen."""
         self.closed = False
         self.problem = ""
         self._origin_ns = origin_ns
@@ -60,8 +64,10 @@ class WorkerDrain:
         self._batches: list[Batch] = []
         self._lines: list[LogLine] = []
         self.pending = 0
+        self.recent = Recent(origin_ns)
         for kind, text in writer.stored_lines(self.key):
             self._note(kind, text)
+            self.recent.add_lines([LogLine(type=kind, at=0, text=text)])
 
     def alive(self) -> bool:
         """Whether the process still runs."""
@@ -72,6 +78,7 @@ class WorkerDrain:
         lines = [_masked(line) for line in self._tail.read(final=final)]
         if lines:
             self._lines.extend(lines)
+            self.recent.add_lines(lines)
             for line in lines:
                 self._note(line.type, line.text)
         self._ring = self._ring or self._open_ring()
@@ -80,7 +87,9 @@ class WorkerDrain:
         batch = self._ring.drain(now_ns, final=final)
         if len(batch.records):
             self._batches.append(batch)
+            self.recent.add_records(batch.records)
             self.pending += len(batch.records)
+            self.kinds.update(np.unique(batch.records["kind"]).tolist())
             if self.pending > MAX_PENDING:
                 self._drop_oldest()
 
@@ -103,6 +112,7 @@ class WorkerDrain:
 
     def _note(self, kind: str, text: bytes) -> None:
         """Keep what the manifest and the sources need of a log line."""
+        self.types.add(kind)
         if kind in _ABOUT_PROCESS:
             try:
                 event = events.decode(text)
@@ -178,6 +188,7 @@ class WorkerDrain:
             self._ring = None
         self._tail.damaged = 0
         self._tail.close()
+        self.recent.forget()
         self.closed = True
         if remove:
             ring = self.folder / RING_NAME

@@ -177,6 +177,7 @@ def _write_first_manifest(
         "started_unix_ns": time.time_ns() - (time.monotonic_ns() - origin_ns),
         "origin_monotonic_ns": origin_ns,
         "state": "running",
+        "budget": options.budget,
         "run_dir": str(run_dir),
         "diagnostics": [{"code": "DX107", "text": text} for text in messages],
     }

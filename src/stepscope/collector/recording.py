@@ -10,28 +10,33 @@ from pathlib import Path
 
 import msgspec
 
-from stepscope.collector import rundir, sources
+from stepscope.collector import rundir, signals, sources
 from stepscope.collector.drain import Drainer
+from stepscope.collector.mask import mask_text
 from stepscope.collector.sampling import Sampling
+from stepscope.collector.window import Limits, Window
 from stepscope.model.finding import Diagnostic
 from stepscope.model.session import HostInfo, WorkerInfo
 from stepscope.store.reader import read_manifest
+from stepscope.store.segments import MAX_MERGED_BYTES
 from stepscope.store.writer import SessionWriter
+from stepscope.wire import trouble
 
 _SAMPLE_NS = 1_000_000_000
 _FLUSH_NS = 5_000_000_000
 _FLUSH_LATER_NS = 15_000_000_000
 """After the first segments they are written less often: what is not durable is still in the ring and the log, which
 outlive the sidecar; each segment costs about 10 ms of CPU time."""
-_SOON_NS = 30_000_000_000
+_SOON_NS = 6_000_000_000
 _FLUSH_RECORDS = 200_000
+_TRIM_NS = 60_000_000_000
 
 
 class Recording:
     """Moves what a run says into its session."""
 
-    def __init__(self, run: Path, session: Path, *, starts: int = 1) -> None:
-        """Go on with the session that the launcher has begun.
+    def __init__(self, run: Path, session: Path, *, starts: int = 1, limits: Limits | None = None) -> None:
+        """Go on with the session that the launcher has begun; within ``limits`` where there are any.
 
         Raises:
             SessionError: there is no manifest to go on with.
@@ -39,7 +44,8 @@ class Recording:
         self.run = run
         self.session = session
         self.manifest = read_manifest(session)
-        self.writer = SessionWriter(session)
+        self.writer = SessionWriter(session, max_merged_bytes=limits.merged_bytes if limits else MAX_MERGED_BYTES)
+        self.window = Window(self.writer, limits) if limits else None
         self.job = rundir.read_job(run)
         self._origin_ns = self.manifest.origin_monotonic_ns
         self._earlier = {info.key: info for info in self.manifest.workers}
@@ -48,25 +54,30 @@ class Recording:
         self.sampling = Sampling(self.writer, self._origin_ns)
         self._next_sample_ns = 0
         self._next_flush_ns = time.monotonic_ns() + _FLUSH_NS
+        self._next_trim_ns = time.monotonic_ns() + _TRIM_NS
         self._stopped_looks = 0
-        self._disk_problem = ""
+        self.disk_problem = ""
+        """Why nothing can be stored at present."""
         if starts > 1:
             self._note(
                 "DX101",
                 f"the sidecar died {starts - 1} times and was started again; nothing that it had "
                 "read from the rings was lost, samples of the host have gaps",
             )
-        self.manifest = msgspec.structs.replace(self.manifest, sidecar_starts=starts, host=host_info())
+        host = msgspec.structs.replace(host_info(), gpus=self.sampling.gpu.count, gpu_problem=self.sampling.gpu.problem)
+        self.manifest = msgspec.structs.replace(self.manifest, sidecar_starts=starts, host=host)
         try:
             self._write_manifest()
         except OSError as error:  # a full disk: there may be room later
-            self._disk_problem = error.strerror or str(error)
+            self.disk_problem = error.strerror or str(error)
 
     def _note(self, code: str, text: str) -> None:
         self._diagnostics[code, text] = Diagnostic(code=code, text=text)
 
     def tick(self, now_ns: int) -> None:
-        """What is due at this moment; called about once a second."""
+        """What is due at this moment; called about once a second, and in between while a burst of samples runs."""
+        if self.sampling.burst(now_ns) and now_ns < self._next_sample_ns:
+            return
         if self.job is None:
             self.job = rundir.read_job(self.run)
         self.drainer.poll(now_ns)
@@ -74,7 +85,7 @@ class Recording:
             self._next_sample_ns = max(self._next_sample_ns + _SAMPLE_NS, now_ns + _SAMPLE_NS // 2)
             self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
             self._rescue_launcher()
-        if now_ns >= self._next_flush_ns or (self.drainer.pending() >= _FLUSH_RECORDS and not self._disk_problem):
+        if now_ns >= self._next_flush_ns or (self.drainer.pending() >= _FLUSH_RECORDS and not self.disk_problem):
             early = now_ns - self._origin_ns < _SOON_NS
             self._next_flush_ns = now_ns + (_FLUSH_NS if early else _FLUSH_LATER_NS)
             self._flush(now_ns)
@@ -84,11 +95,29 @@ class Recording:
             self.drainer.flush()
             self.drainer.retire_dead(now_ns)
             self.sampling.flush()
+            if self.window is not None and now_ns >= self._next_trim_ns:
+                self._next_trim_ns = now_ns + _TRIM_NS
+                self.trim(now_ns)
             self._write_manifest()
         except OSError as error:
-            self._disk_problem = error.strerror or str(error)
+            self.disk_problem = error.strerror or str(error)
         else:
-            self._disk_problem = ""
+            self.disk_problem = ""
+
+    def trim(self, now_ns: int) -> None:
+        """Keep the session within its limits, and say what has gone.
+
+        Raises:
+            OSError: no space, or no rights.
+        """
+        if self.window is None or not self.window.trim(now_ns - self._origin_ns):
+            return
+        self._diagnostics = {key: value for key, value in self._diagnostics.items() if key[0] != "DX116"}
+        self._note(
+            "DX116",
+            f"the session keeps the newest of a long run: {self.window.dropped_segments} of its oldest segments were "
+            "dropped to hold its share of the disk; what is said about steps is about the rest",
+        )
 
     def _rescue_launcher(self) -> None:
         """The launcher stops with the job; if somebody then continues the job alone, continue the launcher too."""
@@ -108,8 +137,10 @@ class Recording:
             return False
         if rundir.read_ended(self.run) is not None:
             return True
-        if self.job is not None:
-            return not rundir.alive(self.job.pid, self.job.start_ticks)
+        if self.job is not None and rundir.alive(self.job.pid, self.job.start_ticks):
+            return False
+        if self.job is not None and self.job.mode == "run":
+            return True
         return not any(worker.alive() for worker in self.drainer.workers.values())
 
     def finish(self, state: str = "finished") -> list[str]:
@@ -143,7 +174,7 @@ class Recording:
     def _store_rest(self) -> list[str]:
         try:
             self.drainer.flush()
-            self.sampling.flush()
+            self.sampling.flush(final=True)
             if self.job is None or self.job.sources:
                 for text in sources.store_sources(self.writer, self.drainer.files(), self.manifest.cwd):
                     self._note("DX111", text)
@@ -155,6 +186,8 @@ class Recording:
         return []
 
     def _note_losses(self) -> None:
+        for pid, where, text in trouble.read(str(self.run)):
+            self._note("DX115", f"process {pid} is not measured: {where} failed: {mask_text(text)}")
         for worker in self.drainer.workers.values():
             if worker.problem:
                 self._note("DX114", worker.problem)
@@ -175,7 +208,10 @@ class Recording:
         return self.finish("recovered")
 
     def _signals(self) -> tuple[str, ...]:
-        return ("records", "process", "threads", "host", "rivals") if self._workers() else ("process", "host", "rivals")
+        workers = self.drainer.workers.values()
+        kinds = {kind for worker in workers for kind in worker.kinds}
+        types = {type_ for worker in workers for type_ in worker.types}
+        return tuple(sorted({*self.manifest.signals, *signals.present(self.session, kinds, types)}))
 
     def _workers(self) -> tuple[WorkerInfo, ...]:
         merged = dict(self._earlier)

@@ -44,12 +44,17 @@ def recover(session: Path) -> bool:
             _state_loss(session)
             return True
         recording = Recording(run, session, starts=manifest.sidecar_starts)
-        recording.recovered()
-        rundir.remove(run)
+        if not recording.recovered():  # else what the disk refuses waits where it is
+            rundir.remove(run)
         return True
     finally:
         if lock >= 0:
             os.close(lock)
+
+
+def unfinished(session: Path) -> bool:
+    """Whether a session still waits for what lies in its run directory."""
+    return read_manifest(session).state == "running"
 
 
 def _lock(run: Path) -> int | None:

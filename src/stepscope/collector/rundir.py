@@ -12,33 +12,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.errors import CaptureError
-from stepscope.wire.env import CONFIG_NAME, PROCS_NAME
-from stepscope.wire.place import FREE_DIVISOR, is_network, mounts
-from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, RECORD_BYTES
+from stepscope.wire import run_directory
+from stepscope.wire.env import CONFIG_NAME, JOB_NAME, RUN_PREFIX
 
-JOB_NAME = "job.json"
-"""Written by the launcher once the job runs: its pid, start and the launcher's own pid."""
 ENDED_NAME = "ended.json"
 """Written by the launcher when the job has ended."""
 SIDECAR_LOG = "sidecar.log"
 LOCK_NAME = "sidecar.lock"
 
-_PREFIX = "stepscope-"
-RING_BYTES = HEADER_BYTES + DEFAULT_SLOTS * RECORD_BYTES
-_MIN_RUN_BYTES = 4 << 20
-_SAMPLE_HZ = 20
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What the launcher says about the job. ``start_ticks``: start in clock ticks since boot, tells reused pids."""
+    """What is known about the job from its start. ``start_ticks``: in clock ticks since boot, tells reused pids.
+
+    ``launcher_pid`` is 0 for a job that is always measured (``mode`` "enable"): nobody launched it for us.
+    """
 
     pid: int
     start_ticks: int
     launcher_pid: int
     command: tuple[str, ...]
-    sources: bool
+    sources: bool = True
     budget: str = ""
+    mode: str = "run"
+    cwd: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,42 +46,9 @@ class Ended:
     at_ns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A directory that a run directory could be made in."""
-
-    path: Path
-    free_bytes: int
-
-
 def temporary_directories() -> list[Path]:
     """Places for files that nobody keeps, best first: /dev/shm, then local temporary directories."""
-    names = ["/dev/shm", os.environ.get("TMPDIR", ""), "/tmp", "/var/tmp"]  # noqa: S108 - private ones are made inside
-    found: list[Path] = []
-    for name in names:
-        if name and (path := Path(name)) not in found:
-            found.append(path)
-    return found
-
-
-def places() -> list[Place]:
-    """Where a run directory can be made: writable, local, with some room; those with room for rings first."""
-    table = mounts()
-    usable: list[Place] = []
-    devices: set[int] = set()
-    for path in temporary_directories():
-        try:
-            info = os.statvfs(path)
-            device = path.stat().st_dev
-        except OSError:
-            continue
-        free = info.f_bavail * info.f_frsize
-        good = os.access(path, os.W_OK | os.X_OK) and not is_network(str(path), table) and free >= _MIN_RUN_BYTES
-        if good and device not in devices:
-            devices.add(device)
-            usable.append(Place(path=path, free_bytes=free))
-    roomy = [p for p in usable if p.free_bytes >= FREE_DIVISOR * RING_BYTES]
-    return roomy + sorted((p for p in usable if p not in roomy), key=lambda p: -p.free_bytes)
+    return [Path(name) for name in run_directory.temporary_directories()]
 
 
 def make(session: Path, origin_ns: int) -> Path:
@@ -93,40 +57,15 @@ def make(session: Path, origin_ns: int) -> Path:
     Raises:
         CaptureError: no place can hold one.
     """
-    candidates = places()
-    token = os.urandom(6).hex()
-    run: Path | None = None
-    rings: list[str] = []
-    for place in candidates:
-        path = place.path / f"{_PREFIX}{os.getuid()}-{token}"
-        try:
-            path.mkdir(mode=0o700)
-        except OSError:
-            continue
-        rings.append(str(path))
-        if run is None:
-            run = path
-    if run is None:
-        tried = ", ".join(str(p) for p in temporary_directories())
-        raise CaptureError(f"no room for a run directory in {tried}; expected {_MIN_RUN_BYTES >> 20} MiB: set TMPDIR")
-    (run / PROCS_NAME).mkdir(mode=0o700)
-    config = {
-        "version": 1,
-        "session": str(session),
-        "origin_ns": origin_ns,
-        "ring_dirs": rings,
-        "sample_hz": _SAMPLE_HZ,
-        "slots": DEFAULT_SLOTS,
-    }
-    write_json(run / CONFIG_NAME, config)
-    return run
+    try:
+        return Path(run_directory.make(str(session), origin_ns, (os.getpid(), start_ticks(os.getpid()))))
+    except OSError as error:
+        raise CaptureError(str(error)) from error
 
 
 def write_json(path: Path, data: dict[str, object]) -> None:
     """Write a JSON file whole or not at all."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(json.dumps(data), "utf-8")
-    temporary.replace(path)
+    run_directory.write_json(str(path), data)
 
 
 def _read_json(path: Path) -> dict[str, object] | None:
@@ -146,6 +85,8 @@ def write_job(run: Path, job: Job) -> None:
         "command": list(job.command),
         "sources": job.sources,
         "budget": job.budget,
+        "mode": job.mode,
+        "cwd": job.cwd,
     }
     write_json(run / JOB_NAME, data)
 
@@ -202,37 +143,34 @@ def alive(pid: int, ticks: int) -> bool:
 
 def remove(run: Path) -> None:
     """Delete a run directory and the ring directories that belong to it."""
-    config = _read_json(run / CONFIG_NAME) or {}
-    directories = config.get("ring_dirs")
-    others = [Path(str(d)) for d in directories] if isinstance(directories, list) else []
-    for path in [*(p for p in others if p.name == run.name and p != run), run]:
-        _remove_tree(path)
-
-
-def _remove_tree(path: Path) -> None:
-    for folder, folders, files in os.walk(path, topdown=False):
-        for name in files:
-            _quietly(os.unlink, os.path.join(folder, name))
-        for name in folders:
-            inner = os.path.join(folder, name)
-            _quietly(os.unlink if os.path.islink(inner) else os.rmdir, inner)
-    _quietly(os.rmdir, str(path))
-
-
-def _quietly(action: object, path: str) -> None:
-    try:
-        action(path)  # type: ignore[operator]
-    except OSError:
-        return
+    run_directory.remove(str(run))
 
 
 def forget(ring: Path) -> None:
     """Delete a ring that lies outside of its process's directory, if it is one of ours."""
-    if ring.parent.name.startswith(_PREFIX) or ring.parent.parent.name.startswith(_PREFIX):
-        _quietly(os.unlink, str(ring))
+    if ring.parent.name.startswith(RUN_PREFIX) or ring.parent.parent.name.startswith(RUN_PREFIX):
+        try:
+            ring.unlink()
+        except OSError:
+            return
 
 
 def session_of(run: Path) -> str | None:
     """The session that a run directory was made for."""
     session = (_read_json(run / CONFIG_NAME) or {}).get("session")
     return session if isinstance(session, str) else None
+
+
+def set_session(run: Path, session: Path) -> None:
+    """Note the session that a run directory is for: whoever completes it looks there.
+
+    Raises:
+        OSError: no space, or no rights.
+    """
+    write_json(run / CONFIG_NAME, {**(_read_json(run / CONFIG_NAME) or {}), "session": str(session)})
+
+
+def origin_of(run: Path) -> int:
+    """CLOCK_MONOTONIC nanoseconds that are the session's zero."""
+    origin = (_read_json(run / CONFIG_NAME) or {}).get("origin_ns")
+    return origin if isinstance(origin, int) else time.monotonic_ns()

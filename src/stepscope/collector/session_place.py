@@ -61,6 +61,16 @@ def claim(argv: Sequence[str], wanted: Path | None) -> tuple[Path, list[str]]:
     raise CaptureError(f"{place} cannot hold a session ({why}), nor can a temporary directory: set TMPDIR")
 
 
+def claim_in(folder: Path, argv: Sequence[str]) -> Path:
+    """Make a session's directory in ``folder``, named after what is run.
+
+    Raises:
+        OSError: it cannot hold one.
+        SessionError: too many of that name.
+    """
+    return _claim_free_name(folder, f"{session_stem(argv)}-{time.strftime('%m%d-%H%M')}")
+
+
 def _outlives(folder: Path) -> int:
     """What the user named first; then by how long files stay: until cleaned up, until reboot, until memory is short."""
     if str(folder) == os.environ.get("TMPDIR"):

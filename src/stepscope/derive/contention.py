@@ -77,17 +77,17 @@ class Contention:
 
 def build(session: Session, steps: Steps) -> Contention | None:
     """None where the samples do not cover the steady steps."""
-    lo, hi = steps.windows
-    if len(lo) == 0 or len(session.host) < 2 or len(session.process) < 2:  # noqa: PLR2004 - no difference
+    if steps.steady_count == 0 or len(session.host) < 2 or len(session.process) < 2:  # noqa: PLR2004 - no difference
         return None
-    host = _between(session.host, int(lo[0]), int(hi[-1]))
+    lo, hi = steps.span
+    host = _between(session.host, lo, hi)
     if host is None:
         return None
     span = int(host.at_ns[-1] - host.at_ns[0])
     if span < MIN_SPAN_NS:
         return None
     pid = steps.worker.info.pid
-    process = _between(session.process.take(session.process.pid == pid), int(lo[0]), int(hi[-1]))
+    process = _between(session.process.take(session.process.pid == pid), lo, hi)
     if process is None:
         return None
     process_span = max(1, int(process.at_ns[-1] - process.at_ns[0]))

@@ -5,6 +5,7 @@ One-off time: it is set against the time from model building to the last step, w
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -44,6 +45,10 @@ class FirstTraces:
     """Time in traces and graph compilation."""
     nodes: int
     """Of the largest graph."""
+    nodes_per_variable: float
+    """Of that graph, one variable at least; infinite where its variables are not known."""
+    steps: int
+    """All steps, warm-up included."""
     loops: tuple[UnrolledLoop, ...]
     """The most sampled first."""
 
@@ -51,6 +56,10 @@ class FirstTraces:
     def ratio(self) -> float:
         """Tracing's share of the span."""
         return min(1.0, self.tracing_ns / self.span_ns) if self.span_ns > 0 else 0.0
+
+    def per_step(self, ratio: float) -> int:
+        """A share of the span, spread over all steps of the run: ns."""
+        return round(ratio * self.span_ns / max(1, self.steps))
 
 
 def build(view: SessionView) -> FirstTraces | None:
@@ -67,10 +76,13 @@ def build(view: SessionView) -> FirstTraces | None:
     spans = intervals.merge(starts, starts + records.dur_ns[mine])
     begin = int(min(starts.min(), *(m.at for m in steps.worker.all(ModelBuilt)), starts.max()))
     inside = [s for s in hot.all_samples(steps) if _within(s.at, spans)]
+    largest = max(traced, key=lambda t: t.nodes)
     return FirstTraces(
         span_ns=int(steps.ends[-1]) - begin,
         tracing_ns=intervals.total(spans),
-        nodes=max(t.nodes for t in traced),
+        nodes=largest.nodes,
+        nodes_per_variable=largest.nodes / max(1, largest.variables) if largest.variables >= 0 else math.inf,
+        steps=len(steps),
         loops=_loops(view, inside),
     )
 

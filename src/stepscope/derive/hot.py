@@ -27,6 +27,24 @@ if TYPE_CHECKING:
 _OP_FUNCTIONS = frozenset({"quick_execute", "TFE_Py_FastPathExecute", "TFE_Py_Execute"})
 """Python functions whose own line is the C call that runs an eager op."""
 
+_BUILDING = frozenset(
+    {
+        "__init__",
+        "_functional_construction_call",
+        "_maybe_build",
+        "add_weight",
+        "build",
+        "build_wrapper",
+        "compile",
+        "compute_output_spec",
+        "from_config",
+        "symbolic_call",
+    }
+)
+"""Functions of Keras that stand on the stack while layers and models are made."""
+_PER_CALL = ("CallSpec.", "CallContext.")
+"""What Keras makes in each call of a layer."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
@@ -70,6 +88,14 @@ class Sample:
     def in_tensorflow(self) -> bool:
         """The user's line was inside of TensorFlow or Keras."""
         return any(is_framework(f.file) for f in self.below_user())
+
+    @property
+    def makes_layers(self) -> bool:
+        """The user's line made or built layers or a model of Keras'."""
+        return any(
+            is_framework(f.file) and f.function.rpartition(".")[2] in _BUILDING and not f.function.startswith(_PER_CALL)
+            for f in self.below_user()
+        )
 
     @property
     def in_op(self) -> bool:
@@ -180,6 +206,16 @@ def hot_spots(taken: Iterable[Sample], components: frozenset[str], loop: tuple[s
     whole = weight_of(chosen)
     spots = [_hot_spot(members, whole, loop) for members in groups.values()]
     return tuple(sorted(spots, key=lambda s: -s.ratio))
+
+
+def lines_of(taken: Sequence[Sample]) -> tuple[tuple[str, str, int, int], ...]:
+    """(file, function, first line, last line) of the two functions of the user's that samples fall on most often."""
+    culprits = [c for s in taken if (c := s.culprit) is not None]
+    seen: dict[tuple[str, str], list[int]] = {}
+    for spot in culprits:
+        seen.setdefault((spot.file, spot.function), []).append(spot.line)
+    order = Counter((c.file, c.function) for c in culprits).most_common(2)
+    return tuple((*key, min(seen[key]), max(seen[key])) for key, _ in order)
 
 
 def weight_of(taken: Iterable[Sample]) -> int:

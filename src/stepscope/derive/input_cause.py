@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps import Steps
     from stepscope.derive.view import SessionView
 
-Limit = Literal["stage", "python-function", "generator", "unknown"]
+Limit = Literal["stage", "python-function", "generator", "network", "disk", "unknown"]
 
 PYTHON_SHARE_RATIO = 0.5
 """User Python must explain at least this share of the slow stage's self time (or of the wait) to be the cause."""
@@ -29,7 +29,14 @@ SERIAL_CORES = 1.25
 """A process that uses no more runs one thing after another."""
 MAX_LOST_RATIO = 0.15
 """With more of its CPUs taken by others, one core says nothing."""
+SQUEEZED_RATIO = 0.5
+"""Uploads that explain this share of the wait are its cause."""
 GENERATOR_ROLES = frozenset({"generator", "pydataset"})
+OP_ROLES = frozenset({"py_function", "numpy_function", "generator"})
+"""User Python that ops call: TensorFlow's C++ side enters the interpreter anew for each call."""
+AROUND_CALL_NS = 25_000
+"""CPU time of such a call outside of its record: thread state of the interpreter, lock, arguments and results, the
+op and the function around it. Goes with the op. 25-37 us; TensorFlow 2.21, identity functions in a map."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +70,9 @@ def build(view: SessionView) -> InputCause | None:
     wait = max(0.0, anatomy.ratio("input-wait") - pipe.handover_ns / mean_ns)
     limit, function = _limit(pipe, functions, steps, wait, python_ratio)
     gil = _gil_ratio(view, functions, python_ratio)
+    limit = _outside(view, wait) or limit
+    if limit in {"network", "disk"}:
+        free = 1.0  # bytes that are not there yet do not wait for a CPU
     disturbed = max(free * python_ratio * pipe.disturbed_ns() / mean_ns, gil - wait)
     return InputCause(
         wait_ratio=wait * free,
@@ -76,12 +86,22 @@ def build(view: SessionView) -> InputCause | None:
     )
 
 
+def _outside(view: SessionView, wait: float) -> Limit | None:
+    """The network or the disk, where that is what the pipeline waits for, whatever code of it does the waiting."""
+    if view.network is not None and (view.network.is_full or view.network.is_choppy):
+        return "network"
+    if view.uploads is not None and view.uploads.lost_ratio > SQUEEZED_RATIO * wait:
+        return "network"
+    return "disk" if view.disk_input is not None and view.disk_input.is_full else None
+
+
 def _gil_ratio(view: SessionView, functions: list[PythonFunction], python_ratio: float) -> float:
     """Share of the wall time that the pipeline's Python takes from the step because only one of them can run.
 
     Where the process uses no more than one core although more are free, while threads of the pipeline compute in
-    Python, the interpreter lock lines them up with the step's thread: their CPU time is then part of every step, also
-    where no batch was waited for. 0 where that is not so.
+    Python, the interpreter lock lines them up with the step's thread: their time is then part of every step, also
+    where no batch was waited for. It is known from the records (and what each call costs around them), at most the CPU
+    time of the threads that ran them: what only sleeps or waits in Python holds no lock. 0 where that is not so.
     """
     steps, contention = view.steps, view.contention
     if steps is None or contention is None or not functions:
@@ -94,7 +114,9 @@ def _gil_ratio(view: SessionView, functions: list[PythonFunction], python_ratio:
     mine = (records.kind == Kind.PYFUNC) & np.isin(records.name, list(wanted)) & (records.thread != steps.thread)
     natives = {t.id: t.native for t in steps.worker.all(ThreadSeen)}
     threads = {natives.get(int(t), 0) for t in np.unique(records.thread[mine])} - {0}
-    return min(python_ratio, _cpu_ratio(view, threads, contention.got))
+    calls = sum(f.calls for f in functions if f.role in OP_ROLES and not f.step_thread)
+    around = calls * AROUND_CALL_NS / steps.steady_ns
+    return min(python_ratio + around, _cpu_ratio(view, threads, contention.got), 1.0)
 
 
 def _cpu_ratio(view: SessionView, natives: set[int], process_cores: float) -> float:
@@ -106,9 +128,9 @@ def _cpu_ratio(view: SessionView, natives: set[int], process_cores: float) -> fl
     steps = view.steps
     if steps is None or not natives:
         return 0.0
-    lo, hi = steps.windows
+    lo, hi = steps.span
     table = view.session.threads
-    mine = (table.pid == steps.worker.info.pid) & (table.at_ns >= lo[0]) & (table.at_ns <= hi[-1])
+    mine = (table.pid == steps.worker.info.pid) & (table.at_ns >= lo) & (table.at_ns <= hi)
     table = table.take(mine)
     span = int(table.at_ns[-1] - table.at_ns[0]) if len(table) else 0
     if span <= 0:

@@ -38,6 +38,16 @@ def role_of_line(source: str, call_line: int, hot_line: int) -> Role:
     return "uses" if hot in _slice_forward(statements, call) else "other"
 
 
+def in_header(source: str, call_line: int, line: int) -> bool:
+    """Whether a line belongs to the header of the ``for`` around the step's call: what it iterates over."""
+    tree = _parsed(source)
+    loop = _enclosing_loop(tree, call_line) if tree is not None else None
+    if not isinstance(loop, ast.For):
+        return False
+    header = _Unit(loop)
+    return header.first <= line <= header.last
+
+
 def _parsed(source: str) -> ast.Module | None:
     """The tree, None where the text is no Python of this version or nests too deep."""
     try:

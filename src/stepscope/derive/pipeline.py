@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import model_reads, pipeline_python, stages
+from stepscope.derive import model_reads, pipeline_python, rest, stages
 from stepscope.model.events import DatasetMade, IteratorMade, IteratorModel
 from stepscope.wire.kinds import Kind
 
@@ -134,7 +134,8 @@ def _pulls(steps: Steps) -> tuple[float, tuple[int, ...]]:
         return 0.0, ()
     starts, durs = records.start_ns[mine], records.dur_ns[mine]
     floor = min(float(np.percentile(durs, 10)), MAX_HANDOVER_NS)
-    gaps = np.maximum(starts[1:] - (starts + durs)[:-1], 0)
+    unbroken = ~rest.between(rest.periods(records), starts[:-1], starts[1:])
+    gaps = np.maximum(starts[1:] - (starts + durs)[:-1], 0)[unbroken]
     return floor * len(durs) / steps.steady_count, tuple(int(g) for g in gaps)
 
 
@@ -174,6 +175,8 @@ def _windows(steps: Steps, reads: list[Read]) -> Iterator[WaitWindow]:
         first = last - executions
         if first < 0 or executions < 1:
             continue
+        rested = np.flatnonzero(steps.rested[first:last])
+        first += int(rested[-1]) + 1 if len(rested) else 0
         steady = np.flatnonzero(steps.steady[first:last])
         if len(steady) == 0:
             continue

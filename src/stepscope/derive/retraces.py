@@ -62,7 +62,7 @@ def build(steps: Steps) -> tuple[RetraceGroup, ...]:
         if len(kept) == 0:
             continue
         alone = intervals.merge(records.start_ns[kept], records.start_ns[kept] + records.dur_ns[kept])
-        starts, ends = _spans(steps, kept)
+        starts, ends = widened(steps, kept)
         inside = intervals.clip(intervals.merge(starts, ends), windows)
         cost = intervals.total(inside)
         if cost <= 0:
@@ -91,7 +91,7 @@ def _in_windows(steps: Steps, rows: I64) -> Bool:
     return inside
 
 
-def _spans(steps: Steps, rows: I64) -> tuple[I64, I64]:
+def widened(steps: Steps, rows: I64) -> tuple[I64, I64]:
     """Each trace, widened to the call that it happened in, less that function's usual call."""
     records = steps.worker.records
     starts = records.start_ns[rows]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import intervals
+from stepscope.derive import intervals, rest
 from stepscope.model.events import BatchSeen, IteratorMade, IteratorModel, Name, Traced
 from stepscope.wire.kinds import Flag, Kind
 
@@ -66,15 +66,31 @@ class Steps:
     steady: Bool
     recurring: Bool
     """False for steps that hold an epoch's end or another rare, long interruption; only for step-time statistics."""
+    rested: Bool
+    """Whether a rest (``derive.rest``) begins in it: it then stands for many steps, and is not steady."""
+    skipped: int = 0
+    """Steps that were only counted."""
 
     def __len__(self) -> int:
         """All steps, warm-up included."""
         return len(self.starts)
 
     @property
+    def count(self) -> int:
+        """All steps, those included that were only counted."""
+        return len(self.starts) + self.skipped
+
+    @property
     def windows(self) -> Intervals:
         """The steady steps as disjoint sorted intervals."""
         return self.starts[self.steady], self.ends[self.steady]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """From the first steady step to the last step's end, those in rests included: for what is sampled by time."""
+        lo, hi = self.windows
+        last = rest.counted_until(self.worker.records, self.kind) if self.rested.any() or self.skipped else 0
+        return int(lo[0]), max(int(hi[-1]), last)
 
     @property
     def steady_ns(self) -> int:
@@ -141,6 +157,7 @@ def _anchors(worker: Worker) -> list[_Anchor]:
         if name in names or kind == Kind.STEP
         if kind in _ANCHOR_KINDS and (rank := _rank(kind, names[name].role if name in names else "")) is not None
     }
+    rests = rest.periods(records)
     groups: dict[tuple[int, int, str, str, int], list[int]] = {}
     for (kind, number), rank in ranks.items():
         meaning = names.get(number) or Name(id=number, text="step")
@@ -149,12 +166,17 @@ def _anchors(worker: Worker) -> list[_Anchor]:
     found = []
     for (kind, rank, *_), ids in groups.items():
         mine = (records.kind == kind) & np.isin(records.name, ids) & ((records.flags & Flag.END) == 0)
+        if kind == Kind.SESSION_RUN:
+            mine &= ~_in_hooks(records)
         for thread in np.unique(records.thread[mine]):
             index = np.flatnonzero(mine & (records.thread == thread))
             if len(index) < MIN_CALLS:
                 continue
-            gaps = np.diff(records.start_ns[index])
-            long = gaps > LONG_GAP_FACTOR * max(1.0, float(gaps.mean()))
+            starts = records.start_ns[index]
+            gaps = np.diff(starts)
+            rested = rest.between(rests, starts[:-1], starts[1:])
+            usual = gaps[~rested]
+            long = ~rested & (gaps > LONG_GAP_FACTOR * max(1.0, float(usual.mean()) if len(usual) else 0.0))
             cover = float(gaps.sum() if long.sum() >= RECURRING else gaps[~long].sum())
             name = names.get(ids[0]) or Name(id=ids[0], text="step")
             found.append(
@@ -169,6 +191,28 @@ def _anchors(worker: Worker) -> list[_Anchor]:
                 )
             )
     return found
+
+
+def _in_hooks(records: RecordTable) -> Bool:
+    """Runs that a hook of a MonitoredSession makes: a part of the step, not the step. Cost: O(n log n).
+
+    While hooks rest nothing says which runs are theirs: names that they run most of the time are theirs then too.
+    """
+    inside = np.zeros(len(records), bool)
+    for thread in np.unique(records.thread[records.kind == Kind.CALLBACK]):
+        mine = records.thread == thread
+        hooks = mine & (records.kind == Kind.CALLBACK)
+        spans = intervals.merge(records.start_ns[hooks], records.start_ns[hooks] + records.dur_ns[hooks])
+        runs = np.flatnonzero(mine & (records.kind == Kind.SESSION_RUN))
+        starts = records.start_ns[runs]
+        ends = starts + records.dur_ns[runs]
+        theirs = intervals.clipped_sum(starts, ends, spans) > 0
+        seen = ~rest.between(rest.periods(records), starts, ends)
+        for name in np.unique(records.name[runs[theirs]]):
+            named = records.name[runs] == name
+            theirs |= named & ~seen & (2 * int((theirs & named).sum()) > int((seen & named).sum()))
+        inside[runs] = theirs
+    return inside
 
 
 _NAMES = 1 << 32
@@ -193,7 +237,9 @@ def _build(anchor: _Anchor) -> Steps:
     call_ends = starts + records.dur_ns[anchor.index]
     ends = np.append(starts[1:], call_ends[-1])
     durations = ends - starts
-    steady = _steady(anchor, starts, durations)
+    rested = rest.between(rest.periods(records), starts, ends)
+    usual = int(np.median(durations[~rested])) if not rested.all() else 0
+    steady = _steady(anchor, starts, np.where(rested, usual, durations)) & ~rested
     median = float(np.median(durations[steady])) if steady.any() else float(np.median(durations))
     return Steps(
         worker=anchor.worker,
@@ -207,6 +253,8 @@ def _build(anchor: _Anchor) -> Steps:
         samples=_samples(anchor, starts),
         steady=steady,
         recurring=steady & (durations <= LONG_GAP_FACTOR * median),
+        rested=rested,
+        skipped=rest.share(records, anchor.kind, anchor.index),
     )
 
 

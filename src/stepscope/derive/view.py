@@ -3,13 +3,41 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import anatomy, contention, hot, input_cause, intervals, loop_source, pipeline, retraces, steps
+from stepscope.derive import (
+    anatomy,
+    contention,
+    crowd,
+    dips,
+    disk_input,
+    eager,
+    gpu,
+    graph_growth,
+    hot,
+    input_cause,
+    intervals,
+    loop_source,
+    memory,
+    network,
+    pipeline,
+    progress,
+    rebuilds,
+    resources,
+    rest,
+    retraces,
+    rising,
+    stalls,
+    startup,
+    steps,
+    tasks,
+    uploads,
+)
+from stepscope.derive.steps import TRAIN_ROLES
 from stepscope.model.events import DatasetMade, Framework, ModelBuilt, Traced
 from stepscope.model.finding import Place
 from stepscope.wire.kinds import Kind
@@ -19,12 +47,28 @@ if TYPE_CHECKING:
 
     from stepscope.derive.anatomy import Anatomy
     from stepscope.derive.contention import Contention
+    from stepscope.derive.crowd import Crowd
+    from stepscope.derive.dips import Dips
+    from stepscope.derive.disk_input import DiskInput
+    from stepscope.derive.eager import EagerTime
+    from stepscope.derive.gpu import Gpu
+    from stepscope.derive.graph_growth import GraphGrowth
     from stepscope.derive.hot import HotSpot, Sample
     from stepscope.derive.input_cause import InputCause
+    from stepscope.derive.memory import MemoryGrowth
+    from stepscope.derive.network import Network
     from stepscope.derive.pipeline import Pipeline
+    from stepscope.derive.progress import Standstill
+    from stepscope.derive.rebuilds import Rebuilds
+    from stepscope.derive.resources import Resources
     from stepscope.derive.retraces import RetraceGroup
+    from stepscope.derive.rising import Rise
+    from stepscope.derive.stalls import Stalls
+    from stepscope.derive.startup import Startup
     from stepscope.derive.steps import Steps
+    from stepscope.derive.uploads import Uploads
     from stepscope.model.events import Name
+    from stepscope.model.finding import Task
     from stepscope.model.session import Session, Worker
 
 
@@ -41,7 +85,9 @@ class SessionView:
     """Read-only view of one session. All results are for the steady steps of the thread that makes them."""
 
     def __init__(self, session: Session) -> None:
-        self.session = session
+        self.recorded = session
+        """As it was recorded; ``session`` is without what lies in rests (``derive.rest``)."""
+        self.session = replace(session, workers=[rest.attached(worker) for worker in session.workers])
 
     @cached_property
     def steps(self) -> Steps | None:
@@ -129,6 +175,85 @@ class SessionView:
         return retraces.build(self.steps) if self.steps else ()
 
     @cached_property
+    def rises(self) -> tuple[Rise, ...]:
+        """Components of the step that take longer and longer."""
+        return rising.build(self)
+
+    @cached_property
+    def stalls(self) -> tuple[Stalls, ...]:
+        """Components of the step that stall with a period."""
+        return stalls.build(self)
+
+    @cached_property
+    def crowd(self) -> Crowd | None:
+        """How many threads of the job share its CPUs."""
+        return crowd.build(self)
+
+    @cached_property
+    def startup(self) -> Startup | None:
+        """What was done before the first steady step."""
+        return startup.build(self)
+
+    @cached_property
+    def standstill(self) -> Standstill | None:
+        """From the last record of work to the end of the job."""
+        return progress.build(self.session, self.steps)
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether anything changes a model: a loop that only predicts may keep its results, or wait for requests."""
+        steps = self.steps
+        if steps is None:
+            return any(w.all(ModelBuilt) for w in self.session.workers)
+        records = steps.worker.records
+        train = [n.id for n in self.names.values() if n.role in TRAIN_ROLES]
+        trained = (records.kind == Kind.EXECUTION) & np.isin(records.name, train)
+        return bool((trained | np.isin(records.kind, [Kind.APPLY, Kind.SESSION_RUN])).any() or self.updating_functions)
+
+    @cached_property
+    def memory_growth(self) -> MemoryGrowth | None:
+        """How the memory of the step's process grows."""
+        return memory.build(self.session, self.steps) if self.steps else None
+
+    @cached_property
+    def rebuilds(self) -> Rebuilds | None:
+        """What is built or loaded again and again."""
+        return rebuilds.build(self)
+
+    @cached_property
+    def graph_growth(self) -> GraphGrowth | None:
+        """How the graph of a session grows."""
+        return graph_growth.build(self)
+
+    @cached_property
+    def eager(self) -> EagerTime | None:
+        """What runs op by op from Python."""
+        if self.steps is not None and self.steps.kind == Kind.SESSION_RUN:
+            return None  # a program of sessions adds ops to a graph: nothing of it runs eagerly
+        keras = self.steps is not None and self.steps.kind in {Kind.EXECUTION, Kind.LOOP}
+        return eager.build(self.samples, keras=keras)
+
+    @property
+    def eager_setting(self) -> str | None:
+        """Which setting makes the steps run eagerly: "run_eagerly", "run_functions_eagerly"; None where none does.
+
+        Keras' steps and tf.functions are compiled unless one is on.
+        """
+        found, steps = self.eager, self.steps
+        if found is None or steps is None or 4 * found.eager_ratio < 1:
+            return None
+        if 2 * found.function_ratio > found.eager_ratio:
+            return "run_functions_eagerly"
+        of_keras = steps.kind in {Kind.EXECUTION, Kind.LOOP} and 2 * found.call_ratio > found.eager_ratio
+        return "run_eagerly" if of_keras else None
+
+    @property
+    def predicts(self) -> bool:
+        """The steps are calls of Keras' predict or evaluate."""
+        anchor = self.steps.anchors if self.steps else None
+        return anchor is not None and anchor.role in {"predict", "test", "evaluate", "predict_on_batch"}
+
+    @cached_property
     def contention(self) -> Contention | None:
         """Who else used the CPUs."""
         return contention.build(self.session, self.steps) if self.steps else None
@@ -137,6 +262,41 @@ class SessionView:
     def input_cause(self) -> InputCause | None:
         """Why steps wait for their input."""
         return input_cause.build(self)
+
+    @cached_property
+    def tasks(self) -> tuple[Task, ...]:
+        """What the job does again and again, in all of its processes."""
+        return tasks.build(self)
+
+    @cached_property
+    def resources(self) -> Resources | None:
+        """What the resources did, second by second."""
+        return resources.build(self)
+
+    @cached_property
+    def dips(self) -> tuple[Dips, ...]:
+        """Dips of utilisation with a period."""
+        return dips.build(self)
+
+    @cached_property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """What the GPUs did."""
+        return gpu.build(self)
+
+    @cached_property
+    def network(self) -> Network | None:
+        """The input that comes over a network."""
+        return network.build(self)
+
+    @cached_property
+    def disk_input(self) -> DiskInput | None:
+        """The input that comes from a disk."""
+        return disk_input.build(self)
+
+    @cached_property
+    def uploads(self) -> Uploads | None:
+        """Seconds with uploads against those without."""
+        return uploads.build(self)
 
     @property
     def frameworks(self) -> dict[str, str]:

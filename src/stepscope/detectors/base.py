@@ -25,17 +25,31 @@ class Signal(Enum):
 
     STEPS = "steps"
     SAMPLES = "stack samples"
+    STACKS = "stack samples of any thread"
     INPUT_WAIT = "input wait inside of the compiled step"
     TRACES = "traces of tf.functions"
+    GRAPHS = "sizes of the graphs of sessions"
     HOST = "CPU samples of the host"
+    MEMORY = "samples of the process's memory"
+    SIZES = "sizes of what the compiled step works on"
+    RESOURCES = "samples of network and disks"
+    GPU = "samples of the GPU"
+    LIVE_BYTES = "live bytes of the GPU's memory"
 
 
 HINTS = {
     Signal.STEPS: "nothing repeats at least four times; stepscope.step() marks steps of any loop",
     Signal.SAMPLES: "the run was too short for samples (20 a second)",
+    Signal.STACKS: "no process of the job was sampled (20 a second, once a framework is imported)",
     Signal.INPUT_WAIT: "needs TensorFlow 2.17 or newer with tf.data's autotune on",
     Signal.TRACES: "no tf.function was seen",
+    Signal.GRAPHS: "no session was made while the agent's thread ran",
     Signal.HOST: "the steady part must last at least 2 s (samples once a second)",
+    Signal.RESOURCES: "the steady part must last at least 4 s (samples once a second)",
+    Signal.GPU: "pip install 'stepscope[gpu]'; the steady part must last at least 4 s",
+    Signal.LIVE_BYTES: "NVML shows what is reserved, which is nearly all; only the framework knows what is live",
+    Signal.MEMORY: "the steady part must last at least 8 s (samples once a second)",
+    Signal.SIZES: "recorded is the number of samples of a step, not their length",
 }
 
 
@@ -56,6 +70,11 @@ class Detector(Generic[P]):
     needs: frozenset[Signal]
     params: P
     detect: Callable[[SessionView, P], Iterator[Finding | Undecided]]
+    yields_to: frozenset[str] = frozenset()
+    """Codes that say more about the same root: where one of them names a place that this one names, its finding is
+    the one that is reported."""
+    applies: Callable[[SessionView], str] | None = None
+    """Why it does not apply to this job at all (there is no GPU): "" where it does. Nothing is missing then."""
     since: str = "0.1"
     status: str = "preview"
 
@@ -68,6 +87,8 @@ class Detector(Generic[P]):
 def present(view: SessionView) -> frozenset[Signal]:
     """The signals that the session holds."""
     found = set()
+    if view.standstill is not None:
+        found.add(Signal.STACKS)
     if view.steps is not None:
         found.add(Signal.STEPS)
         if view.sampled:
@@ -76,8 +97,15 @@ def present(view: SessionView) -> frozenset[Signal]:
             found.add(Signal.TRACES)
         if not view.hidden_wait:
             found.add(Signal.INPUT_WAIT)
-        if view.contention is not None:
-            found.add(Signal.HOST)
+        sampled = {
+            Signal.GRAPHS: view.graph_growth is not None,
+            Signal.HOST: view.contention is not None,
+            Signal.MEMORY: view.memory_growth is not None,
+            Signal.RESOURCES: view.resources is not None,
+            Signal.GPU: bool(view.gpus),
+            Signal.LIVE_BYTES: any(gpu.live_bytes > 0 for gpu in view.gpus),
+        }
+        found |= {signal for signal, there in sampled.items() if there}
     return frozenset(found)
 
 
@@ -94,6 +122,9 @@ def run(
     checked: list[Checked] = []
     failures: list[Diagnostic] = []
     for detector in detectors:
+        if detector.applies is not None and (why := detector.applies(view)):
+            checked.append(_checked(detector, "not-applicable", [], why))
+            continue
         missing = sorted(detector.needs - have, key=lambda s: s.name)
         if missing:
             checked.append(_checked(detector, "not-applicable", missing, HINTS[missing[0]]))
@@ -113,8 +144,38 @@ def run(
             checked.append(_checked(detector, "undecided", [open_questions[0].missing], open_questions[0].hint))
         else:
             checked.append(_checked(detector, "clear", [], ""))
-    ranked = tuple(sorted(findings, key=lambda f: (-f.cost.ratio, f.code)))
-    return ranked, tuple(checked), tuple(failures)
+    kept = _one_per_root(detectors, findings)
+    ranked = tuple(sorted(kept, key=lambda f: (-f.cost.ratio, f.code)))
+    return ranked, tuple(_told_by(c, findings, kept) for c in checked), tuple(failures)
+
+
+def _one_per_root(detectors: Sequence[Detector[object]], findings: list[Finding]) -> list[Finding]:
+    """The findings without those that yield to another one about the same place."""
+    yields_to = {d.code: d.yields_to for d in detectors}
+    return [f for f in findings if not any(g.code in yields_to[f.code] and _meet(f, g) for g in findings)]
+
+
+def _meet(one: Finding, other: Finding) -> bool:
+    """Whether the first place of a finding, or its function, is among the other's places."""
+    if not one.where:
+        return False
+    first = one.where[0]
+    end = first.end_line or first.line
+    return any(
+        p.file == first.file
+        and ((p.line <= end and first.line <= (p.end_line or p.line)) or (p.function == first.function != ""))
+        for p in other.where
+    )
+
+
+def _told_by(checked: Checked, findings: list[Finding], kept: list[Finding]) -> Checked:
+    """A detector all of whose findings yielded is clear: another one tells of the same root."""
+    if checked.outcome != "found" or any(f.code == checked.detector for f in kept):
+        return checked
+    mine = [f for f in findings if f.code == checked.detector]
+    other = sorted({g.code for g in kept for f in mine if _meet(f, g)})
+    hint = f"the same place as {', '.join(other)}, which says more"
+    return Checked(detector=checked.detector, name=checked.name, outcome="clear", hint=hint)
 
 
 def _checked(detector: Detector[object], outcome: str, missing: list[Signal], hint: str) -> Checked:
@@ -132,16 +193,25 @@ def _clip(value: float) -> float:
 
 
 def cost_of(
-    view: SessionView, ratio: float, *, low: float | None = None, high: float | None = None, basis: str = "measured"
+    view: SessionView,
+    ratio: float,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    basis: str = "measured",
+    ns_per_step: int | None = None,
 ) -> Cost:
-    """Cost of a share of the steady wall time, within 0-1, with nanoseconds of the mean step."""
+    """Cost of a share of the steady wall time, within 0-1, with nanoseconds of the mean step.
+
+    A cost that is paid once is a share of another time: it gives its own ``ns_per_step``, spread over all steps.
+    """
     steps = view.steps
     mean = steps.steady_ns / steps.steady_count if steps and steps.steady_count else 0.0
     return Cost(
         ratio=_clip(ratio),
         low=_clip(ratio if low is None else min(low, ratio)),
         high=_clip(ratio if high is None else max(high, ratio)),
-        ns_per_step=int(_clip(ratio) * mean),
+        ns_per_step=int(_clip(ratio) * mean) if ns_per_step is None else ns_per_step,
         basis=basis,  # type: ignore[arg-type]
     )
 

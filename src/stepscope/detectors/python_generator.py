@@ -16,8 +16,8 @@ problem.
 
 ## Known limits
 The cost is the wait, the most that can be saved there, and what the interpreter lock takes from the step's own
-Python (`disturbed_ratio`: mean gap between two batches less its 10th percentile). A generator that itself waits
-(for a disk, a server) looks like one that computes; the lines inside of it tell.
+Python (`disturbed_ratio`, see INP002). A generator that itself waits (for a disk, a server) looks like one that
+computes; the lines inside of it tell.
 
 ## Remedy
 Build the dataset from files or arrays with tf.data ops and run the work in `map(..., num_parallel_calls=AUTOTUNE)`;
@@ -29,12 +29,13 @@ tf.data guide on from_generator and its limits; Keras documentation of PyDataset
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.detectors import pipeline_python
+from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
+from stepscope.detectors.pipeline_python import Params
+from stepscope.model.finding import Finding, Place, Remedy
+from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,36 +44,22 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
-    """Thresholds."""
-
-    min_wait_ratio: Ratio = Ratio(0.10)
-    """Of steady wall time; see INP001."""
-
-
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    cause, steps = session.input_cause, session.steps
-    if cause is None or steps is None or cause.limit != "generator" or cause.function is None:
+    waited = pipeline_python.find(session, "generator", params)
+    if waited is None:
         return
-    saved = min(1.0, cause.wait_ratio + cause.disturbed_ratio)
-    if session.hidden_wait or saved < params.min_wait_ratio:
-        return
-    function = cause.function
-    per_batch = function.total_ns / steps.steady_count
+    function, mean = waited.function, waited.step_ns
     name = function.name.text
     if name == "<lambda>" and function.inside is not None:
         name = function.inside.function
     what = "PyDataset" if function.role == "pydataset" else "input generator"
-    error = 2 * cause.error_ratio
-    mean = steps.steady_ns / steps.steady_count
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"the {what} {name} runs in Python; it costs each step {format_ns(saved * mean)} of {format_ns(mean)}, "
-        f"{format_ns(cause.wait_ratio * mean)} of it waiting",
-        severity=severity_of(saved),
+        title=f"the {what} {name} runs in Python; it costs each step {format_ns(waited.saved * mean)} of "
+        f"{format_ns(mean)}, {format_ns(waited.cause.wait_ratio * mean)} of it waiting",
+        severity=severity_of(waited.saved),
         confidence=0.95,
         symptom="Time: slow execution time",
         cause="API: not using efficient API",
@@ -80,24 +67,13 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         exposed_stage="training",
         pipeline_stage="preprocessing",
         where=_places(session, function),
-        evidence=(
-            Evidence(
-                metric="input_wait_ratio",
-                value=cause.wait_ratio,
-                unit="ratio",
-                threshold=params.min_wait_ratio,
-                refs=("component:input-wait",),
-            ),
-            Evidence(metric="python_busy_ratio", value=cause.python_ratio, unit="ratio"),
-            Evidence(metric="disturbed_ratio", value=cause.disturbed_ratio, unit="ratio"),
-            Evidence(metric="python_ns_per_batch", value=per_batch, unit="ns", refs=(f"name:{function.name.id}",)),
-        ),
-        cost=cost_of(session, saved, low=cause.wait_ratio - error, high=saved + error),
+        evidence=waited.evidence(params),
+        cost=waited.cost(session),
         remedies=(
             Remedy(
                 id="use-tf-data-map",
                 text="build the dataset from files or arrays and do the generator's work with tf.data ops in "
-                f"map(num_parallel_calls=tf.data.AUTOTUNE), {format_ratio(saved)} of the step goes there now",
+                f"map(num_parallel_calls=tf.data.AUTOTUNE), {format_ratio(waited.saved)} of the step goes there now",
             ),
             Remedy(id="prepare-offline", text="or write the prepared examples to TFRecord files once"),
             Remedy(
@@ -114,16 +90,11 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 def _places(session: SessionView, function: PythonFunction) -> tuple[Place, ...]:
     """The generator's code, then the construction of the dataset that runs it."""
     name = function.name
-    places = [session.place(name.file, name.line, name.end_line, name.text)] if name.file else []
-    inside = function.inside
-    if inside is not None:
-        lines = inside.lines[:3]
-        places.append(session.place(inside.file, min(lines), max(lines), inside.function))
+    places = pipeline_python.own_places(session, function)
     pipe = session.pipeline
     made_by = [d for d in (pipe.datasets if pipe is not None else ()) if d.fn_file == name.file and d.file]
     places += [session.place(d.file, d.line, function=d.function) for d in made_by if d.fn_line == name.line]
-    if function.made is not None:
-        places += [session.place(f, line, function=fn) for f, fn, line in reversed(function.made.stack[-2:])]
+    places += pipeline_python.made_places(session, function)
     return tuple(dict.fromkeys(places))
 
 

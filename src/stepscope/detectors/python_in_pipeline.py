@@ -16,8 +16,9 @@ said.
 
 ## Known limits
 The cost is the wait, the most that can be saved there, and what the interpreter lock takes from the step's own
-Python (`disturbed_ratio`: mean gap between two batches less its 10th percentile). Time that the function waits for
-the interpreter lock counts as its own.
+Python (`disturbed_ratio`). That is the larger of two: the mean gap between two batches less its 10th percentile; and,
+where the process uses one core of several, the time of the calls and 25 us around each, at most the CPU time of the
+threads that ran them, less the wait. Time that the function waits for the interpreter lock counts as its own.
 
 ## Remedy
 Write the work with TensorFlow ops (`tf.strings`, `tf.image`, `tf.io`, lookup tables), or do it once before training
@@ -32,7 +33,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.detectors import pipeline_python
+from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
@@ -44,58 +46,42 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
+class Params(pipeline_python.Params):
     """Thresholds."""
 
-    min_wait_ratio: Ratio = Ratio(0.10)
-    """Of steady wall time; see INP001."""
     told: Ratio = Ratio(0.05)
     """What the interpreter lock costs the step besides is told from this share on."""
 
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    cause, steps = session.input_cause, session.steps
-    if cause is None or steps is None or cause.limit != "python-function" or cause.function is None:
+    waited = pipeline_python.find(session, "python-function", params)
+    if waited is None:
         return
-    saved = min(1.0, cause.wait_ratio + cause.disturbed_ratio)
-    if session.hidden_wait or saved < params.min_wait_ratio:
-        return
-    function = cause.function
-    per_batch = function.total_ns / steps.steady_count
+    cause, function = waited.cause, waited.function
     name = function.name.text
     wait = format_ratio(cause.wait_ratio)
     besides = (
         f" and lose {format_ratio(cause.disturbed_ratio)} to its GIL" if cause.disturbed_ratio > params.told else ""
     )
-    error = 2 * cause.error_ratio
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"{name} runs as Python in the input pipeline (tf.{function.role}), {format_ns(per_batch)} per batch; "
-        f"steps wait {wait} of their time for it{besides}",
-        severity=severity_of(saved),
+        title=f"{name} runs as Python in the input pipeline (tf.{function.role}), "
+        f"{format_ns(waited.per_batch_ns)} per batch; steps wait {wait} of their time for it{besides}",
+        severity=severity_of(waited.saved),
         confidence=0.95,
         symptom="Time: slow execution time",
         cause="API: not using efficient API",
         introduced_stage="data preparation",
         exposed_stage="training",
         pipeline_stage="preprocessing",
-        where=places_of(session, function),
+        where=_places(session, function),
         evidence=(
-            Evidence(
-                metric="input_wait_ratio",
-                value=cause.wait_ratio,
-                unit="ratio",
-                threshold=params.min_wait_ratio,
-                refs=("component:input-wait",),
-            ),
-            Evidence(metric="python_busy_ratio", value=cause.python_ratio, unit="ratio"),
-            Evidence(metric="disturbed_ratio", value=cause.disturbed_ratio, unit="ratio"),
-            Evidence(metric="python_ns_per_batch", value=per_batch, unit="ns", refs=(f"name:{function.name.id}",)),
+            *waited.evidence(params),
             Evidence(metric="python_calls", value=function.calls, unit="calls", refs=(f"name:{function.name.id}",)),
         ),
-        cost=cost_of(session, saved, low=cause.wait_ratio - error, high=saved + error),
+        cost=waited.cost(session),
         remedies=(
             Remedy(
                 id="use-tensorflow-ops",
@@ -111,16 +97,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     )
 
 
-def places_of(session: SessionView, function: PythonFunction) -> tuple[Place, ...]:
+def _places(session: SessionView, function: PythonFunction) -> tuple[Place, ...]:
     """The function itself, where it was put into the graph, and the transformation that runs it."""
-    name = function.name
-    places = [session.place(name.file, name.line, name.end_line, name.text)] if name.file else []
-    inside = function.inside
-    if inside is not None:
-        lines = inside.lines[:3]
-        places.append(session.place(inside.file, min(lines), max(lines), inside.function))
-    if function.made is not None:
-        places += [session.place(f, line, function=fn) for f, fn, line in reversed(function.made.stack[-2:])]
+    places = [*pipeline_python.own_places(session, function), *pipeline_python.made_places(session, function)]
     cause = session.input_cause
     if cause is not None and cause.stage is not None:
         places += [p for d in cause.stage.datasets if (p := session.dataset_place(d)) is not None]

@@ -11,7 +11,8 @@ would do.
 ## Evidence
 `other_python_ratio`: share of the steady wall time that no probe names, measured as the remainder. `samples`: stack
 samples of the loop's thread (about 20 a second) that fall on the function named; the share has their interval.
-Whether a statement feeds the step is read from the loop's own source by def-use.
+Whether a statement feeds the step is read from the loop's own source by def-use. Spans of the user's own that hold at
+least half of that time are named, with their share.
 
 ## Known limits
 A sample inside of a C call that holds the interpreter lock lands on the line after it. Where the source is not at hand,
@@ -27,13 +28,14 @@ tf.data performance guide, prefetching; training-pipeline analysis (Rand 2020), 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import hot
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Remedy
-from stepscope.units import Ratio, format_ratio
+from stepscope.derive import loop_source
+from stepscope.detectors import loop_python
+from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
+from stepscope.detectors.loop_python import Params
+from stepscope.model.finding import Finding, Remedy
+from stepscope.units import format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,63 +44,27 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params:
-    """Thresholds."""
-
-    min_ratio: Ratio = Ratio(0.10)
-    """Of steady wall time. Source: as for any input wait, INP001."""
-    max_tensorflow_ratio: Ratio = Ratio(0.5)
-    """Code that spends more inside of TensorFlow is an eager step (HST002)."""
-    min_samples: int = 8
-    """Fewer say nothing about lines."""
-
-
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    anatomy = session.anatomy
-    if anatomy is None or anatomy.ratio("other-python") < params.min_ratio:
+    found = loop_python.find(session, params, lambda s: _feeds(session, s))
+    if found is None:
         return
-    share = anatomy.ratio("other-python")
-    spots = session.hot_spots("other-python")
-    feeding = [s for s in spots if s.tensorflow_ratio < params.max_tensorflow_ratio and _feeds(session, s)]
-    count = sum(s.samples for s in feeding)
-    total = sum(s.samples for s in spots)
-    part = sum(s.ratio for s in feeding)
-    ratio = share * part
-    if count < params.min_samples or ratio < params.min_ratio:
-        return
-    low, high = hot.confidence_interval(part, total)
-    top = feeding[0]
-    lines = top.lines[:3] or (top.culprit.line,)
-    where = [session.place(top.culprit.file, min(lines), max(lines), top.culprit.function)]
-    if top.statement is not None:
-        where.append(session.place(top.statement.file, top.statement.line, function=top.statement.function))
+    top = found.top
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
         title=f"the loop prepares each batch in Python before the step, mostly in {top.culprit.function}: "
-        f"{format_ratio(ratio)} of the time",
-        severity=severity_of(ratio),
+        f"{format_ratio(found.ratio)} of the time",
+        severity=severity_of(found.ratio),
         confidence=0.85,
         symptom="Time: slow execution time",
         cause="Data: inefficient data preprocessing",
         introduced_stage="data preparation",
         exposed_stage="training",
         pipeline_stage="preprocessing",
-        where=tuple(dict.fromkeys(where)),
-        evidence=(
-            Evidence(
-                metric="other_python_ratio",
-                value=share,
-                unit="ratio",
-                threshold=params.min_ratio,
-                refs=("component:other-python",),
-            ),
-            Evidence(metric="samples_on_input_code", value=count, unit="samples"),
-            Evidence(metric="samples", value=total, unit="samples"),
-        ),
-        cost=cost_of(session, ratio, low=share * low, high=share * high),
+        where=found.places(session),
+        evidence=found.evidence(session, "samples_on_input_code", params),
+        cost=found.cost(session),
         remedies=(
             Remedy(
                 id="use-tf-data",
@@ -118,12 +84,27 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 
 
 def _feeds(session: SessionView, spot: HotSpot) -> bool:
-    """The statement makes the step's input, and it is not the loop's own line that waits for the interpreter lock."""
+    """The statement makes the step's input in Python.
+
+    The loop's own line does not where it only waits for the interpreter lock, nor where it iterates over tf.data: what
+    ``next`` takes is recorded, the rest is tf.data's end of one pass and start of another.
+    """
     if session.role_of_statement(spot) != "feeds":
         return False
+    if (spot.culprit.file, spot.culprit.function) != session.loop:
+        return True
     cause = session.input_cause
     locked = cause is not None and cause.limit in {"python-function", "generator"} and cause.python_ratio > 0
-    return not locked or (spot.culprit.file, spot.culprit.function) != session.loop
+    return not locked and not _iterates(session, spot)
+
+
+def _iterates(session: SessionView, spot: HotSpot) -> bool:
+    """The spot is the header of the loop over a dataset."""
+    source = session.source_of(spot.culprit.file)
+    pulled = session.pipeline is not None and len(session.pipeline.pulled_gaps_ns) > 0
+    if source is None or session.call_line is None or not pulled:
+        return False
+    return loop_source.in_header(source, session.call_line, spot.culprit.line)
 
 
 DETECTOR = Detector(
@@ -132,4 +113,5 @@ DETECTOR = Detector(
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
     params=Params(),
     detect=detect,
+    yields_to=frozenset({"HST009", "TRD001"}),
 )

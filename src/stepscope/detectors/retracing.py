@@ -13,7 +13,8 @@ against a step of a few. Step time is lost although nothing but the arguments ch
 of the same function. `traces`: how many, in how many steps. The signatures before and after say what changed.
 
 ## Known limits
-A bounded number of traces (a last partial batch, two or three shapes) is no finding. Traces inside of another trace
+A bounded number of traces (a last partial batch, two or three shapes) is no finding. What is traced because the model
+was loaded or built anew is told with that (HST007). Traces inside of another trace
 count with it.
 
 ## Remedy
@@ -162,4 +163,5 @@ DETECTOR = Detector(
     needs=frozenset({Signal.STEPS, Signal.TRACES}),
     params=Params(),
     detect=detect,
+    yields_to=frozenset({"HST007"}),
 )

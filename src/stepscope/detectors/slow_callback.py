@@ -1,12 +1,12 @@
-"""Keras callbacks take a large part of the time.
+"""Keras callbacks, or hooks of a MonitoredSession, take a large part of the time.
 
 ## What it detects
 A callback whose own work on every batch (or, when it is really long, on every epoch) takes a noticeable part of the
-steady wall time; or many callbacks that do so together.
+steady wall time; a SessionRunHook whose before_run or after_run does; or many of them that do so together.
 
 ## Why it matters
-Keras runs callbacks on the training thread between two steps: the device waits. Tools that see only ops call this time
-"all others" or input.
+Keras runs callbacks, and a MonitoredSession its hooks, on the training thread between two steps: the device waits.
+Tools that see only ops call this time "all others" or input.
 
 ## Evidence
 `callback_ratio`: share of the steady wall time in the callback, every call timed, without the saving, summary writing
@@ -16,10 +16,11 @@ and evaluation inside of it (these have detectors of their own). `callback_ns_pe
 On an accelerator the first callback that reads the loss waits for the device; that wait counts as the callback's.
 
 ## Remedy
-Do the work every N batches or once an epoch, make it cheaper, or hand it to another thread.
+Do the work every N batches (runs) or once an epoch, make it cheaper, or hand it to another thread.
 
 ## References
-Keras guide on writing your own callbacks; M6 of our own null results: an empty callback costs nothing.
+Keras guide on writing your own callbacks; tf.compat.v1.train.SessionRunHook; M6 of our own
+null results: an empty callback costs nothing.
 """
 
 from __future__ import annotations
@@ -61,15 +62,14 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     rows = session.named_times(Kind.CALLBACK)
     found = 0
-    own: list[tuple[NamedTime, float]] = []
-    for row in rows:
-        ratio = _own_ns(steps, row) / steps.steady_ns
-        own.append((row, ratio))
-        least = params.min_batch_ratio if _per_batch(row.name.hook) else params.min_epoch_ratio
-        slow = row.total_ns >= params.min_call_ns * row.calls
+    own = [(row, _own_ns(steps, row) / steps.steady_ns) for row in rows]
+    for group in _by_method(own):
+        ratio = sum(r for _, r in group)
+        least = params.min_batch_ratio if _per_batch(group[0][0].name.hook) else params.min_epoch_ratio
+        slow = sum(row.total_ns for row, _ in group) >= params.min_call_ns * max(row.calls for row, _ in group)
         if ratio >= least and slow:
             found += 1
-            yield _finding(session, [row], ratio, least)
+            yield _finding(session, [row for row, _ in group], ratio, least)
     small = [(row, ratio) for row, ratio in own if _per_batch(row.name.hook)]
     together = sum(ratio for _, ratio in small)
     steady = steps.steady_ns / steps.steady_count
@@ -78,8 +78,23 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield _finding(session, [row for row, _ in small], together, params.min_batch_ratio)
 
 
+def _by_method(own: list[tuple[NamedTime, float]]) -> list[list[tuple[NamedTime, float]]]:
+    """Callbacks that inherit one method of the user's have one root: they are judged together."""
+    groups: dict[tuple[object, ...], list[tuple[NamedTime, float]]] = {}
+    for row, ratio in own:
+        name = row.name
+        key = (name.hook, name.file, name.line) if name.own and name.file else (name.id,)
+        groups.setdefault(key, []).append((row, ratio))
+    return list(groups.values())
+
+
+NAMED = 3
+"""Classes named in a title."""
+SESSION_HOOKS = frozenset({"before_run", "after_run"})
+
+
 def _per_batch(hook: str) -> bool:
-    return "batch" in hook
+    return "batch" in hook or hook in SESSION_HOOKS
 
 
 def _own_ns(steps: Steps, row: NamedTime) -> float:
@@ -103,14 +118,26 @@ def _finding(session: SessionView, rows: list[NamedTime], ratio: float, least: f
     name = rows[0].name
     per_call = ratio * mean * count / max(1, calls)
     kind = name.text.rpartition(".")[0] or name.text
-    if len(rows) == 1:
-        when = "every batch" if _per_batch(name.hook) else "every epoch"
-        share = format_ratio(ratio)
-        title = f"the callback {kind} takes {format_ns(per_call)} on {when} ({name.hook}): {share} of the time"
-    else:
+    in_session = name.hook in SESSION_HOOKS
+    when = "every run" if in_session else "every batch" if _per_batch(name.hook) else "every epoch"
+    share = format_ratio(ratio)
+    what = "hook" if in_session else "callback"
+    if len(_by_method([(r, 0.0) for r in rows])) == 1 < len(rows):
+        each = format_ns(per_call * calls / max(r.calls for r in rows))
+        names = ", ".join(r.name.text.rpartition(".")[0] for r in rows[:NAMED])
+        more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
         title = (
-            f"{len(rows)} callback hooks together take {format_ns(ratio * mean)} of every step "
-            f"({format_ratio(ratio)} of the time), {kind} the most"
+            f"{len(rows)} {what}s that inherit one {name.hook} ({names}{more}) take {each} on {when}: "
+            f"{share} of the time"
+        )
+        kind = f"these {what}s"
+    elif len(rows) == 1:
+        title = f"the {what} {kind} takes {format_ns(per_call)} on {when} ({name.hook}): {share} of the time"
+    else:
+        what = "hooks of the session" if in_session else "callback hooks"
+        title = (
+            f"{len(rows)} {what} together take {format_ns(ratio * mean)} of every step "
+            f"({share} of the time), {kind} the most"
         )
     return Finding(
         code=DETECTOR.code,
@@ -138,18 +165,36 @@ def _finding(session: SessionView, rows: list[NamedTime], ratio: float, least: f
         cost=cost_of(session, ratio, low=0.95 * ratio, high=1.02 * ratio),
         remedies=(
             Remedy(
-                id="callback-less-often", text=f"do {kind}'s work every N batches, or once an epoch in on_epoch_end"
+                id="callback-less-often",
+                text=_less_often(kind, own=name.own, in_session=in_session),
             ),
             Remedy(id="callback-cheaper", text="or make it cheaper, or hand it to another thread"),
         ),
-        explanation="Keras calls callbacks on the training thread; the next step starts when they have returned.",
+        explanation=(
+            f"{'A MonitoredSession calls hooks' if in_session else 'Keras calls callbacks'} on the training thread; "
+            "the next step starts when they have returned."
+        ),
     )
+
+
+def _genitive(kind: str) -> str:
+    return f"{kind}'" if kind.endswith("s") else f"{kind}'s"
+
+
+def _less_often(kind: str, *, own: bool, in_session: bool) -> str:
+    if not in_session:
+        return f"do {_genitive(kind)} work every N batches, or once an epoch in on_epoch_end"
+    if own:
+        return f"do {_genitive(kind)} work in every N-th run only (tf.compat.v1.train.SecondOrStepTimer)"
+    return f"give {kind} a longer interval, or leave it out"
 
 
 def _place(session: SessionView, row: NamedTime) -> Place | None:
     name = row.name
     if name.own and name.file:
         return session.place(name.file, name.line, name.end_line, name.text)
+    if name.hook in SESSION_HOOKS and name.call_file:
+        return session.place(name.call_file, name.call_line, function=name.call_function)
     return session.fit_place()
 
 
@@ -159,4 +204,5 @@ DETECTOR = Detector(
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,
+    yields_to=frozenset({"TRD001"}),
 )

@@ -49,7 +49,8 @@ class Name(Event, tag="name", frozen=True, kw_only=True):
     text: str
     role: str = ""
     """For EXECUTION train|test|predict; LOOP fit|evaluate|predict|train_on_batch|...; PYFUNC py_function|
-    numpy_function|generator|pydataset; SAVE checkpoint|weights|model|saved_model; SUMMARY write|flush."""
+    numpy_function|generator|pydataset; SAVE checkpoint|weights|model|saved_model; SUMMARY write|flush; BUILD
+    model|saved_model|graph|session|variables."""
     file: str = ""
     line: int = 0
     end_line: int = 0
@@ -61,6 +62,8 @@ class Name(Event, tag="name", frozen=True, kw_only=True):
     call_line: int = 0
     call_function: str = ""
     """Where user code calls it (first seen), where that is known."""
+    added: list[str] = []
+    """SESSION_RUN in a MonitoredSession: what each hook fetched besides, "Class: fetches"."""
 
 
 class Framework(Event, tag="framework", frozen=True, kw_only=True):
@@ -126,6 +129,8 @@ class Traced(Event, tag="trace", frozen=True, kw_only=True):
     before: str = ""
     after: str = ""
     nodes: int = 0
+    variables: int = -1
+    """Variables that the graph reads or writes, those of the optimizer included; -1 unknown."""
     updates: int = 0
     """Ops of the graph that change variables as optimizers do (Assign, AssignSub, ResourceApply..., ResourceScatter...;
     not AssignAdd, which metrics use)."""
@@ -229,8 +234,38 @@ class ModelBuilt(Event, tag="model", frozen=True, kw_only=True):
     line: int = 0
 
 
+class Setting(Event, tag="setting", frozen=True, kw_only=True):
+    """A setting of the framework that changes how everything runs was set. ``name``: run_functions_eagerly."""
+
+    name: str
+    value: bool
+    file: str = ""
+    line: int = 0
+    function: str = ""
+
+
+class ServerStarted(Event, tag="server", frozen=True, kw_only=True):
+    """A tf.distribute.Server (tf.train.Server) was made in this process, or is waited for (``joined``)."""
+
+    job: str
+    """Of the cluster: "ps", "worker" ..."""
+    task: int = 0
+    jobs: dict[str, int] = {}
+    """The cluster: jobs and how many tasks each has."""
+    joined: bool = False
+    """The process does nothing but serve from now on."""
+
+
+class GraphSize(Event, tag="graph", frozen=True, kw_only=True):
+    """How many ops the graph of a session holds, told when it has changed, more and more seldom."""
+
+    id: int
+    """Of the graph."""
+    ops: int
+
+
 class Metric(Event, tag="metric", frozen=True, kw_only=True):
-    """The user's ``stepscope.metric(name, value)``."""
+    """The user's ``stepscope.metric(name, value)``, of sessions before METRIC records."""
 
     name: str
     value: float
@@ -275,6 +310,9 @@ AnyEvent = (
     | BatchSeen
     | ChildStarted
     | ModelBuilt
+    | Setting
+    | ServerStarted
+    | GraphSize
     | Metric
     | UserProfiler
     | AgentCost

@@ -72,6 +72,17 @@ Cause = Literal[
     "Python: interpreter overhead",
     "unknown",
 ]
+TaskKind = Literal[
+    "Session.run",
+    "tf.function",
+    "Keras loop",
+    "Keras function",
+    "model call",
+    "request",
+    "span",
+    "step",
+]
+ProcessRole = Literal["steps", "tasks", "server", "idle"]
 Outcome = Literal["found", "clear", "undecided", "not-applicable", "failed"]
 
 
@@ -99,7 +110,11 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """What the remedy is predicted to remove. ``ratio`` of steady wall time, with its interval."""
+    """What the remedy is predicted to remove. ``ratio`` of steady wall time, with its interval.
+
+    What is paid once (exposed stage "initialization") is a share of the time from model building to the last step.
+    ``ns_per_step``: of the mean steady step; what is paid once is spread over all steps of the run.
+    """
 
     ratio: float
     low: float
@@ -159,7 +174,7 @@ class Component(Struct, frozen=True, kw_only=True):
     """A share of the mean steady step. Components add up to the step's wall time."""
 
     component: str
-    """input-wait, call, retrace, callbacks, saving, host-sync, gc, evaluation, other-python, unmeasured."""
+    """input-wait, call, retrace, callbacks, saving, host-sync, gc, evaluation, building, other-python, unmeasured."""
     pipeline_stage: PipelineStage
     ratio: float
     ns_per_step: int
@@ -197,6 +212,19 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     """What a step is here: "keras fit", "tf.function train_step", "Session.run", "predict", "stepscope.step"..."""
 
 
+class ProcessSummary(Struct, frozen=True, kw_only=True):
+    """One measured process."""
+
+    pid: int
+    command: tuple[str, ...] = ()
+    role: ProcessRole
+    """steps: makes the steps that the report is about. tasks: does something again and again. server: serves a cluster
+    and makes no steps of its own. idle: none of these was seen."""
+    member: str = ""
+    """Its task in the cluster, where it has one: "worker 0", "ps 1"."""
+    tasks: int = 0
+
+
 class SessionSummary(Struct, frozen=True, kw_only=True):
     """What was run."""
 
@@ -210,6 +238,8 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     processes: int = 1
     step_times: StepTimes | None = None
+    members: tuple[ProcessSummary, ...] = ()
+    """The measured processes, in the order in which they started."""
 
 
 class Capture(Struct, frozen=True, kw_only=True):
@@ -231,7 +261,59 @@ class Overhead(Struct, frozen=True, kw_only=True):
     captures: tuple[Capture, ...] = ()
     records: int = 0
     record_ns: int = 0
+    """A record with its wrapper, in a loop that does nothing else."""
+    call_ns: int = 0
+    """The same in a training step, whose data and code have taken the caches."""
+    rest_ratio: float = 0.0
+    """Share of the time in which hot wrappers were detached, because steps are so short."""
     sidecar_core_ratio: float = 0.0
+
+
+class TaskPart(Struct, frozen=True, kw_only=True):
+    """A part of a task's calls that something was added to: what the hooks of a MonitoredSession fetched besides."""
+
+    text: str
+    count: int
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """Something that the job does again and again: a Session.run, a tf.function, a Keras loop, a request, a span.
+
+    ``count`` and ``total_ns`` are of all calls, those that were only counted included; quantiles, outliers and trend
+    are of the ``timed`` ones.
+    """
+
+    kind: TaskKind
+    name: str
+    """Session.run: what the user fetched. tf.function, span: its name. Keras: the loop or its compiled function."""
+    pid: int
+    """The process that did it."""
+    count: int
+    exact: bool = True
+    """False when records of this process were lost: ``count`` is the least that it can have been."""
+    timed: int
+    """Calls with a time of their own. Less than ``count`` when a job is so fast that most calls are only counted."""
+    first_ns: int
+    last_ns: int
+    """Start of the first call and end of the last one, since session start."""
+    rate_per_s: float | None = None
+    """Calls a second from the first to the last; null for a single one."""
+    total_ns: int
+    """Time of all calls. Tasks may run inside of others: totals do not add up."""
+    mean_ns: int
+    p50_ns: int
+    p95_ns: int
+    p99_ns: int
+    max_ns: int
+    outliers: int
+    """Calls that took more than twice the median and lie far above the rest (Tukey's outer fence)."""
+    trend_ratio: float | None = None
+    """Change of the median call time over the run, as a share of it: 0.3 is 30 % slower at the end. 0: none that
+    stands out of the noise. Null: too few timed calls."""
+    where: Place | None = None
+    """Where it is defined, or where the user calls it."""
+    added: tuple[TaskPart, ...] = ()
+    """Session.run in a MonitoredSession: what its hooks fetched in the same runs, each with its number of runs."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -245,6 +327,8 @@ class Report(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     checked: tuple[Checked, ...]
     diagnostics: tuple[Diagnostic, ...]
+    tasks: tuple[Task, ...] = ()
+    """Of all processes, by total time, at most 1,000."""
     series: dict[str, tuple[float, ...]] = {}
     """Small series for charts, times in seconds since session start (keys: docs/report-schema.md)."""
 

@@ -82,6 +82,19 @@ class ProcessTable(Table):
     involuntary_switches: I64
     read_bytes: I64
     write_bytes: I64
+    vm_bytes: I64
+    """Address space. -1 where an older session lacks it, as the next."""
+    shared_bytes: I64
+    """Of ``rss_bytes``, pages of files and shared memory: what the kernel can take back, and our own ring."""
+    threads_blocked: I64
+    """Threads in state D (waiting for a disk or a network file system) at the moment; every fifth sample, else -1."""
+    tcp_rx_bytes: I64
+    """Received over its TCP connections that were seen open, loopback apart; shorter ones than a second are missed."""
+    tcp_tx_bytes: I64
+    """Sent and acknowledged, likewise."""
+    tcp_queued_bytes: I64
+    """Received and not yet read by the process, at the moment: 0 while it waits for the network. -1: not looked at;
+    connections are looked at every third second while the network moves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,3 +153,103 @@ class RivalTable(Table):
     cpu_ns: I64
     """CPU time used within the interval that ends at ``at_ns``."""
     interval_ns: I64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreTable(Table):
+    """Each CPU that the job may use, about once a second (more than 64: less often); totals. int64[sample]."""
+
+    at_ns: I64
+    cpu: I64
+    busy_ns: I64
+    """User + nice + system + irq time."""
+    idle_ns: I64
+    iowait_ns: I64
+    steal_ns: I64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkTable(Table):
+    """Network interfaces of the job's network namespace that have moved anything, about once a second; totals.
+    int64[sample]. ``name`` is an index into the session's resource names."""
+
+    at_ns: I64
+    name: I64
+    loopback: I64
+    """1: packets never leave the host."""
+    rx_bytes: I64
+    tx_bytes: I64
+    speed_bits_s: I64
+    """What the driver states as the link's speed; -1 where it does not (virtual machines). Rates that a queueing
+    discipline or a switch enforces are not in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskTable(Table):
+    """Block devices that have moved anything, about once a second; totals since boot. int64[sample]. ``name`` is an
+    index into the session's resource names."""
+
+    at_ns: I64
+    name: I64
+    whole: I64
+    """1: a disk of its own; 0: a loop, device-mapper, RAID or RAM device, whose transfers may count on another too."""
+    read_bytes: I64
+    write_bytes: I64
+    reads: I64
+    writes: I64
+    busy_ns: I64
+    """Time with at least one request in flight."""
+    queue_ns: I64
+    """Requests in flight, integrated over time."""
+    limit_bytes_s: I64
+    """What the job's cgroup may read from it (io.max, blkio.throttle); -1 for no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTable(Table):
+    """Memory of the host and of the job's cgroup, about once a second. int64[sample]; -1 where there is none."""
+
+    at_ns: I64
+    total_bytes: I64
+    available_bytes: I64
+    swap_used_bytes: I64
+    cgroup_bytes: I64
+    """What counts against the tightest limit of the job's cgroup and its ancestors, page cache included."""
+    cgroup_limit_bytes: I64
+    cgroup_file_bytes: I64
+    """Page cache within ``cgroup_bytes``: given back under pressure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuTable(Table):
+    """GPUs as NVML reads them, about once a second. int64[sample]; -1 where it does not tell."""
+
+    at_ns: I64
+    name: I64
+    """Index into the session's resource names."""
+    busy_percent: I64
+    """Share of NVML's last period (1/6 to 1 s) in which a kernel ran."""
+    memory_busy_percent: I64
+    """Share in which device memory was read or written."""
+    reserved_bytes: I64
+    """Device memory in use by anybody: TensorFlow reserves nearly all of it at its start."""
+    job_reserved_bytes: I64
+    """Of that, by measured processes."""
+    total_bytes: I64
+    pcie_rx_bytes_s: I64
+    pcie_tx_bytes_s: I64
+    """Seen from the device, over 20 ms."""
+    live_bytes: I64
+    """Tensors at their peak, by the framework's own allocator; -1: nobody asked it (it needs the agent)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurstTable(Table):
+    """A short look at the network, 50 times a second for a second, now and then: whether the wire is ever idle.
+    Totals over the interfaces of the job's namespace, loopback apart. int64[sample]."""
+
+    at_ns: I64
+    rx_bytes: I64
+    tx_bytes: I64
+    job_cpu_ns: I64
+    """CPU time of the measured processes."""

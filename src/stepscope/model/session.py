@@ -10,7 +10,19 @@ import msgspec
 
 from stepscope.model.events import AnyEvent, Event
 from stepscope.model.finding import Diagnostic
-from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, ThreadTable
+from stepscope.model.records import (
+    BurstTable,
+    CoreTable,
+    DiskTable,
+    GpuTable,
+    HostTable,
+    LinkTable,
+    MemoryTable,
+    ProcessTable,
+    RecordTable,
+    RivalTable,
+    ThreadTable,
+)
 
 SCHEMA_VERSION = 1
 """Version of the session on disk (docs/decisions/0001). A reader opens every older version."""
@@ -28,6 +40,10 @@ class HostInfo(msgspec.Struct, frozen=True, kw_only=True):
     cpus: int = 0
     memory_bytes: int = 0
     boot_id: str = ""
+    gpus: int = 0
+    """NVIDIA devices that the kernel's driver shows."""
+    gpu_problem: str = ""
+    """Why they could not be sampled; empty when they were, and when there are none."""
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,15 +75,19 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     ended_ns: int = 0
     exit_code: int | None = None
     """The job's exit code, negative for a signal; None while it runs or when nobody saw it end."""
+    mode: str = "run"
+    """How it came to be measured: run | enable"""
     state: str = "running"
     """running | finished | recovered"""
     job_pid: int = 0
+    budget: str = ""
+    """``run --budget`` as it was given: what captures may cost."""
     run_dir: str = ""
     sidecar_starts: int = 1
     host: HostInfo = HostInfo()
     workers: tuple[WorkerInfo, ...] = ()
     signals: tuple[str, ...] = ()
-    """Signals present; names as in ``detectors.signals``."""
+    """Signals that were recorded: names of ``detectors.base.Signal`` in small letters, with hyphens."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
@@ -95,5 +115,13 @@ class Session:
     host: HostTable = field(default_factory=HostTable.empty)
     rivals: RivalTable = field(default_factory=RivalTable.empty)
     rival_names: Sequence[str] = ()
+    cores: CoreTable = field(default_factory=CoreTable.empty)
+    links: LinkTable = field(default_factory=LinkTable.empty)
+    disks: DiskTable = field(default_factory=DiskTable.empty)
+    memory: MemoryTable = field(default_factory=MemoryTable.empty)
+    gpus: GpuTable = field(default_factory=GpuTable.empty)
+    bursts: BurstTable = field(default_factory=BurstTable.empty)
+    resource_names: Sequence[str] = ()
+    """Interfaces, disks and GPUs that ``name`` of those tables counts through."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Absolute path to text of user files that a record names."""

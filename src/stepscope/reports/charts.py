@@ -37,8 +37,10 @@ LOG_FROM = 12.0
 """Slowest over median step from which step times get a logarithmic axis; it reaches as far below the median."""
 LOG_COUNT_FROM = 60
 """Most over fewest steps in a bin from which the histogram counts on a logarithmic axis."""
-LEAST = {"cores": 0.2, "MB": 10.0, "MB/s": 1.0}
+LEAST = {"cores": 0.2, "MB": 10.0, "MB/s": 1.0, "%": 10.0}
 """Least top of an axis: what is next to nothing shall look like it."""
+LIMIT_FITS = 3.0
+"""A limit that is more times the largest value than this is told, not drawn: it would flatten the lines."""
 PATTERN_ID = "hatch"
 NS_PER_MS = 1e6
 
@@ -75,7 +77,7 @@ def component_class(component: str) -> str:
     return f"c-{component}" if component in words.COMPONENT_WORDS else "c-else"
 
 
-def _missing(series: Mapping[str, Sequence[float]], *keys: str) -> str:
+def missing(series: Mapping[str, Sequence[float]], *keys: str) -> str:
     """Why a chart of these series cannot be drawn; empty when it can."""
     absent = [k for k in keys if not series.get(k)]
     if absent:
@@ -90,7 +92,8 @@ def _missing(series: Mapping[str, Sequence[float]], *keys: str) -> str:
     return ""
 
 
-def _svg(name: str, height: float, desc: str, *parts: str) -> str:
+def drawing(name: str, height: float, desc: str, *parts: str) -> str:
+    """A chart's markup with its description."""
     attributes: dict[str, svg.Attribute] = {
         "viewBox": f"0 0 {svg.number(WIDTH)} {svg.number(height)}",
         "role": "img",
@@ -100,7 +103,7 @@ def _svg(name: str, height: float, desc: str, *parts: str) -> str:
     return el("svg", attributes, el("desc", {"id": f"{name}-desc"}, svg.escape(desc)), *parts)
 
 
-def _readouts(plot: Plot, times: Sequence[float], read: Callable[[int], str]) -> str:
+def readouts(plot: Plot, times: Sequence[float], read: Callable[[int], str]) -> str:
     """Slices of the plot that show their values while the pointer is over them."""
     count = min(BANDS, len(times))
     edges = [plot.x.start + (plot.x.end - plot.x.start) * i / count for i in range(count + 1)]
@@ -192,7 +195,7 @@ def anatomy(series: Mapping[str, Sequence[float]], components: Iterable[Componen
     known = [part for part, _, _ in merged(components)]
     found = [k.removeprefix("anat:") for k in series if k.startswith("anat:")]
     parts = [p for p in known if p in found] + sorted(p for p in found if p not in known)
-    why = _missing(series, "anat_t", *(f"anat:{p}" for p in parts))
+    why = missing(series, "anat_t", *(f"anat:{p}" for p in parts))
     if why or not parts:
         return LeftOut(name=name, why=why or "not measured in this session (no series anat:*)")
     parts = [p for p in parts if any(series[f"anat:{p}"])] or parts
@@ -212,14 +215,14 @@ def anatomy(series: Mapping[str, Sequence[float]], components: Iterable[Componen
     keys = tuple(Key(css=component_class(p), kind="box", label=words.component_word(p)) for p in parts)
     first, last = columns[0][-1], columns[-1][-1]
     summary = f"From {_ms(first)} per step at the start to {_ms(last)} at the end."
-    body = plot.axes() + "".join(layers) + _readouts(plot, times, read)
-    return Chart(name=name, markup=_svg(name, STACK, summary, body), keys=keys, summary=summary)
+    body = plot.axes() + "".join(layers) + readouts(plot, times, read)
+    return Chart(name=name, markup=drawing(name, STACK, summary, body), keys=keys, summary=summary)
 
 
 def step_times(series: Mapping[str, Sequence[float]], steady: StepTimes | None) -> Chart | LeftOut:
     """Median and 95th percentile of the step time over time, and the slowest steps; without the warm-up."""
     name = "step-times"
-    why = _missing(series, "step_t", "step_ms_p50", "step_ms_p95")
+    why = missing(series, "step_t", "step_ms_p50", "step_ms_p95")
     if why:
         return LeftOut(name=name, why=why)
     times, p50, p95 = series["step_t"], series["step_ms_p50"], series["step_ms_p95"]
@@ -228,7 +231,7 @@ def step_times(series: Mapping[str, Sequence[float]], steady: StepTimes | None) 
     if len(times) - skip > 1:
         times, p50, p95 = times[skip:], p50[skip:], p95[skip:]
     dots: list[tuple[float, float]] = []
-    if not _missing(series, "outlier_t", "outlier_ms"):
+    if not missing(series, "outlier_t", "outlier_ms"):
         inside = zip(series["outlier_t"], series["outlier_ms"], strict=True)
         dots = [(t, ms) for t, ms in inside if times[0] <= t <= times[-1]]
     single = list(p50) == list(p95)
@@ -254,7 +257,7 @@ def step_times(series: Mapping[str, Sequence[float]], steady: StepTimes | None) 
         *(() if single else (Key(css="band s-step", kind="box", label="up to the 95th percentile"),)),
         *((Key(css="outlier", kind="dot", label="slowest steps"),) if dots else ()),
     )
-    markup = _svg(name, HEIGHT, summary, body + _readouts(plot, times, read))
+    markup = drawing(name, HEIGHT, summary, body + readouts(plot, times, read))
     return Chart(name=name, markup=markup, keys=keys, summary=summary)
 
 
@@ -294,7 +297,7 @@ def histogram(series: Mapping[str, Sequence[float]], times: StepTimes | None) ->
     lines = "" if times is None else _quantiles(x, base, times)
     total = int(sum(counts))
     summary = f"{words.plural(total, 'steady step')} from {_ms(edges[1] if first else edges[0])} to {_ms(edges[-2])}."
-    return Chart(name=name, markup=_svg(name, HEIGHT, summary, plot.axes(), *bars, lines), summary=summary)
+    return Chart(name=name, markup=drawing(name, HEIGHT, summary, plot.axes(), *bars, lines), summary=summary)
 
 
 def _quantiles(x: Scale, base: float, times: StepTimes) -> str:
@@ -319,17 +322,26 @@ class Resource:
 
 
 def resource(
-    name: str, unit: str, series: Mapping[str, Sequence[float]], lines: Sequence[Resource], *, height: float = HEIGHT
+    name: str,
+    unit: str,
+    series: Mapping[str, Sequence[float]],
+    lines: Sequence[Resource],
+    *,
+    height: float = HEIGHT,
+    limit: Resource | None = None,
 ) -> Chart | LeftOut:
-    """Lines over time; those whose series is missing are left out, the first is filled."""
-    there = [r for r in lines if not _missing(series, "res_t", r.key)]
+    """Lines over time; those whose series is missing are left out, the first is filled; a limit is a line too."""
+    there = [r for r in lines if not missing(series, "res_t", r.key)]
     if not there:
-        return LeftOut(name=name, why=_missing(series, "res_t", lines[0].key))
+        return LeftOut(name=name, why=missing(series, "res_t", lines[0].key))
     times = series["res_t"]
-    plot = svg.time_plot(times, max(LEAST[unit], *(max(series[r.key]) for r in there)), unit, height=height)
-    parts = [plot.axes()]
-    if there[0] is lines[0]:
-        parts.append(plot.area(times, [0.0] * len(times), series[lines[0].key], f"band {lines[0].css}"))
+    top = max(LEAST[unit], *(max(series[r.key]) for r in there))
+    bound = None if limit is None or missing(series, "res_t", limit.key) else limit
+    most = max(series[bound.key]) if bound is not None else 0.0
+    drawn = most <= LIMIT_FITS * top
+    plot = svg.time_plot(times, max(top, most if drawn else 0.0), unit, height=height)
+    parts, flat = [plot.axes()], [0.0] * len(times)
+    parts += [plot.area(times, flat, series[r.key], f"band {r.css}") for r in there if r is lines[0]]
     parts += [plot.line(times, series[r.key], f"line {r.css}") for r in reversed(there)]
 
     def read(index: int) -> str:
@@ -339,10 +351,14 @@ def resource(
     summary = f"On average: {', '.join(said)} {unit}."
     if len(lines) == 1:
         summary = f"{words.value_text(max(series[lines[0].key]), unit)} at most."
-    absent = [r.label for r in lines if r not in there]
-    summary += f" Not measured: {', '.join(absent)}." if absent else ""
-    markup = _svg(name, height, summary, *parts, _readouts(plot, times, read))
-    keys = tuple(Key(css=f"line {r.css}", kind="line", label=r.label) for r in there) if len(lines) > 1 else ()
+    if bound is not None:
+        summary += f" {bound.label.capitalize()}: {words.value_text(most, unit)}{'' if drawn else ', above the chart'}."
+        parts += [plot.line(times, series[bound.key], f"line {bound.css}")] if drawn else []
+    if absent := [r.label for r in lines if r not in there]:
+        summary += f" Not measured: {', '.join(absent)}."
+    markup = drawing(name, height, summary, *parts, readouts(plot, times, read))
+    shown = [*there, bound] if bound is not None and drawn else list(there)
+    keys = tuple(Key(css=f"line {r.css}", kind="line", label=r.label) for r in shown) if len(shown) > 1 else ()
     return Chart(name=name, markup=markup, keys=keys, summary=summary)
 
 

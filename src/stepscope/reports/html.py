@@ -12,7 +12,7 @@ import shlex
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from stepscope.reports import charts, words
+from stepscope.reports import charts, metric_charts, task_rows, words
 from stepscope.reports.charts import Chart, LeftOut, Resource
 from stepscope.reports.finding_card import findings
 from stepscope.reports.svg import escape
@@ -44,10 +44,30 @@ CPU = (
     Resource(key="res:others_cores", css="s-others", label="others"),
     Resource(key="res:wait_cores", css="s-wait", label="waiting for a CPU"),
 )
+CPU_LIMIT = Resource(key="res:cpu_limit_cores", css="s-limit", label="what the job may use")
 MEMORY = (Resource(key="res:rss_mb", css="s-memory", label="resident"),)
+MEMORY_LIMIT = Resource(key="res:memory_limit_mb", css="s-limit", label="limit of the cgroup")
 DISK = (
     Resource(key="res:read_mb_s", css="s-read", label="read"),
     Resource(key="res:write_mb_s", css="s-write", label="written"),
+)
+DISK_LIMIT = Resource(key="res:disk_limit_mb_s", css="s-limit", label="limit of the cgroup")
+BUSY = (Resource(key="res:busiest_core", css="s-job", label="busiest CPU"),)
+NETWORK = (
+    Resource(key="res:net_in_mb_s", css="s-read", label="in"),
+    Resource(key="res:net_out_mb_s", css="s-write", label="out"),
+)
+NETWORK_LIMIT = Resource(key="res:net_limit_mb_s", css="s-limit", label="speed of the link")
+DISK_BUSY = (Resource(key="res:disk_busy_percent", css="s-read", label="busiest disk"),)
+GPU = (Resource(key="res:gpu_busy_percent", css="s-job", label="busy"),)
+GPU_MEMORY = (
+    Resource(key="res:gpu_reserved_mb", css="s-memory", label="reserved"),
+    Resource(key="res:gpu_live_mb", css="s-write", label="live"),
+)
+GPU_LIMIT = Resource(key="res:gpu_limit_mb", css="s-limit", label="memory of the device")
+PCIE = (
+    Resource(key="res:pcie_in_mb_s", css="s-read", label="to the device"),
+    Resource(key="res:pcie_out_mb_s", css="s-write", label="from the device"),
 )
 
 
@@ -79,7 +99,9 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
         ("findings", "Findings", findings(report, sources)),
         ("times", "Step times", _times(report)),
         ("resources", "Resources", _resources(report)),
+        ("metrics", "Metrics of the program", _figures("", *metric_charts.metrics(report.series))),
         ("stages", "Pipeline stages", _stages(report)),
+        ("tasks", "Tasks", _tasks(report)),
         ("checked", "What was checked", _checked(report)),
         ("measuring", "About this run", _about(report)),
     ]
@@ -233,11 +255,25 @@ def _times(report: Report) -> str:
 
 
 def _resources(report: Report) -> str:
-    memory = charts.resource("memory", "MB", report.series, MEMORY, height=charts.LOW)
-    disk = charts.resource("disk", "MB/s", report.series, DISK, height=charts.LOW)
+    series, low = report.series, charts.LOW
+    memory = charts.resource("memory", "MB", series, MEMORY, height=low, limit=MEMORY_LIMIT)
+    disk = charts.resource("disk", "MB/s", series, DISK, height=low, limit=DISK_LIMIT)
     beside_two = isinstance(memory, Chart) and isinstance(disk, Chart)
-    cpu = charts.resource("cpu", "cores", report.series, CPU, height=charts.TALL if beside_two else charts.HEIGHT)
-    return _figures("tall-first", (cpu, "CPU"), (memory, "Memory"), (disk, "Disk"))
+    height = charts.TALL if beside_two else charts.HEIGHT
+    cpu = charts.resource("cpu", "cores", series, CPU, height=height, limit=CPU_LIMIT)
+    shown = _figures("tall-first", (cpu, "CPU"), (memory, "Memory"), (disk, "Disk"))
+    more: list[tuple[Chart | LeftOut, str]] = []
+    for name, unit, lines, limit, title in (
+        ("network", "MB/s", NETWORK, NETWORK_LIMIT, "Network"),
+        ("disk-busy", "%", DISK_BUSY, None, "Busiest disk"),
+        ("busiest-core", "cores", BUSY, None, "Busiest CPU"),
+        ("gpu", "%", GPU, None, "GPU"),
+        ("gpu-memory", "MB", GPU_MEMORY, GPU_LIMIT, "GPU memory"),
+        ("pcie", "MB/s", PCIE, None, "PCIe"),
+    ):
+        if any(series.get(line.key) for line in lines):
+            more.append((charts.resource(name, unit, series, lines, height=low, limit=limit), title))
+    return shown + (_figures("", *more) if more else "")
 
 
 # ---- tables
@@ -258,6 +294,25 @@ def _stages(report: Report) -> str:
         rows.append(f'<th scope="row">{name}</th>{share}<td>{escape(words.basis_text(stage))}</td>')
     head = ("Stage", "Share", "", "On what it rests, or why not")
     return f'<div class="card">{table(head, rows, numeric=(1,))}</div>'
+
+
+def _tasks(report: Report) -> str:
+    shown = report.tasks[: task_rows.SHOWN]
+    if not shown:
+        return ""
+    rows = []
+    for row in task_rows.rows(shown):
+        cells = "".join(
+            f'<td class="n">{escape(text)}</td>' if i in task_rows.NUMERIC else f"<td>{escape(text)}</td>"
+            for i, text in enumerate(row[1:-1], 1)
+        )
+        rows.append(f'<th scope="row">{code(row.name)}</th>{cells}<td>{code(row.where)}</td>')
+    notes = task_rows.notes(shown)
+    if len(report.tasks) > len(shown):
+        notes.append(f"{len(report.tasks) - len(shown)} more in report.json")
+    more = "".join(f'<p class="note">{escape(text)}</p>' for text in notes)
+    head = [title.capitalize() if title.islower() else title for title in task_rows.HEAD]
+    return f'<div class="card">{table(head, rows, numeric=task_rows.NUMERIC)}{more}</div>'
 
 
 def _checked(report: Report) -> str:
@@ -286,6 +341,7 @@ def _about(report: Report) -> str:
         ("Framework", escape(words.framework_text(summary))),
         ("Hosts", f"{summary.hosts}"),
         ("Measured processes", f"{summary.processes}"),
+        *((("What they do", escape(", ".join(members))),) if (members := words.member_items(summary)) else ()),
         ("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown"),
         ("End", escape(words.exit_text(summary.exit_code)) or "exit code 0"),
     ]

@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
 from stepscope.errors import IncompatibleSessionError, SessionError
 from stepscope.model.finding import SCHEMA, Diagnostic, Report
@@ -26,14 +27,24 @@ def encode(report: Report) -> bytes:
     """The report as UTF-8 JSON, ending in a newline. Cost: O(size)."""
     report = finite(report)
     bare = msgspec.structs.replace(report, series={})
-    body = msgspec.json.format(msgspec.json.encode(bare), indent=1)
+    body = msgspec.json.format(msgspec.json.encode(bare, enc_hook=_number), indent=1)
     empty = b'"series": {}\n}'
     if not body.endswith(empty):
         raise SessionError("a report whose last field is not its series cannot be written")
-    rows = [b"  " + msgspec.json.encode(k) + b": " + msgspec.json.encode(v) for k, v in sorted(report.series.items())]
+    rows = [
+        b"  " + msgspec.json.encode(k) + b": " + msgspec.json.encode(v, enc_hook=_number)
+        for k, v in sorted(report.series.items())
+    ]
     if not rows:
         return body + b"\n"
     return body[: -len(empty)] + b'"series": {\n' + b",\n".join(rows) + b"\n }\n}\n"
+
+
+def _number(value: object) -> object:
+    """A number of NumPy's as Python's own: a detector that leaves one in a finding must not cost the report."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise NotImplementedError(f"a report holds no {type(value).__name__}")
 
 
 def decode(data: bytes) -> Report:

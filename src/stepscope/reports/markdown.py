@@ -9,7 +9,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from stepscope.reports import words
+from stepscope.reports import task_rows, words
 from stepscope.reports.excerpt import excerpt
 from stepscope.units import format_ns
 
@@ -24,7 +24,8 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!$])")
 
 def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
     """The report as Markdown (CommonMark with tables). ``sources``: path to text, for excerpts of the code."""
-    blocks = [_head(report), _anatomy(report), *_findings(report, sources or {}), _stages(report), _checked(report)]
+    blocks = [_head(report), _anatomy(report), *_findings(report, sources or {}), _stages(report)]
+    blocks += [_tasks(report), _checked(report)]
     return "\n\n".join(filter(None, [*blocks, _diagnostics(report)])) + "\n"
 
 
@@ -58,6 +59,7 @@ def _head(report: Report) -> str:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
     items += [escape(words.framework_text(summary)), words.exit_text(summary.exit_code)]
+    items += map(escape, words.member_items(summary))
     items.append(words.overhead_text(report.overhead, steps=summary.steps))
     return title + "\n\n" + " \u00b7 ".join(filter(None, items))
 
@@ -127,6 +129,18 @@ def _stages(report: Report) -> str:
         for s in report.stages
     ]
     return "### Pipeline stages\n\n" + table(("stage", " share", "on what it rests"), rows)
+
+
+def _tasks(report: Report) -> str:
+    shown = report.tasks[: task_rows.SHOWN]
+    if not shown:
+        return ""
+    head = [f" {title}" if i in task_rows.NUMERIC else title for i, title in enumerate(task_rows.HEAD)]
+    body = table(head, [(code(r.name), *map(escape, r[1:-1]), code(r.where)) for r in task_rows.rows(shown)])
+    notes = [f"- {escape(text)}" for text in task_rows.notes(shown)]
+    if len(report.tasks) > len(shown):
+        notes.append(f"- {len(report.tasks) - len(shown)} more in report.json")
+    return "\n\n".join(filter(None, ["### Tasks", body, "\n".join(notes)]))
 
 
 def _checked(report: Report) -> str:

@@ -76,7 +76,7 @@ class Scale:
 
 def nice_step(span: float, count: int) -> float:
     """The smallest of 1, 2, 2.5, 5 x 10^n that parts ``span`` into at most ``count`` pieces."""
-    raw = max(span, 1e-9) / count
+    raw = (span if span > 0 else 1e-9) / count
     power = 10.0 ** math.floor(math.log10(raw))
     return next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= raw * (1 - 1e-9))
 
@@ -89,7 +89,8 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     """Round values from ``low`` to ``high``."""
     step = nice_step(high - low, count)
     first = math.ceil(low / step - 1e-9)
-    return [round(i * step, 12) for i in range(first, math.floor(high / step + 1e-9) + 1)]
+    digits = 3 - math.floor(math.log10(step))
+    return [round(i * step, digits) for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 def log_ticks(low: float, high: float, count: int = 7) -> list[float]:

@@ -140,6 +140,8 @@ def _header(report: Report, width: int) -> list[Line]:
         return [
             *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
             *_labelled("measured", HEAD, measured or ["nothing: the job was too short, or no sampler ran"]),
+            *_stages(report, room),
+            *_members(report, room),
         ]
     items = [words.plural(summary.steps, "step"), words.throughput_text(summary)]
     if times is not None:
@@ -149,7 +151,23 @@ def _header(report: Report, width: int) -> list[Line]:
     return [
         *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
         *_labelled("the step", HEAD, _wrap_items(_anatomy(report), room)),
+        *_stages(report, room),
+        *_members(report, room),
     ]
+
+
+def _members(report: Report, room: int) -> list[Line]:
+    return _labelled("processes", HEAD, _wrap_items(words.member_items(report.session), room))
+
+
+def _stages(report: Report, room: int) -> list[Line]:
+    """The pipeline stages with their shares, then those that could not be looked at and what would show them."""
+    if not report.stages:
+        return []
+    blind = words.blind_stages(report.stages)
+    texts = _wrap_items(words.seen_stages(report.stages), room)
+    texts += wrap(f"could not look: {', '.join(blind)}", room) if blind else []
+    return _labelled("stages", HEAD, texts)
 
 
 def _anatomy(report: Report) -> list[str]:

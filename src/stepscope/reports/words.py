@@ -38,6 +38,7 @@ COMPONENT_WORDS = {
     "host-sync": "host sync",
     "gc": "garbage collection",
     "evaluation": "evaluation",
+    "building": "building",
     "framework": "framework",
     "other-python": "other Python",
     "unmeasured": "not measured",
@@ -55,6 +56,23 @@ STAGE_WORDS = {
     "storage": "storage",
     "none": "between steps",
 }
+
+ROLE_WORDS = {
+    "steps": "makes the steps",
+    "tasks": "works beside them",
+    "server": "is a server: it makes no steps of its own",
+    "idle": "does nothing that repeats",
+}
+ROLE_COUNT_WORDS = {
+    "steps": "makes the steps",
+    "tasks": "work beside it",
+    "server": "are servers, without steps of their own",
+    "idle": "do nothing that repeats",
+}
+"""What a measured process does; of several, in number."""
+
+SHORT_STAGE_WORDS = {"forward-backward": "forward/backward", "output-processing": "output"}
+"""Where all eight stand in one line."""
 
 NOTHING = "nothing significant found"
 """What a job with nothing wrong is told."""
@@ -139,6 +157,20 @@ def overhead_text(overhead: Overhead, *, steps: int = 1) -> str:
     return f"measuring cost {100 * overhead.ratio:.1f} % ({100 * overhead.low:.1f}-{100 * overhead.high:.1f})"
 
 
+MEMBER_LIMIT = 4
+"""Processes named one by one; of more only the kinds are told."""
+
+
+def member_items(summary: SessionSummary) -> list[str]:
+    """What the processes of a job with several do; nothing for a single one that makes the steps."""
+    if not any(m.role == "server" for m in summary.members) and len(summary.members) < MEMBER_LIMIT // 2:
+        return []
+    if len(summary.members) > MEMBER_LIMIT:
+        kinds = Counter(m.role for m in summary.members)
+        return [f"{count} {ROLE_COUNT_WORDS[role]}" for role, count in kinds.items()]
+    return [f"{printable(m.member) or 'process'} ({m.pid}) {ROLE_WORDS[m.role]}" for m in summary.members]
+
+
 def time_pair(first: float, second: float) -> tuple[str, str]:
     """Two durations, the second without its unit where it is the same: ``("78.9 ms", "96.1")``."""
     one, two = format_ns(first), format_ns(second)
@@ -207,7 +239,37 @@ def why_not(checked: Checked) -> str:
 
 def basis_text(stage: StageShare) -> str:
     """On what a stage's share rests, or why there is none; that it could not be looked at is said elsewhere."""
-    return printable(stage.basis).removeprefix("could not look: ")
+    return printable(stage.basis).removeprefix(BLIND)
+
+
+BLIND = "could not look: "
+
+
+def seen_stages(stages: Iterable[StageShare]) -> list[str]:
+    """Stages with their shares, ``storage 0 %``; one that is counted in its neighbour stands beside it."""
+    items, beside = [], ""
+    for stage in stages:
+        if stage.ratio is not None:
+            items.append(f"{beside}{_short(stage)} {percent(stage.ratio)} %")
+        beside = f"{_short(stage)} + " if stage.ratio is None and not stage.basis.startswith(BLIND) else ""
+    return items
+
+
+def _short(stage: StageShare) -> str:
+    return SHORT_STAGE_WORDS.get(stage.stage) or stage_word(stage.stage)
+
+
+def blind_stages(stages: Iterable[StageShare]) -> list[str]:
+    """Stages that could not be looked at, by what would show them: ``host to device (needs an op trace)``."""
+    reasons: dict[str, list[str]] = {}
+    for stage in stages:
+        if stage.ratio is None and stage.basis.startswith(BLIND):
+            reasons.setdefault(basis_text(stage), []).append(_short(stage))
+    return [f"{_all(names)} ({reason})" for reason, names in reasons.items()]
+
+
+def _all(names: list[str]) -> str:
+    return "all eight" if len(names) == len(STAGE_WORDS) - 1 else ", ".join(names)
 
 
 def could_not_look(checked: Checked) -> bool:

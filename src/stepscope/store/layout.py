@@ -29,6 +29,7 @@ SOURCES_INDEX = "captures/sources/index.json"
 RECORDS = "records"
 EVENTS = "events"
 RIVAL_NAMES = "rival_names"
+RESOURCE_NAMES = "resource_names"
 WORKER_PATTERN = re.compile(r"[0-9A-Za-z_.-]+")
 
 

@@ -7,6 +7,7 @@ before they are opened, and a damaged segment costs that segment, not the sessio
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,19 @@ import pyarrow as pa
 from stepscope.errors import IncompatibleSessionError, SessionError
 from stepscope.model import events as model_events
 from stepscope.model.finding import Diagnostic
-from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, ThreadTable
+from stepscope.model.records import (
+    BurstTable,
+    CoreTable,
+    DiskTable,
+    GpuTable,
+    HostTable,
+    LinkTable,
+    MemoryTable,
+    ProcessTable,
+    RecordTable,
+    RivalTable,
+    ThreadTable,
+)
 from stepscope.model.session import SCHEMA_VERSION, Manifest, Session, Worker, WorkerInfo
 from stepscope.store import bundle, layout, tables
 from stepscope.store.segments import counting
@@ -104,26 +117,20 @@ def _read_files(files: bundle.Files) -> Session:
         threads=_table(files, "threads", ThreadTable, damage),
         host=_table(files, "host", HostTable, damage),
         rivals=rivals,
-        rival_names=_rival_names(files, damage),
+        rival_names=_names(files, layout.RIVAL_NAMES, damage),
+        cores=_table(files, "cores", CoreTable, damage),
+        links=_table(files, "links", LinkTable, damage),
+        disks=_table(files, "disks", DiskTable, damage),
+        memory=_table(files, "memory", MemoryTable, damage),
+        gpus=_table(files, "gpus", GpuTable, damage),
+        bursts=_table(files, "bursts", BurstTable, damage),
+        resource_names=_names(files, layout.RESOURCE_NAMES, damage),
         sources=_sources(files, damage),
     )
     if not damage.diagnostics:
         return session
     found = (*manifest.diagnostics, *damage.diagnostics)
-    return _with_manifest(session, msgspec.structs.replace(manifest, diagnostics=found))
-
-
-def _with_manifest(session: Session, manifest: Manifest) -> Session:
-    return Session(
-        manifest=manifest,
-        workers=session.workers,
-        process=session.process,
-        threads=session.threads,
-        host=session.host,
-        rivals=session.rivals,
-        rival_names=session.rival_names,
-        sources=session.sources,
-    )
+    return replace(session, manifest=msgspec.structs.replace(manifest, diagnostics=found))
 
 
 def _workers(files: bundle.Files, manifest: Manifest, damage: _Damage) -> list[Worker]:
@@ -223,9 +230,10 @@ def _table(files: bundle.Files, name: str, cls: type[Any], damage: _Damage) -> A
     return cls.concat(parts)
 
 
-def _rival_names(files: bundle.Files, damage: _Damage) -> list[str]:
+def _names(files: bundle.Files, stem: str, damage: _Damage) -> list[str]:
+    """Names that a table counts through."""
     names: dict[int, str] = {}
-    for segment in counting(files.names(layout.TABLES), layout.RIVAL_NAMES):
+    for segment in counting(files.names(layout.TABLES), stem):
         part = _read_part(files, f"{layout.TABLES}/{segment.name}", damage)
         if part is not None and {"index", "text"} <= part[0].keys():
             names.update(zip(part[0]["index"].to_pylist(), part[0]["text"].to_pylist(), strict=True))

@@ -16,14 +16,14 @@ import pyarrow.parquet as pq
 from stepscope.store import layout, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 MERGE_COUNT = 16
 """So many neighbours of about one size become one: a day's session has some dozens of segments instead of thousands,
 and each row is rewritten at most four times."""
 _SIZE_STEP_BITS = 4
-_MAX_MERGED_BYTES = 64 << 20
+MAX_MERGED_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,15 @@ class Segment:
     first: int
     last: int
     name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sized:
+    """A segment with its size on disk and when it was written, as the file system's clock has it."""
+
+    segment: Segment
+    bytes: int
+    at_s: float
 
 
 def counting(names: Iterable[str], stem: str) -> list[Segment]:
@@ -54,9 +63,10 @@ def counting(names: Iterable[str], stem: str) -> list[Segment]:
 class SegmentFolder:
     """Writes the segments of one table into a folder."""
 
-    def __init__(self, folder: Path, stem: str) -> None:
-        """Go on after the segments that are in ``folder``."""
+    def __init__(self, folder: Path, stem: str, max_merged_bytes: int = MAX_MERGED_BYTES) -> None:
+        """Go on after the segments that are in ``folder``; merged ones grow to ``max_merged_bytes``."""
         self._folder = folder
+        self._max_merged_bytes = max_merged_bytes
         self._stem = stem
         self._segments = counting((p.name for p in folder.iterdir()), stem) if folder.is_dir() else []
         self._whole = True
@@ -82,13 +92,56 @@ class SegmentFolder:
         while self._whole and len(self._segments) >= MERGE_COUNT and self._merge_newest():
             continue
 
+    def sizes(self) -> list[Sized]:
+        """The segments that count, in order, with what each takes on disk and when it was written."""
+        found = []
+        for segment in self._segments:
+            try:
+                info = (self._folder / segment.name).stat()
+            except OSError:
+                continue
+            found.append(Sized(segment=segment, bytes=info.st_size, at_s=info.st_mtime))
+        return found
+
+    def drop_oldest(self) -> None:
+        """Delete the oldest segment, unless it is the only one: numbers go on from the newest."""
+        if len(self._segments) > 1:
+            (self._folder / self._segments.pop(0).name).unlink(missing_ok=True)
+
+    def keep_rows(self, wanted: Callable[[pa.Table], pa.Table]) -> None:
+        """Replace all segments by one with the rows that ``wanted`` picks of each, from the oldest on.
+
+        Raises:
+            OSError: no space, or no rights; then nothing was changed.
+        """
+        if not self._segments:
+            return
+        parts: list[pa.Table] = []
+        metadata: dict[str, str] = {}
+        try:
+            for segment in self._segments:  # one by one: what is not wanted takes no memory
+                part = pq.read_table(self._folder / segment.name, use_threads=False)
+                metadata = {k.decode(): v.decode() for k, v in (part.schema.metadata or {}).items()}
+                parts.append(wanted(part.replace_schema_metadata(None)))
+        except (ValueError, pa.ArrowException):  # damaged: left alone
+            return
+        kept = pa.concat_tables(parts).combine_chunks()
+        name = layout.segment_name(self._stem, self._segments[0].first, self._segments[-1].last)
+        columns = {column: kept.column(column).combine_chunks() for column in kept.column_names}
+        tables.write(self._folder / name, columns, metadata)
+        old, first, last = self._segments, self._segments[0].first, self._segments[-1].last
+        self._segments = [Segment(first=first, last=last, name=name)]
+        for segment in old:
+            if segment.name != name:
+                (self._folder / segment.name).unlink(missing_ok=True)
+
     def _merge_newest(self) -> bool:
         """Merge the newest segments if they are of about one size; whether that was done."""
         newest = self._segments[-MERGE_COUNT:]
         try:
             sizes = [(self._folder / segment.name).stat().st_size for segment in newest]
             classes = {size.bit_length() // _SIZE_STEP_BITS for size in sizes}
-            if max(classes) - min(classes) > 1 or sum(sizes) > _MAX_MERGED_BYTES:
+            if max(classes) - min(classes) > 1 or sum(sizes) > self._max_merged_bytes:
                 return False
             parts = [pq.read_table(self._folder / segment.name, use_threads=False) for segment in newest]
             merged = pa.concat_tables([part.replace_schema_metadata(None) for part in parts]).combine_chunks()

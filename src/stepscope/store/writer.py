@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stepscope.store import layout, tables
-from stepscope.store.segments import SegmentFolder
+from stepscope.store.segments import MAX_MERGED_BYTES, SegmentFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,9 +43,10 @@ class LogPosition(NamedTuple):
 class SessionWriter:
     """Appends segments to one session directory. One writer at a time."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, max_merged_bytes: int = MAX_MERGED_BYTES) -> None:
         """Write into ``root``, which exists; goes on after what is there."""
         self.root = root
+        self._max_merged_bytes = max_merged_bytes
         self._segments: dict[tuple[str, str], SegmentFolder] = {}
 
     def worker_keys(self) -> list[str]:
@@ -112,12 +113,23 @@ class SessionWriter:
 
     def write_rival_names(self, first: int, names: Sequence[str]) -> None:
         """Append names that ``RivalTable.name`` counts through, from number ``first`` on."""
-        columns: dict[str, object] = {"index": np.arange(first, first + len(names)), "text": list(names)}
-        self._of_session(layout.RIVAL_NAMES).write(first, first + len(names) - 1, columns)
+        self._write_names(layout.RIVAL_NAMES, first, names)
 
     def rival_names(self) -> int:
         """How many rival names are durable."""
         return self._of_session(layout.RIVAL_NAMES).next()
+
+    def write_resource_names(self, first: int, names: Sequence[str]) -> None:
+        """Append names of interfaces, disks and GPUs, from number ``first`` on."""
+        self._write_names(layout.RESOURCE_NAMES, first, names)
+
+    def resource_names(self) -> int:
+        """How many resource names are durable."""
+        return self._of_session(layout.RESOURCE_NAMES).next()
+
+    def _write_names(self, stem: str, first: int, names: Sequence[str]) -> None:
+        columns: dict[str, object] = {"index": np.arange(first, first + len(names)), "text": list(names)}
+        self._of_session(stem).write(first, first + len(names) - 1, columns)
 
     def last_cpu_totals(self) -> tuple[int, int, int]:
         """The newest durable totals of CPU time: the job's, the others', the sidecar's. Nanoseconds."""
@@ -150,15 +162,22 @@ class SessionWriter:
         folder.mkdir(parents=True, exist_ok=True)
         layout.write_atomic(folder / name, data)
 
+    def folders(self) -> dict[tuple[str, str], SegmentFolder]:
+        """All segments of this session by (worker's key or "", stem), those of earlier writers too."""
+        for key in self.worker_keys():
+            for stem in (layout.RECORDS, layout.EVENTS):
+                self._of_worker(key, stem)
+        return dict(self._segments)
+
     def _folder(self, key: str) -> Path:
         return self.root / layout.WORKERS / key
 
     def _of_worker(self, key: str, stem: str) -> SegmentFolder:
         if (key, stem) not in self._segments:
-            self._segments[key, stem] = SegmentFolder(self._folder(key), stem)
+            self._segments[key, stem] = SegmentFolder(self._folder(key), stem, self._max_merged_bytes)
         return self._segments[key, stem]
 
     def _of_session(self, stem: str) -> SegmentFolder:
         if ("", stem) not in self._segments:
-            self._segments["", stem] = SegmentFolder(self.root / layout.TABLES, stem)
+            self._segments["", stem] = SegmentFolder(self.root / layout.TABLES, stem, self._max_merged_bytes)
         return self._segments["", stem]

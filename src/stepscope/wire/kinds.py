@@ -61,6 +61,14 @@ class Kind(enum.IntEnum):
     TICK = 20
     """The agent's thread woke up. dur: CPU time that the agent's thread used since the last tick; arg: records
     written so far by this process."""
+    REST = 21
+    """A second, or the last part of one, in which hot wrappers were detached (``agent.rest``): records of other kinds
+    are missing. arg: calls that were only counted; flag bits 8-15 hold their Kind."""
+    BUILD = 22
+    """A model, a SavedModel, a graph or a session was loaded or made: the outermost such call. The name line has
+    ``text`` = the function, ``role``: model, saved_model, graph, session or variables, and the user's line."""
+    METRIC = 23
+    """The user's own ``stepscope.metric(name, value)``: a moment. arg: the value, the 64 bits of a double."""
 
 
 class Flag(enum.IntFlag):

@@ -46,6 +46,8 @@ HEADER_BYTES = 4096
 RECORD = struct.Struct("<qqqIHHHHI")
 """start_ns, dur_ns, arg, name, kind, flags, thread, reserved, seq."""
 RECORD_BYTES = RECORD.size
+KIND_OFFSET = 28
+KIND = struct.Struct("<H")
 HEADER = struct.Struct("<8sIIQQQQ")
 READER_OFFSET = 32
 DEFAULT_SLOTS = 1_250_000
@@ -93,6 +95,13 @@ class RingWriter:
     def written(self) -> int:
         """How many records were claimed so far."""
         return int(repr(self._counter)[6:-1])
+
+    def newest_kinds(self, count: int) -> list[int]:
+        """Kinds of the newest ``count`` records."""
+        written = self.written()
+        newest = range(max(0, written - min(count, self.slots)), written)
+        places = (HEADER_BYTES + index % self.slots * RECORD_BYTES + KIND_OFFSET for index in newest)
+        return [KIND.unpack_from(self.buffer, place)[0] for place in places]
 
 
 def _map(fd: int, size: int) -> mmap.mmap:

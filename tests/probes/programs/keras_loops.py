@@ -42,6 +42,10 @@ class Inherits(OnBatch):
         super().on_train_batch_end(batch, logs)
 
 
+class Heir(OnBatch):
+    pass
+
+
 class Evaluates(keras.callbacks.Callback):
     def __init__(self, every):
         super().__init__()
@@ -81,7 +85,7 @@ class OwnFit(OwnStep):
 def main():
     model = build()
     model.fit(DATA.take(1), verbose=0)  # warm
-    callbacks = [OnEpoch(), OnBatch(), Quiet(), Inherits()]
+    callbacks = [OnEpoch(), OnBatch(), Quiet(), Inherits(), Heir()]
     model.fit(DATA, epochs=2, verbose=0, callbacks=callbacks)  # plain fit
     flags = [0]
 

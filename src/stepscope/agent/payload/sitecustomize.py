@@ -13,8 +13,19 @@ if sys.version_info >= (3, 9) and os.environ.get("STEPSCOPE_RUN"):
         from stepscope.agent import bootstrap
 
         bootstrap.arm(os.environ["STEPSCOPE_RUN"])
-    except Exception:  # no run directory, no rights: the job runs as without us
-        pass
+    except Exception:  # the job runs as without us, and the report says why; same form as wire/trouble.py
+        try:
+            import json
+
+            _text = "%s: %s" % (sys.exc_info()[0].__name__, sys.exc_info()[1])  # type: ignore[union-attr]
+            _line = json.dumps({"pid": os.getpid(), "where": "arming", "text": _text[:500]})
+            _file = os.path.join(os.environ["STEPSCOPE_RUN"], "trouble.jsonl")
+            _fd = os.open(_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            if os.fstat(_fd).st_size < 1 << 16:
+                os.write(_fd, _line.encode() + b"\n")
+            os.close(_fd)
+        except Exception:  # no run directory, no rights: nobody is left to tell
+            pass
     # The stub is in sys.modules and knows its own folder: the job's search path is as without us.
     sys.path[:] = [_entry for _entry in sys.path if _entry != _here]
     _self = sys.modules.pop("sitecustomize", None)  # kept: Python 2 clears a module that nobody holds

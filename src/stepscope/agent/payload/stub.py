@@ -1,4 +1,4 @@
-"""The package ``stepscope`` as the job sees it: ``step``, ``span`` and ``metric``.
+"""The package ``stepscope`` as the job sees it: ``step``, ``span``, ``timer``, ``metric`` and ``keras_callback``.
 
 Importing it has no effect. A really installed stepscope stays reachable: its submodules are found after those that
 travel with the agent.
@@ -13,10 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.agent.api import metric, span, step
+    from stepscope.agent.api import metric, span, step, timer
+    from stepscope.agent.keras_callback import keras_callback
 
 __version__ = "0+job"
-__all__ = ["__version__", "metric", "span", "step"]
+__all__ = ["__version__", "keras_callback", "metric", "span", "step", "timer"]
 
 
 class _Path(list):  # type: ignore[type-arg]  # Python 3.8 cannot subscript it, and this file may be read there
@@ -38,9 +39,14 @@ __path__ = _Path([os.path.dirname(os.path.abspath(__file__))])
 
 
 def __getattr__(name: str) -> object:
-    if name in ("metric", "span", "step"):
+    if name in ("metric", "span", "step", "timer"):
         from stepscope.agent import api
 
         value = globals()[name] = getattr(api, name)
+        return value
+    if name == "keras_callback":
+        from stepscope.agent import keras_callback
+
+        value = globals()[name] = keras_callback.keras_callback
         return value
     raise AttributeError(f"module 'stepscope' has no attribute {name!r}")

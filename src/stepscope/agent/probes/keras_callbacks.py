@@ -1,7 +1,8 @@
 """Callback hooks of Keras: the whole hook (HOOK), and each callback's own part of it (CALLBACK).
 
 A callback's hook is wrapped in the class that defines it, so that Keras' own test whether a hook is overridden
-(Keras 3 and 2: the ``_is_default`` mark of the base methods) sees what it saw before.
+(Keras 3 and 2: the ``_is_default`` mark of the base methods) sees what it saw before. It is named by the class that the
+user made: what several classes inherit from one is told apart.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stepscope.agent.state import AgentState
+
+    Heirs = dict[tuple[type, str], dict[type, int]]
+    """(class that defines a hook, hook) to name ids by the class of the callback that inherits it."""
 
 HOOKS = (
     "on_epoch_begin",
@@ -53,15 +57,16 @@ def attach(state: AgentState, module: Any) -> None:
         return
     for hook in HOOKS:
         if hook in cls.__dict__ and not lacking(cls, hook, ("self",)):
-            state.patch(cls, hook, _wrap_list(state, cls.__dict__[hook], hook))
-    _adopt_on(state, cls, "set_model", getattr(module, "Callback", None))
-    _adopt_on(state, cls, "append", getattr(module, "Callback", None))
+            state.patch(cls, hook, _wrap_list(state, cls.__dict__[hook], hook), _rests(hook, Kind.HOOK))
+    heirs: Heirs = {}
+    _adopt_on(state, cls, "set_model", getattr(module, "Callback", None), heirs)
+    _adopt_on(state, cls, "append", getattr(module, "Callback", None), heirs)
     report(state, "keras_callbacks:%s" % module.__name__)
 
 
 def _wrap_list(state: AgentState, original: Any, hook: str) -> Callable[..., Any]:
     if BATCH in hook and _takes_batch(original):
-        return _wrap_batch(state, original, hook, state.name(("hook", hook), hook, hook=hook), whole=True)
+        return _wrap_batch(state, original, hook, state.name(("hook", hook), hook, hook=hook), {}, whole=True)
     common = shared(state)
     local = common.local
     name = state.name(("hook", hook), hook, hook=hook)
@@ -96,6 +101,11 @@ def _wrap_list(state: AgentState, original: Any, hook: str) -> Callable[..., Any
     return on_hook
 
 
+def _rests(hook: str, kind: Kind) -> tuple[int, None] | None:
+    """Hooks of batches rest where steps are short."""
+    return (int(kind), None) if BATCH in hook else None
+
+
 def _takes_batch(function: Any) -> bool:
     """Whether it is declared as ``(self, batch, logs=None)``: a wrapper without stars saves 0.1 us a step."""
     code = getattr(function, "__code__", None)
@@ -105,8 +115,13 @@ def _takes_batch(function: Any) -> bool:
     return names == ("self", "batch", "logs") and len(function.__defaults__ or ()) == 1
 
 
-def _wrap_batch(state: AgentState, original: Any, hook: str, name: int, *, whole: bool) -> Callable[..., Any]:
-    """A batch hook: of the list (``whole``) or of one callback. Hot: several in every step."""
+def _wrap_batch(
+    state: AgentState, original: Any, hook: str, name: int, names: dict[type, int], *, whole: bool
+) -> Callable[..., Any]:
+    """A batch hook: of the list (``whole``) or of one callback. Hot: several in every step.
+
+    ``names``: by the class of the callback, where that inherits the hook.
+    """
     local = shared(state).local
     kind = int(Kind.HOOK if whole else Kind.CALLBACK)
     nested = int(Flag.NESTED)
@@ -136,12 +151,16 @@ def _wrap_batch(state: AgentState, original: Any, hook: str, name: int, *, whole
             spent = now() - start
             me.hook = depth
             me.thread = thread = me.thread or state.thread()
+            who, slot = name, key
+            if names:
+                who = names.get(type(self), name)
+                slot = count_key(who, kind, 0)
             if spent >= SHORT_NS:
-                write(start, spent, batch if isinstance(batch, int) else 0, name, kind, flags, thread)
+                write(start, spent, batch if isinstance(batch, int) else 0, who, kind, flags, thread)
             else:
-                entry = counted.get(key | thread << 8)
+                entry = counted.get(slot | thread << 8)
                 if entry is None or entry.counted == entry.reported:
-                    short(name, kind, start, spent)
+                    short(who, kind, start, spent)
                 else:
                     entry.counted += 1
                     entry.total_ns += spent
@@ -156,7 +175,7 @@ def _epoch(common: Any, loop: Any, hook: str) -> None:
         common.read_models(loop)
 
 
-def _adopt_on(state: AgentState, cls: Any, method: str, base: Any) -> None:
+def _adopt_on(state: AgentState, cls: Any, method: str, base: Any, heirs: Heirs) -> None:
     """Wrap the hooks of the callbacks of a list after its ``method``."""
     original = cls.__dict__.get(method)
     if original is None:
@@ -166,7 +185,7 @@ def _adopt_on(state: AgentState, cls: Any, method: str, base: Any) -> None:
     def adopting(self: Any, *args: Any, **kwargs: Any) -> Any:
         with state.guard("keras_callbacks.adopt"):
             for callback in [*self.callbacks, *(args if method == "append" else ())]:
-                _adopt(state, callback, base)
+                _adopt(state, callback, base, heirs)
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
@@ -176,25 +195,39 @@ def _adopt_on(state: AgentState, cls: Any, method: str, base: Any) -> None:
     state.patch(cls, method, adopting)
 
 
-def _adopt(state: AgentState, callback: Any, base: Any) -> None:
+def _adopt(state: AgentState, callback: Any, base: Any, heirs: Heirs) -> None:
     classes = [c for c in type(callback).__mro__[:-1] if c is not base and c.__name__ != "Callback"]
     for hook in HOOKS:
+        inherited = False
         for cls in classes:
             method = cls.__dict__.get(hook)
-            if callable(method) and not hasattr(method, MARK) and not getattr(method, "_is_default", False):
-                state.patch(cls, hook, _wrap_hook(state, method, hook, cls.__name__))
+            if not callable(method) or getattr(method, "_is_default", False):
+                continue
+            names = heirs.setdefault((cls, hook), {})
+            if not hasattr(method, MARK):
+                wrapper = _wrap_hook(state, method, hook, cls.__name__, names)
+                state.patch(cls, hook, wrapper, _rests(hook, Kind.CALLBACK))
+            if not inherited and cls is not type(callback) and type(callback) not in names:
+                names[type(callback)] = _name(state, type(callback).__name__, hook, method)
+            inherited = True
         method = getattr(callback, "__dict__", {}).get(hook)
         if callable(method) and not hasattr(method, MARK):
-            setattr(callback, hook, _wrap_hook(state, method, hook, type(callback).__name__, bound=True))
+            setattr(callback, hook, _wrap_hook(state, method, hook, type(callback).__name__, {}, bound=True))
 
 
-def _wrap_hook(state: AgentState, original: Any, hook: str, cls: str, *, bound: bool = False) -> Callable[..., Any]:
-    local = shared(state).local
+def _name(state: AgentState, cls: str, hook: str, method: Any) -> int:
     text = "%s.%s" % (cls, hook)
-    where = defined(original)
-    name = state.name(("callback", text, where["file"], where["line"]), text, hook=hook, **where)
+    where = defined(method)
+    return state.name(("callback", text, where["file"], where["line"]), text, hook=hook, **where)
+
+
+def _wrap_hook(
+    state: AgentState, original: Any, hook: str, cls: str, names: dict[type, int], *, bound: bool = False
+) -> Callable[..., Any]:
+    local = shared(state).local
+    name = _name(state, cls, hook, original)
     if not bound and BATCH in hook and _takes_batch(original):
-        wrapper = _wrap_batch(state, original, hook, name, whole=False)
+        wrapper = _wrap_batch(state, original, hook, name, names, whole=False)
         setattr(wrapper, MARK, True)
         return wrapper
     kind = int(Kind.CALLBACK)
@@ -221,11 +254,12 @@ def _wrap_hook(state: AgentState, original: Any, hook: str, cls: str, *, bound: 
         finally:
             spent = now() - start
             me.hook = depth
+            who = names.get(type(args[0]), name) if names else name
             if spent >= SHORT_NS or always:
                 position = args[at] if len(args) > at and isinstance(args[at], int) else 0
-                write(start, spent, position, name, kind, flags, thread())
+                write(start, spent, position, who, kind, flags, thread())
             else:
-                short(name, kind, start, spent)
+                short(who, kind, start, spent)
 
     setattr(on_hook, MARK, True)
     return on_hook

@@ -98,6 +98,7 @@ def _adopt(state: AgentState, model: Any, function: Any, role: str) -> Any:
     if isinstance(function, types.FunctionType):
         return _wrap(state, execution, function)
     common.executions.set(function, execution)
+    state.rest.steps_are_functions = True
     return function
 
 
@@ -124,8 +125,16 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
     now = state.now
     write = state.write
     thread = state.thread
+    rest = state.rest
 
     def step(iterator: Any) -> Any:
+        if rest.on:
+            rest.executions += 1
+            try:
+                return original(iterator)
+            except BaseException as error:
+                leave(error)
+                raise
         me = local.me
         if me.tracing:
             try:

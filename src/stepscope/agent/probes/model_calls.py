@@ -12,6 +12,7 @@ from stepscope.agent.probes.support import (
     lacking,
     leading,
     leave,
+    light,
     report,
     shared,
 )
@@ -30,7 +31,8 @@ def attach_model(state: AgentState, module: Any) -> None:
     cls = getattr(module, "Model", None)
     why = "no Model" if cls is None else lacking(cls, "__call__", ("self",))
     if cls is not None and not why:
-        state.patch(cls, "__call__", _wrap_call(state, cls.__call__))
+        rests = (int(Kind.MODEL_CALL), light(cls.__call__, state.rest.counter(Kind.MODEL_CALL)))
+        state.patch(cls, "__call__", _wrap_call(state, cls.__call__), rests)
     report(state, "model_calls:%s" % module.__name__, why)
 
 

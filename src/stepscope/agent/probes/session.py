@@ -1,53 +1,107 @@
-"""Session.run of compat.v1, by what it fetches; MonitoredSession and Estimator come down to it."""
+"""Session.run of compat.v1, by what the user fetches; MonitoredSession and Estimator come down to it.
+
+A MonitoredSession asks its session for ``{"caller": what the user fetched, hook: what that hook fetches besides ...}``:
+the run is named by the first, the rest is told with the name.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import Sites, lacking, leading, leave, report
+from stepscope.agent.probes.support import Sites, WeakIds, lacking, leading, leave, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
     from stepscope.agent.state import AgentState
+
+    Method = Callable[..., Any]
 
 MAX_NAMES = 200
 """Distinct fetches told apart; what comes later is "other fetches"."""
 MAX_PARTS = 6
 MAX_TEXT = 120
 OTHER = "other fetches"
+CALLER = "caller"
+NOTHING: tuple[str, ...] = ()
+
+
+class Fetches:
+    """Names of runs: by what is fetched, and from where."""
+
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self._sites: dict[tuple[str, tuple[str, ...]], Sites] = {}
+        self._texts = WeakIds()
+        """Hooks -> (what it fetched last, its text)."""
+        self._other = Sites(state, ("session", OTHER), text=OTHER)
+
+    def name(self, fetches: Any, frame: FrameType) -> int:
+        """Id of the name of a run that ``frame`` calls."""
+        added = NOTHING
+        if type(fetches) is dict and CALLER in fetches:
+            known = self._texts
+            parts = []
+            for hook, more in fetches.items():
+                if type(hook) is not str:
+                    last = known.get(hook)
+                    parts.append(last[1] if last is not None and last[0] is more else self._told(hook, more))
+            added = tuple(parts)
+            fetches = fetches[CALLER]
+            frame = _outside(frame)
+        return self._named(fetched(fetches), added).name(frame)
+
+    def _told(self, hook: Any, more: Any) -> str:
+        """What a hook fetches; it usually asks for the same object each time, which is remembered while it lives."""
+        text = "%s: %s" % (type(hook).__name__, fetched(more))
+        with contextlib.suppress(TypeError):  # a hook that cannot be weakly referenced is asked again
+            self._texts.set(hook, (more, text))
+        return text
+
+    def _named(self, text: str, added: tuple[str, ...]) -> Sites:
+        sites = self._sites.get((text, added))
+        if sites is not None:
+            return sites
+        if len(self._sites) >= MAX_NAMES:
+            return self._sites.get((text, NOTHING), self._other)
+        fields = {"added": list(added)} if added else {}
+        sites = self._sites[text, added] = Sites(self._state, ("session", text, added), text=text, **fields)
+        return sites
+
+
+def _outside(frame: FrameType) -> FrameType:
+    """The first frame outside of the file of ``frame``: MonitoredSession wraps itself several times."""
+    library = frame.f_code.co_filename
+    while frame.f_back is not None and frame.f_code.co_filename == library:
+        frame = frame.f_back
+    return frame
 
 
 def attach(state: AgentState, module: Any) -> None:
-    """Patch ``BaseSession.run``."""
+    """Patch ``BaseSession.run`` and ``make_callable``."""
     cls = getattr(module, "BaseSession", None)
     why = "no BaseSession" if cls is None else lacking(cls, "run", ("self", "fetches", "feed_dict"))
     if not why:
-        state.patch(cls, "run", _wrap(state, cls.__dict__["run"]))
+        names = Fetches(state)
+        state.patch(cls, "run", _wrap(state, cls.__dict__["run"], names))
+        why = lacking(cls, "make_callable", ("self", "fetches", "feed_list", "accept_options"))
+        if not why:
+            state.patch(cls, "make_callable", _wrap_callables(state, cls.__dict__["make_callable"], names))
     report(state, "session", why)
 
 
-def _wrap(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
-    by_text: dict[str, Sites] = {}
-    other = Sites(state, ("session", OTHER), text=OTHER)
+def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
     now = state.now
     caller = sys._getframe
     kind = int(Kind.SESSION_RUN)
 
-    def name_of(fetches: Any, frame: Any) -> int:
-        text = fetched(fetches)
-        sites = by_text.get(text)
-        if sites is None:
-            if len(by_text) >= MAX_NAMES:
-                return other.name(frame)
-            sites = by_text[text] = Sites(state, ("session", text), text=text)
-        return sites.name(frame)
-
     @functools.wraps(original)
-    def run(self: Any, fetches: Any, feed_dict: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def run(self: object, fetches: Any, feed_dict: Any = None, *args: object, **kwargs: object) -> object:
         flags = 0
         start = now()
         try:
@@ -59,7 +113,7 @@ def _wrap(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]
             spent = now() - start
             name = samples = 0
             try:
-                name = name_of(fetches, caller(1))
+                name = names.name(fetches, caller(1))
                 samples = leading(list(feed_dict.values())[:2]) if feed_dict else 0
             except Exception as error:
                 state.diagnostic("DX901", "session.name: %r" % error)
@@ -68,8 +122,47 @@ def _wrap(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]
     return run
 
 
+def _wrap_callables(state: AgentState, original: Method, names: Fetches) -> Method:
+    """``make_callable`` makes functions that run without ``run``; those that take feeds call it."""
+    now = state.now
+    caller = sys._getframe
+    kind = int(Kind.SESSION_RUN)
+
+    @functools.wraps(original)
+    def make_callable(self: object, fetches: Any, feed_list: Any = None, *args: object, **kwargs: object) -> Any:
+        try:
+            made = original(self, fetches, feed_list, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
+        if feed_list is not None:
+            return made
+
+        @functools.wraps(made)
+        def measured(*args: object, **kwargs: object) -> object:
+            flags = 0
+            start = now()
+            try:
+                return made(*args, **kwargs)
+            except BaseException as error:
+                flags = leave(error)
+                raise
+            finally:
+                spent = now() - start
+                name = 0
+                try:
+                    name = names.name(fetches, caller(1))
+                except Exception as error:
+                    state.diagnostic("DX901", "session.callable: %r" % error)
+                state.write(start, spent, 0, name, kind, flags, state.thread())
+
+        return measured
+
+    return make_callable
+
+
 def fetched(fetches: Any) -> str:
-    """Stable short text of what a run fetches: names of operations and tensors, sorted where order means nothing."""
+    """Stable short text of what a run fetches: names of operations and tensors, in the order given."""
     names: list[str] = []
     _collect(fetches, names)
     text = ", ".join(names[:MAX_PARTS])

@@ -5,6 +5,7 @@ Nothing here patches anything. One ``Shared`` hangs on the ``AgentState``; there
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import sys
@@ -296,6 +297,21 @@ def leave(error: BaseException) -> int:
     if isinstance(error, StopIteration) or type(error).__name__ == "OutOfRangeError":
         return int(Flag.END)
     return int(Flag.RAISED)
+
+
+def light(original: Callable[..., Any], count: Callable[[], int]) -> Callable[..., Any]:
+    """What stands in for a wrapper that rests: it counts."""
+
+    @functools.wraps(original)
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        count()
+        try:
+            return original(self, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
+
+    return counted
 
 
 def user_stack() -> list[tuple[str, str, int]]:

@@ -25,7 +25,7 @@ def attach(state: AgentState, module: Any) -> None:
     for method in METHODS:
         missing = why or lacking(cls, method, ("self",))
         if not missing and method in cls.__dict__:
-            state.patch(cls, method, _wrap(state, cls.__dict__[method], method))
+            state.patch(cls, method, _wrap(state, cls.__dict__[method], method), (int(Kind.SYNC), None))
         why = why or missing
     report(state, "sync", why)
 

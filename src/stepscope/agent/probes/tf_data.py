@@ -17,6 +17,7 @@ from stepscope.agent.probes.support import (
     lacking,
     leaf,
     leave,
+    light,
     name_of,
     report,
     shared,
@@ -283,7 +284,9 @@ def attach_iterators(state: AgentState, module: Any) -> None:
     if not why:
         state.patch(cls, "__init__", _wrap_iterator(state, cls.__dict__["__init__"]))
         for method in ("__next__", "get_next"):
-            state.patch(cls, method, _wrap_next(state, cls.__dict__[method], method))
+            original = cls.__dict__[method]
+            rests = (int(Kind.NEXT), light(original, state.rest.counter(Kind.NEXT)))
+            state.patch(cls, method, _wrap_next(state, original, method), rests)
     report(state, "tf_data.iterators", why)
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 ENOUGH = 80
 """Executions after which a read is worth it: the model keeps the last 100 gaps."""
+FEW = 8
+"""Executions since the last read for which one is worth it when there will be none for a while."""
 SOON_NS = 200_000_000
 LATE_NS = 1_000_000_000
 CALM_AFTER_NS = 120_000_000_000
@@ -49,12 +51,29 @@ class Reader:
         self._spent = 0
 
     def tick(self, now_ns: int) -> None:
-        """On the agent's thread: read every iterator that is due."""
-        if sys.is_finalizing():
+        """On the agent's thread: read every iterator that is due. During a rest, nobody counts executions."""
+        if sys.is_finalizing() or self._state.rest.on:
             return
         for iterator, consumed in self._common.iterators.alive():
             if consumed.ended and not consumed.told and hasattr(iterator, RESOURCE) and self._due(consumed, now_ns):
                 self._read(iterator, consumed)
+
+    def window_ends(self, now_ns: int) -> None:
+        """On the agent's thread, before a rest: what the last executions waited."""
+        for iterator, consumed in self._common.iterators.alive():
+            new = consumed.ended - (consumed.reads[1] if consumed.reads else 0)
+            if new >= FEW and not consumed.told and hasattr(iterator, RESOURCE):
+                self._began = self._began or now_ns
+                self._read(iterator, consumed)
+
+    def enough(self) -> bool:
+        """On the agent's thread: no iterator that is being consumed has still to be for a read to be worth it."""
+        for iterator, consumed in self._common.iterators.alive():
+            if consumed.told or not consumed.running or not hasattr(iterator, RESOURCE):
+                continue
+            if consumed.ended - (consumed.reads[1] if consumed.reads else 0) < FEW:
+                return False
+        return True
 
     def _due(self, consumed: Consumed, now_ns: int) -> bool:
         if not self._began:
@@ -135,6 +154,8 @@ def attach(state: AgentState, module: Any) -> None:
     reader = Reader(state, read)
     shared(state).read_models = state.guard("tf_data_model.loop")(reader.loop_ends)
     state.on_tick(reader.tick)
+    state.rest.before.append(reader.window_ends)
+    state.rest.enough.append(reader.enough)
     report(state, "tf_data_model")
 
 

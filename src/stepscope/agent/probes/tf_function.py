@@ -23,6 +23,7 @@ from stepscope.agent.probes.support import (
     lacking,
     leading,
     leave,
+    light,
     name_of,
     report,
     shared,
@@ -94,7 +95,9 @@ def attach_calls(state: AgentState, module: Any) -> None:
             name = state.name(("function", text, where["file"], where["line"]), text, **where)
             return Entry(name if execution is None else execution.name, execution)
 
-        state.patch(cls, "__call__", _wrap_call(state, cls.__dict__["__call__"], entries, make))
+        original = cls.__dict__["__call__"]
+        rests = (int(Kind.FUNCTION), light(original, state.rest.counter(Kind.FUNCTION)))
+        state.patch(cls, "__call__", _wrap_call(state, original, entries, make), rests)
         _remember_options(state, cls)
     report(state, "tf_function.calls", why)
 
@@ -114,7 +117,9 @@ def attach_concrete(state: AgentState, module: Any) -> None:
             text = match.group(1) if match else text
             return Entry(state.name(("concrete", text), text), None)
 
-        state.patch(cls, "__call__", _wrap_call(state, cls.__dict__["__call__"], entries, make))
+        original = cls.__dict__["__call__"]
+        rests = (int(Kind.FUNCTION), light(original, state.rest.counter(Kind.FUNCTION)))
+        state.patch(cls, "__call__", _wrap_call(state, original, entries, make), rests)
     report(state, "tf_function.concrete", why)
 
 
@@ -147,6 +152,7 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
         """The first of a few arguments that is an iterator."""
         for slot, arg in enumerate(args[:LOOK_ARGS]):
             if id(arg) in iterators or distributed(arg) is not None:
+                state.rest.forbid()  # each call takes batches: they must be counted
                 return slot
         return NO_ITERATOR
 
@@ -312,8 +318,8 @@ class Traces:
         key = ("trace", line["function"], line["definition_key"])
         name = state.name(key, line["function"], own=frames.is_own(line["file"]), **where)
         state.write(start, spent, identity, name, int(Kind.TRACE), 0, state.thread())
-        nodes = int(getattr(graph, "version", 0))
-        made = {"nodes": nodes, "updates": _updates(graph)}
+        nodes, variables = int(getattr(graph, "version", 0)), len(getattr(graph, "_weak_variables", ()))
+        made = {"nodes": nodes, "variables": variables, "updates": _updates(graph)}
         state.log({"t": "trace", "at": start, "id": identity, "dur": spent, **made, "outer": outer, **line})
 
 

@@ -10,6 +10,7 @@ import os
 import time
 from pathlib import Path
 
+from stepscope.collector.samplers import cgroup
 from stepscope.collector.samplers.base import TICK_NS, ProcFile, Rows, Targets
 from stepscope.model.records import HostTable
 
@@ -62,14 +63,21 @@ class HostSampler:
         self._own = Accumulated(resume[2])
         self._last: tuple[int, int, int] | None = None
         self._stat = ProcFile("/proc/stat")
+        self.stat_text = self.net_text = self.disk_text = self.memory_text = b""
+        """What the files of the last sample said: other samplers take more from the same reading."""
         self._pressure = [ProcFile(f"/proc/pressure/{what}") for what in ("cpu", "io", "memory")]
         self._net = ProcFile("/proc/net/dev")
         self._disks = ProcFile("/proc/diskstats")
-        self._whole_disks = frozenset(_listed("/sys/block"))
+        self._whole_disks = frozenset(whole_disks())
         self._memory = ProcFile("/proc/meminfo")
         self._cgroup: _CpuGroup | None = None
         self._affinity: frozenset[int] = frozenset()
         self._samples = 0
+
+    @property
+    def affinity(self) -> frozenset[int]:
+        """CPUs that the job may use, as of the last sample."""
+        return self._affinity
 
     def sample(self, now_ns: int, targets: Targets) -> None:
         """One row."""
@@ -81,6 +89,10 @@ class HostSampler:
                 self._cgroup.refresh()
         self._samples += 1
         quota = self._cgroup.quota_milli if self._cgroup else -1
+        self.stat_text = self._stat.read_all()
+        self.net_text = self._net.read_all()
+        self.disk_text = self._disks.read_all()
+        self.memory_text = self._memory.read()
         busy, idle, iowait, steal = self._times()
         job_ns = self._job.add(targets.measured)
         own_ns = self._own.add(targets.own)
@@ -98,16 +110,16 @@ class HostSampler:
             own_ns,
             self._cgroup.throttled_ns() if self._cgroup else -1,
             *(_pressure_ns(file.read()) for file in self._pressure),
-            *_network_bytes(self._net.read_all()),
+            *_network_bytes(self.net_text),
             *self._disk_bytes(),
-            _available_bytes(self._memory.read()),
+            _available_bytes(self.memory_text),
         )
 
     def _times(self) -> tuple[int, int, int, int]:
         """Busy, idle, iowait and steal time of the job's CPUs together."""
         busy = idle = iowait = steal = 0
         seen = False
-        for line in self._stat.read_all().split(b"\n"):
+        for line in self.stat_text.split(b"\n"):
             if not line.startswith(b"cpu"):
                 if seen:
                     break
@@ -132,11 +144,10 @@ class HostSampler:
         self._last = (busy, job_ns, own_ns)
 
     def _disk_bytes(self) -> tuple[int, int]:
-        text = self._disks.read_all()
-        if not text:
+        if not self.disk_text:
             return -1, -1
         read = written = 0
-        for line in text.split(b"\n"):
+        for line in self.disk_text.split(b"\n"):
             words = line.split()
             if len(words) > 9 and words[2].decode("ascii", "replace") in self._whole_disks:  # noqa: PLR2004
                 read += int(words[5])
@@ -144,9 +155,10 @@ class HostSampler:
         return read * _SECTOR_BYTES, written * _SECTOR_BYTES
 
 
-def _listed(path: str) -> list[str]:
+def whole_disks() -> list[str]:
+    """Disks that stand for themselves: what a loop device, RAID or device mapper moves counts on another too."""
     try:
-        return [n for n in os.listdir(path) if not n.startswith(("loop", "ram", "dm-", "md"))]
+        return [n for n in os.listdir("/sys/block") if not n.startswith(("loop", "ram", "zram", "dm-", "md"))]
     except OSError:
         return []
 
@@ -189,7 +201,7 @@ class _CpuGroup:
 
     def __init__(self, pid: int) -> None:
         self.quota_milli = -1
-        self._folders = _cgroup_folders(pid)
+        self._folders = cgroup.folders(pid, "cpu")
         self._throttled: ProcFile | None = None
         self._throttled_folder: Path | None = None
 
@@ -211,32 +223,6 @@ class _CpuGroup:
         if b"throttled_time" in words:
             return int(words[words.index(b"throttled_time") + 1])
         return -1
-
-
-def _cgroup_folders(pid: int) -> list[Path]:
-    """The folders of a process's CPU cgroup and its ancestors, innermost first."""
-    try:
-        text = Path(f"/proc/{pid}/cgroup").read_text("utf-8", "replace")
-    except OSError:
-        return []
-    root = Path("/sys/fs/cgroup")
-    base: Path | None = None
-    path = "/"
-    for line in text.splitlines():
-        _, controllers, inner = line.split(":", 2)
-        names = controllers.split(",")
-        if "cpu" in names:
-            path = inner
-            base = next((root / n for n in (controllers, "cpu", "cpu,cpuacct") if (root / n).is_dir()), None)
-            break
-        if not controllers and (root / "cgroup.controllers").exists():
-            path, base = inner, root
-    if base is None:
-        return []
-    inner_path = base / path.lstrip("/")
-    if ".." in Path(path).parts or not inner_path.is_dir():
-        inner_path = base  # a namespace of its own: what is mounted is all that can be seen
-    return [inner_path, *(p for p in inner_path.parents if p == base or base in p.parents)]
 
 
 def _quota_milli(folder: Path) -> int:

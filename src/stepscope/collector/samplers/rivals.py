@@ -20,6 +20,8 @@ _MIN_CPU_NS = 5_000_000
 """Half a percent of a core: less is no rival."""
 _KERNEL_PARENT = 2
 _MAX_NAME = 160
+_MAX_NUMBERS = 4_096
+_MAX_RECENT_NAMES = 512
 
 
 @dataclass(slots=True)
@@ -40,6 +42,8 @@ class RivalSampler:
         self.names: list[str] = []
         """Names not stored yet; the first has number ``first_name``."""
         self.first_name = first_name
+        self.recent_names: dict[int, str] = {}
+        """Texts of the newest stored names, by number."""
         self._origin_ns = origin_ns
         self._others: dict[int, _Other] = {}
         self._numbers: dict[tuple[int, str], int] = {}
@@ -122,6 +126,8 @@ class RivalSampler:
         if other.name < 0:
             text = _command(pid)
             key = (pid, text)
+            if len(self._numbers) >= _MAX_NUMBERS:  # a host that starts processes for weeks
+                self._numbers.clear()
             if key not in self._numbers:
                 self._numbers[key] = self.first_name + len(self.names)
                 self.names.append(text)
@@ -129,7 +135,11 @@ class RivalSampler:
         return other.name
 
     def names_stored(self) -> None:
-        """The names are durable: forget their texts."""
+        """The names are durable: forget their texts, but for the newest."""
+        for number, text in enumerate(self.names, self.first_name):
+            self.recent_names[number] = text
+        for number in list(self.recent_names)[:-_MAX_RECENT_NAMES]:
+            del self.recent_names[number]
         self.first_name += len(self.names)
         self.names.clear()
 

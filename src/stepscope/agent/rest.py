@@ -1,0 +1,195 @@
+"""Detaches hot wrappers for most of the time where steps are so short that the wrappers would cost too much.
+
+A wrapper costs 0.5 us in a loop that does nothing else and 4 us in a training step: the step has used the caches for
+other things meanwhile. Ten of them in a step of 1 ms are 4 %. So the agent's thread looks what the calls of the last
+*window* cost; where that is over the budget the wrappers that are called most (``Patches``: those that rest) are put
+aside for as long as it takes to come down to the budget, then there is a window again. What is said about the steps is
+said of the windows; calls that make steps are still counted while the rest lasts.
+
+Each second of a rest leaves REST records: when, how long, how many calls of which kind were only counted.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from stepscope.wire.kinds import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.state import AgentState
+
+BUDGET_RATIO = 0.0014
+LEAST_RATIO = 0.0006
+"""Share of the wall time that wrappers may take; while they rest those that count take from it. Source: DESIGN 3.1,
+level 0, less what the agent's thread and the CPU timer take."""
+TOO_MUCH = 1.2
+"""A rest begins when the window took so many times its budget."""
+CALL_NS = 6_000
+SHORT_NS = 5_000
+LIGHT_NS = 1_500
+"""What a call in a wrapper costs in a real step: recorded, counted because it was short, or only counted. Source:
+docs/benchmarks/overhead.md."""
+WINDOW_NS = 150_000_000
+FIRST_WINDOW_NS = 250_000_000
+MIN_CALLS = 100
+"""Calls of a window, at least: it is as long as it takes."""
+LONG_WINDOW_NS = 3_000_000_000
+"""No window waits longer for something that has not seen enough of it."""
+MIN_REST_NS = 250_000_000
+MAX_REST_NS = 10_000_000_000
+REPORT_NS = 1_000_000_000
+COUNTED = (Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
+"""Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count."""
+RESTING = frozenset(map(int, (*COUNTED, Kind.EXECUTION, Kind.HOOK, Kind.CALLBACK, Kind.SYNC)))
+"""Kinds whose wrappers go aside, or cost less: what others cost is no reason to rest."""
+LOOKED_AT = 256
+"""Newest records that say which kinds are being written."""
+LATEST = 64
+"""Of them, those that say whether Keras' steps still run: a loop of the user's own may follow a fit."""
+
+
+class Rest:
+    """Whether hot wrappers are aside, and since when. One per process; ``tick`` on the agent's thread."""
+
+    __slots__ = (
+        "_counters",
+        "_forbidden",
+        "_kind_counts",
+        "_since",
+        "_state",
+        "_told",
+        "_until",
+        "_window_ns",
+        "_written",
+        "before",
+        "enough",
+        "executions",
+        "on",
+        "steps_are_functions",
+    )
+
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self.on = False
+        """Read by wrappers that stay."""
+        self.executions = 0
+        """Calls of Keras' step functions while ``on``; they count themselves."""
+        self.steps_are_functions = False
+        """Some step function of Keras is a tf.function object: nothing but its call counts it."""
+        self.before: list[Callable[[int], object]] = []
+        """Called with the time when a window ends, on the agent's thread."""
+        self.enough: list[Callable[[], bool]] = []
+        """Asked on the agent's thread whether a window has seen what it is there for: the calls of many to a step are
+        soon enough to see what they cost, and then their step has hardly been seen."""
+        self._counters = {kind: itertools.count() for kind in COUNTED}
+        self._kind_counts = dict.fromkeys(COUNTED, 0)
+        self._forbidden = not state.config.get("rest", True)
+        self._since = 0
+        self._until = 0
+        self._told = 0
+        self._window_ns = FIRST_WINDOW_NS
+        self._written = (0, 0)
+
+    def counter(self, kind: Kind) -> Callable[[], int]:
+        """What a light wrapper of that kind calls."""
+        return self._counters[kind].__next__
+
+    def forbid(self) -> None:
+        """For good: something needs every call."""
+        self._forbidden = True
+
+    def due_ns(self, now_ns: int) -> int:
+        """How long until there is something to do: the rest ends or is told of, or the window ends."""
+        if self.on:
+            return min(self._until, self._told + REPORT_NS) - now_ns
+        return self._since + self._window_ns - now_ns if self._since else 0
+
+    def tick(self, now_ns: int) -> None:
+        """Begin, go on or end; about 20 times a second."""
+        if self.on:
+            if now_ns >= self._until or self._forbidden:
+                self.end(now_ns)
+            elif now_ns - self._told >= REPORT_NS:
+                self._tell(now_ns)
+        elif not self._since:
+            self._open_window(now_ns)
+        elif now_ns - self._since >= self._window_ns:
+            self._consider(now_ns)
+
+    def _open_window(self, now_ns: int) -> None:
+        self._since = now_ns
+        self._written = self._state.calls()
+
+    def _consider(self, now_ns: int) -> None:
+        written, counted = self._state.calls()
+        calls, short = written - self._written[0], counted - self._written[1]
+        if calls + short < MIN_CALLS:
+            if now_ns - self._since > MAX_REST_NS:
+                self._open_window(now_ns)
+            return
+        window = now_ns - self._since
+        kinds = self._state.newest_kinds(LOOKED_AT)
+        hot = calls * sum(kind in RESTING for kind in kinds) / max(1, len(kinds))
+        cost = (hot * CALL_NS + short * SHORT_NS) / window
+        repeated = max((kinds.count(int(kind)) for kind in (Kind.EXECUTION, *COUNTED)), default=0)
+        light = calls * repeated / max(1, len(kinds)) * LIGHT_NS / window
+        budget = max(LEAST_RATIO, BUDGET_RATIO - light)
+        rest = int((cost / budget - 1) * window)
+        if cost < TOO_MUCH * budget or self._forbidden or rest < MIN_REST_NS:
+            self._open_window(now_ns)
+            return
+        if window < LONG_WINDOW_NS and not all(seen() for seen in self.enough):
+            return
+        self._window_ns = WINDOW_NS
+        self._begin(now_ns, min(rest, MAX_REST_NS), kinds)
+
+    def _begin(self, now_ns: int, rest_ns: int, kinds: list[int]) -> None:
+        for function in self.before:
+            function(now_ns)
+        self._state.flush_short()
+        if int(Kind.EXECUTION) in kinds[-LATEST:]:
+            counted = frozenset((Kind.FUNCTION,) if self.steps_are_functions else ())
+        else:
+            most = max(kinds.count(int(kind)) for kind in COUNTED)
+            counted = frozenset([kind for kind in COUNTED if 2 * kinds.count(int(kind)) >= max(most, 1)][:1])
+        self.executions = 0
+        self._kind_counts = {kind: self._count(kind) for kind in COUNTED}
+        self._told = self._state.now()
+        self._until = self._told + rest_ns
+        self.on = True
+        self._state.put_aside(counted)
+
+    def end(self, now_ns: int) -> None:
+        """Attach again, and say what was counted. Nothing happens when there is no rest."""
+        if not self.on:
+            return
+        self._state.put_back()
+        self.on = False
+        self._tell(self._state.now())
+        self._open_window(now_ns)
+
+    def _count(self, kind: Kind) -> int:
+        return int(repr(self._counters[kind])[6:-1])
+
+    def _tell(self, now_ns: int) -> None:
+        counts = {Kind.EXECUTION: self.executions}
+        self.executions = 0
+        for kind in COUNTED:
+            now = self._count(kind)
+            counts[kind] = now - self._kind_counts[kind]
+            self._kind_counts[kind] = now
+        write, thread = self._state.write, self._state.thread()
+        for kind, calls in counts.items():
+            if calls or kind == Kind.EXECUTION:
+                write(self._told, now_ns - self._told, calls, 0, int(Kind.REST), int(kind) << 8, thread)
+        self._told = now_ns
+
+    def after_fork(self) -> None:
+        """In a forked child: attached, without a window; its own thread opens one."""
+        if self.on:
+            self._state.put_back()
+        self.on = False
+        self._since = 0

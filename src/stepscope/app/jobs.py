@@ -1,0 +1,136 @@
+"""The use cases ``ps`` and ``top``: the running jobs of this user, for root of all users.
+
+A job is a run directory whose owner lives; what is shown is what its sidecar published. Light: neither numpy nor
+pyarrow is loaded. Another user's files are bounded in size and shown without control characters.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from stepscope.collector import mask, run_directories, rundir
+from stepscope.errors import TargetError, UsageError
+from stepscope.model.status import MAX_BYTES, Status
+from stepscope.wire.env import STATUS_NAME
+
+STALE_S = 30.0
+"""A status that is older says that the sidecar is stopped or dead."""
+_MAX_TEXT = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningJob:
+    """One job with its newest status."""
+
+    run: Path
+    status: Status
+    user: str
+    age_s: float
+    """Of the status; -1: none has been published yet."""
+
+    @property
+    def name(self) -> str:
+        """What runs, in a word or two: the script or the module."""
+        words = [Path(word).name for word in self.status.command]
+        if words and words[0].startswith(("python", "pypy")):
+            options = {"-m", "-u", "-O", "-B", "-E", "-s"}
+            words = [word for word in words[1:] if word not in options] or words
+        return words[0] if words else "?"
+
+    @property
+    def state(self) -> str:
+        """starting, running, ending, or silent where the sidecar says nothing any more."""
+        if self.age_s < 0 and time.time() - self.status.started_unix_s < STALE_S:
+            return "starting"
+        if self.age_s < 0:
+            return "silent"
+        return self.status.state if self.age_s < STALE_S else "silent"
+
+
+def running() -> list[RunningJob]:
+    """All jobs that this user may see, oldest first."""
+    uid = os.getuid()
+    jobs = [job for run in run_directories.listed(None if uid == 0 else uid) if (job := _read(run)) is not None]
+    return sorted(jobs, key=lambda job: (job.status.started_unix_s, job.status.pid))
+
+
+def _read(run: Path) -> RunningJob | None:
+    job = rundir.read_job(run)
+    if job is None or not run_directories.lives(run):
+        return None
+    path = run / STATUS_NAME
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES)
+        age_s = time.time() - path.stat().st_mtime
+        status = msgspec.json.decode(data, type=Status)
+    except (OSError, msgspec.DecodeError):
+        age_s = -1.0
+        status = Status(mode=job.mode, command=tuple(mask.mask_command(job.command)), cwd=job.cwd)
+        status = msgspec.structs.replace(status, started_unix_s=_made(run), session=rundir.session_of(run) or "")
+    status = msgspec.structs.replace(status, pid=job.pid, start_ticks=job.start_ticks, uid=_owner(run))
+    return RunningJob(run=run, status=_clean(status), user=_user(status.uid), age_s=age_s)
+
+
+def _made(run: Path) -> float:
+    try:
+        return run.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _owner(run: Path) -> int:
+    return run_directories.owner_of(run.name)
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _clean(status: Status) -> Status:
+    """A status whose texts hold no control characters: a terminal would obey them."""
+    plain = msgspec.to_builtins(status)
+    return msgspec.convert(_without_controls(plain), type=Status)
+
+
+def _without_controls(value: object) -> object:
+    if isinstance(value, str):
+        return "".join(c if c.isprintable() else " " for c in value[:_MAX_TEXT])
+    if isinstance(value, list | tuple):
+        return [_without_controls(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_controls(item) for key, item in value.items()}
+    return value
+
+
+def find(wanted: str) -> RunningJob:
+    """The job that a user means: by pid, by its session's path or name, or by what runs.
+
+    Raises:
+        TargetError: there is none.
+        UsageError: there are several.
+    """
+    jobs = running()
+    by = [job for job in jobs if wanted in (str(job.status.pid), job.status.session, Path(job.status.session).name)]
+    by = by or [job for job in jobs if wanted in (job.name, Path(job.status.session).name.removesuffix(".stepscope"))]
+    by = by or [job for job in jobs if os.path.realpath(wanted) == job.status.session]
+    if len(by) > 1:
+        pids = ", ".join(str(job.status.pid) for job in by)
+        raise UsageError(f"{wanted} may be any of several jobs, pids {pids}; expected one pid")
+    if not by:
+        raise TargetError(f"no running job {wanted}; expected a pid, a session or a script of `stepscope ps`")
+    return by[0]
+
+
+def again(job: RunningJob) -> RunningJob | None:
+    """The same job as it is now; None when it has ended."""
+    return _read(job.run)

@@ -1,0 +1,84 @@
+"""The eight pipeline stages of the report: each with its share of the mean step, or why it could not be looked at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.detectors import base
+from stepscope.model.finding import PipelineStage, StageShare
+
+if TYPE_CHECKING:
+    from stepscope.derive.anatomy import Anatomy
+    from stepscope.derive.view import SessionView
+
+STAGES: tuple[PipelineStage, ...] = (
+    "raw-input",
+    "preprocessing",
+    "host-to-device",
+    "forward-backward",
+    "gradient-sharing",
+    "device-to-host",
+    "output-processing",
+    "storage",
+)
+NO_STEPS = "could not look: no steps; stepscope.step() marks those of any loop"
+
+
+MIN_SAMPLES = 8
+"""Fewer stack samples say nothing about what Python between the calls is for."""
+_READERS = ("TFRecord", "TextLine", "FixedLengthRecord")
+
+
+def build(view: SessionView) -> tuple[StageShare, ...]:
+    """The eight stages, in the pipeline's order."""
+    anatomy = view.anatomy
+    if anatomy is None:
+        return tuple(StageShare(stage=stage, ratio=None, basis=NO_STEPS) for stage in STAGES)
+    feeding = _feeding_ratio(view)
+    after = _sum(anatomy, "callbacks", "framework", "gc", "other-python") - feeding
+    call = _sum(anatomy, "call", "tracing")
+    inside = ", with the input wait inside of them" if view.hidden_wait else ""
+    rows: list[tuple[PipelineStage, float | None, str]] = [
+        *_input(view, anatomy, feeding),
+        ("host-to-device", None, "could not look: needs an op trace"),
+        ("forward-backward", call, f"calls of the compiled step, timed on the host{inside}"),
+        ("gradient-sharing", None, "could not look: needs an op trace"),
+        ("device-to-host", anatomy.ratio("host-sync"), "host waits of 20 us or more for a tensor"),
+        ("output-processing", after, "callbacks and hooks, Keras' own loop, Python between the calls"),
+        ("storage", anatomy.ratio("saving"), "checkpoints, models and summaries written on the step's thread"),
+    ]
+    return tuple(StageShare(stage=stage, ratio=ratio, basis=basis) for stage, ratio, basis in rows)
+
+
+def _input(view: SessionView, anatomy: Anatomy, feeding: float) -> list[tuple[PipelineStage, float | None, str]]:
+    """Raw input and preprocessing: the wait belongs to the slowest stage of the pipeline."""
+    if view.hidden_wait:
+        why = f"could not look: {base.HINTS[base.Signal.INPUT_WAIT]}"
+        return [("raw-input", None, why), ("preprocessing", None, why)]
+    source = view.pipeline.slowest if view.pipeline else None
+    reads = source is not None and source.name.startswith(_READERS)
+    wait = anatomy.ratio("input-wait")
+    how = "tf.data's live model" if anatomy.compiled_wait_ns else "time inside of next()"
+    loop = "Python of the loop that makes the batch, by stack samples"
+    if reads:
+        return [
+            ("raw-input", wait, f"{how}; its slowest stage reads files"),
+            ("preprocessing", feeding, loop if feeding else "the slowest stage of the pipeline is its reader"),
+        ]
+    why = "the slowest stage of the pipeline is not a reader" if source else "no model of the pipeline"
+    basis = f"{how}, and {loop}" if feeding else how
+    return [("raw-input", None, f"part of preprocessing: {why}"), ("preprocessing", wait + feeding, basis)]
+
+
+def _feeding_ratio(view: SessionView) -> float:
+    """Share of the step that Python between the calls takes to make the step's input."""
+    if view.anatomy is None:
+        return 0.0
+    feeding = [spot for spot in view.hot_spots("other-python") if view.role_of_statement(spot) == "feeds"]
+    if sum(spot.samples for spot in feeding) < MIN_SAMPLES:
+        return 0.0
+    return view.anatomy.ratio("other-python") * min(1.0, sum(spot.ratio for spot in feeding))
+
+
+def _sum(anatomy: Anatomy, *components: str) -> float:
+    return sum(anatomy.ratio(c) for c in components)

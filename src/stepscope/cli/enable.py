@@ -1,0 +1,82 @@
+"""``stepscope enable`` and ``stepscope disable``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from stepscope.errors import UsageError
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)I?B?", re.IGNORECASE)
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def _size(text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{text} is no size; expected a number with K, M, G or T: 2G")
+    return int(float(match[1]) * (1 << _UNITS[match[2].upper()]))
+
+
+_PYTHON = click.option(
+    "--python",
+    metavar="PATH",
+    help="The environment's Python. Default: that of the active environment, else the one that runs stepscope.",
+)
+
+
+@click.command(short_help="Measure every TensorFlow job of an environment.")
+@_PYTHON
+@click.option(
+    "--sessions",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the sessions. Default: stepscope/sessions in XDG_STATE_HOME (~/.local/state) of whoever runs "
+    "the job. STEPSCOPE_SESSIONS in a job's environment goes before.",
+)
+@click.option("--quota", default="2G", show_default=True, metavar="SIZE", help="Disk for all sessions of one user.")
+@click.option("--job-quota", default="256M", show_default=True, metavar="SIZE", help="Disk for one job's session.")
+@click.option("--keep", default=14.0, show_default=True, metavar="DAYS", help="Finished sessions go after so long.")
+@click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
+@click.option("--status", is_flag=True, help="Only say whether, and with what.")
+def enable(
+    python: str | None,
+    sessions: Path | None,
+    quota: str,
+    job_quota: str,
+    keep: float,
+    no_sources: bool,  # noqa: FBT001
+    status: bool,  # noqa: FBT001
+) -> None:
+    """Measure every TensorFlow process that an environment's Python starts from now on.
+
+    Writes one file, stepscope-enable.pth, into its site-packages; nothing is installed there, and no job is changed:
+    a process without TensorFlow pays some tenths of a millisecond at its start, and jobs are measured at levels 0 and 1
+    only. Jobs that run already are not. STEPSCOPE_ALWAYS=0 leaves a process out. See them with: stepscope ps
+    """
+    from stepscope.app import always_on  # noqa: PLC0415 - --help needs none of it
+
+    if status:
+        click.echo(always_on.describe(python))
+        return
+    wanted = always_on.Wanted(
+        sessions=sessions,
+        quota_bytes=_size(quota),
+        job_quota_bytes=_size(job_quota),
+        keep_days=keep,
+        sources=not no_sources,
+    )
+    click.echo(always_on.enable(python, wanted))
+
+
+@click.command(short_help="Undo enable.")
+@_PYTHON
+def disable(python: str | None) -> None:
+    """Take away what enable wrote: the environment's site-packages are as before.
+
+    Jobs that run are measured to their end; sessions stay where they are.
+    """
+    from stepscope.app import always_on  # noqa: PLC0415 - as above
+
+    click.echo(always_on.disable(python))

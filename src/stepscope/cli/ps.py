@@ -1,0 +1,38 @@
+"""``stepscope ps`` and ``stepscope top``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+
+@click.command(short_help="List the running jobs that are measured.")
+@click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object, schema stepscope.ps/1.")
+def ps(as_json: bool) -> None:  # noqa: FBT001
+    """List the running jobs that are measured, by run or by enable; for root those of all users.
+
+    Rates are over the last seconds, shares over about a minute. It only reads what each job's sidecar publishes.
+    """
+    from stepscope.app import jobs  # noqa: PLC0415 - --help needs none of it
+    from stepscope.reports import live  # noqa: PLC0415
+
+    found = jobs.running()
+    if as_json:
+        sys.stdout.buffer.write(live.to_json([(job.status, job.user, job.state) for job in found]))
+        return
+    rows = [live.Row(status=job.status, user=job.user, state=job.state, name=job.name) for job in found]
+    click.echo(live.table(rows, width=live.terminal_width()), nl=False)
+
+
+@click.command(short_help="Watch a running job.")
+@click.argument("job")
+@click.option("--once", is_flag=True, help="Show it once, as text.")
+def top(job: str, once: bool) -> None:  # noqa: FBT001
+    """Watch JOB: the pid, session or script of a job that `stepscope ps` lists. q or Ctrl-C ends it, never the job.
+
+    Without a terminal: plain text, once a second, until the job ends.
+    """
+    from stepscope.app import jobs, watch  # noqa: PLC0415 - --help needs none of it
+
+    watch.watch(jobs.find(job), once=once)

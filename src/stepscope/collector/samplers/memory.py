@@ -1,0 +1,77 @@
+"""Samples memory: the host's, and that of the job's cgroup beside its limit.
+
+Source: /proc/meminfo as the host sampler has read it; cgroup v2 ``memory.current``, ``memory.max``, ``memory.stat``,
+v1 ``memory.usage_in_bytes``, ``memory.limit_in_bytes``, ``memory.stat``. What a process holds is the process sampler's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.collector.samplers import cgroup
+from stepscope.collector.samplers.base import ProcFile, Rows, Targets
+from stepscope.model.records import MemoryTable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LIMITS_EVERY = 10
+_UNLIMITED = 1 << 60
+"""cgroup v1 writes "no limit" as a number near 2^63."""
+
+
+class MemorySampler:
+    """Follows memory."""
+
+    def __init__(self, origin_ns: int) -> None:
+        """Times in rows count from ``origin_ns``."""
+        self.rows = Rows(MemoryTable)
+        self._origin_ns = origin_ns
+        self._folders: list[Path] | None = None
+        self._folder: Path | None = None
+        self._usage: ProcFile | None = None
+        self._limit = -1
+        self._cache = -1
+        self._looks = 0
+
+    def sample(self, now_ns: int, text: bytes, targets: Targets) -> None:
+        """One row; ``text`` is /proc/meminfo."""
+        if self._folders is None and targets.job_pid:
+            self._folders = cgroup.folders(targets.job_pid, "memory")
+        if self._folders and self._looks % _LIMITS_EVERY == 0:
+            self._refresh(self._folders)
+        self._looks += 1
+        used = self._usage.read().strip() if self._usage else b""
+        swap, free = _bytes(text, b"SwapTotal:"), _bytes(text, b"SwapFree:")
+        self.rows.add(
+            now_ns - self._origin_ns,
+            _bytes(text, b"MemTotal:"),
+            _bytes(text, b"MemAvailable:"),
+            swap - free if swap >= 0 and free >= 0 else -1,
+            int(used) if used.isdigit() else -1,
+            self._limit,
+            self._cache,
+        )
+
+    def _refresh(self, folders: list[Path]) -> None:
+        """The tightest limit of the group and its ancestors, and the page cache in it."""
+        limits = [(limit, folder) for folder in folders if 0 < (limit := _limit(folder)) < _UNLIMITED]
+        self._limit, folder = min(limits, default=(-1, folders[0]))
+        if folder != self._folder:
+            if self._usage is not None:
+                self._usage.close()
+            name = "memory.current" if (folder / "memory.current").exists() else "memory.usage_in_bytes"
+            self._usage = ProcFile(str(folder / name))
+            self._folder = folder
+        words = cgroup.read(folder / "memory.stat").split()
+        name = "total_cache" if "total_cache" in words else "file"
+        self._cache = int(words[words.index(name) + 1]) if name in words else -1
+
+
+def _limit(folder: Path) -> int:
+    return max(cgroup.number(folder / "memory.max"), cgroup.number(folder / "memory.limit_in_bytes"))
+
+
+def _bytes(text: bytes, name: bytes) -> int:
+    start = text.find(name)
+    return int(text[start:].split(None, 2)[1]) * 1024 if start >= 0 else -1

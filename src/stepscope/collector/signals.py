@@ -1,0 +1,33 @@
+"""Which signals a session holds, by what was recorded. Whether there is enough of one is the detectors' to say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+BY_KIND = {
+    "steps": (
+        *(Kind.STEP, Kind.EXECUTION, Kind.SESSION_RUN, Kind.FUNCTION),
+        *(Kind.LOOP, Kind.APPLY, Kind.MODEL_CALL, Kind.NEXT),
+    ),
+    "samples": (Kind.SAMPLE,),
+    "stacks": (Kind.SAMPLE,),
+    "traces": (Kind.TRACE, Kind.FUNCTION),
+}
+BY_LINE = {"input-wait": "itermodel"}
+BY_TABLE = {"host": "host", "resources": "links", "memory": "process", "gpu": "gpu"}
+"""Signal to what it is made of: kinds of records, types of log lines, tables of samples."""
+
+
+def present(session: Path, kinds: Collection[int], types: Collection[str]) -> tuple[str, ...]:
+    """Names of the signals, as ``detectors.base.Signal`` has them, in small letters with hyphens."""
+    tables = {path.name.partition("-")[0] for path in (session / "tables").glob("*.parquet")}
+    found = {name for name, of in BY_KIND.items() if any(int(kind) in kinds for kind in of)}
+    found |= {name for name, of in BY_LINE.items() if of in types}
+    found |= {name for name, of in BY_TABLE.items() if of in tables}
+    return tuple(sorted(found))

@@ -1,0 +1,38 @@
+"""Clears away run directories that nobody owns any more, and completes the sessions that they belong to.
+
+A run directory is abandoned when no sidecar holds its lock, the process that made it and the job are dead, and so is
+every process that is measured in it. Only this user's, and only those of this process's own world of pids: /dev/shm may
+be shared between containers.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from stepscope.collector import recover, run_directories, rundir
+from stepscope.errors import StepscopeError
+from stepscope.store import layout
+
+
+def sweep(own: Path | None = None) -> int:
+    """Clear what is abandoned, apart from ``own``; returns how many run directories went."""
+    swept = 0
+    for run in run_directories.listed(os.getuid()):
+        if run != own and run_directories.abandoned(run) and _clear(run):
+            swept += 1
+    return swept
+
+
+def _clear(run: Path) -> bool:
+    """Complete the session of an abandoned run directory, then delete it; whether it went."""
+    session = rundir.session_of(run)
+    if session and layout.is_session(Path(session)):
+        try:
+            recover.recover(Path(session))
+        except (StepscopeError, OSError):  # no room, or damaged: what waits here may be all that is left of the run
+            return False
+        if run.is_dir() and recover.unfinished(Path(session)):
+            return False
+    rundir.remove(run)
+    return not run.exists()

@@ -1,0 +1,131 @@
+"""Counters of the host's resources, brought together: the wire, the disks, the GPUs; rates between samples.
+
+A name may have several numbers (a sidecar that was started again counts anew), and a counter may fall (an interface
+that was taken down): both are handled here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from stepscope.model.records import F64, I64
+    from stepscope.model.session import Session
+
+DIFFERENCE = 2
+"""Samples that make a difference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """All interfaces of the job's network namespace but the loopback. int64[sample], totals that never fall."""
+
+    at_ns: I64
+    rx_bytes: I64
+    tx_bytes: I64
+    speed_bytes_s: float
+    """Of the interface that received most; -1 where the driver does not state it."""
+    busiest: str
+    """That interface."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """One block device. int64[sample]."""
+
+    name: str
+    whole: bool
+    at_ns: I64
+    read_bytes: I64
+    write_bytes: I64
+    reads: I64
+    busy_ns: I64
+    queue_ns: I64
+    limit_bytes_s: float
+
+
+def growth(counter: I64) -> I64:
+    """Growth between samples; a counter that falls has begun anew. int64[sample - 1]."""
+    result: I64 = np.maximum(np.diff(counter), 0)
+    return result
+
+
+def rate_at(times: I64, at: I64, counter: I64) -> F64:
+    """Growth of a counter per nanosecond within the intervals between ``times``. float64[time - 1].
+
+    Between its samples, and in the intervals before and after them, a counter is taken to grow evenly.
+    """
+    if len(at) < DIFFERENCE:
+        return np.zeros(max(0, len(times) - 1))
+    total = np.concatenate(([0], np.cumsum(growth(counter)))).astype(float)
+    value = np.interp(times.astype(float), at.astype(float), total)
+    result: F64 = np.diff(value) / np.maximum(np.diff(times), 1)
+    return result
+
+
+def _numbers(session: Session, kind: str, numbers: I64) -> dict[str, list[int]]:
+    """Names of one kind and their numbers: "net:eth0" is eth0."""
+    found: dict[str, list[int]] = {}
+    names = session.resource_names
+    for number in np.unique(numbers):
+        text = names[int(number)] if int(number) < len(names) else ""
+        if text.startswith(f"{kind}:"):
+            found.setdefault(text.removeprefix(f"{kind}:"), []).append(int(number))
+    return found
+
+
+def wire(session: Session) -> Wire | None:
+    """None where no interface but the loopback has moved anything, or nothing was sampled twice."""
+    links = session.links.take(session.links.loopback == 0)
+    at = np.unique(links.at_ns)
+    if len(at) < DIFFERENCE:
+        return None
+    received = np.zeros(len(at))
+    sent = np.zeros(len(at))
+    most, busiest, speed = -1, "", -1.0
+    for name, numbers in _numbers(session, "net", links.name).items():
+        mine = links.take(np.isin(links.name, numbers))
+        if len(mine) < DIFFERENCE:
+            continue
+        rx = np.concatenate(([0], np.cumsum(growth(mine.rx_bytes))))
+        tx = np.concatenate(([0], np.cumsum(growth(mine.tx_bytes))))
+        received += np.interp(at, mine.at_ns, rx)
+        sent += np.interp(at, mine.at_ns, tx)
+        if rx[-1] > most:
+            stated = int(mine.speed_bits_s[-1])
+            most, busiest, speed = int(rx[-1]), name, stated / 8 if stated > 0 else -1.0
+    return Wire(
+        at_ns=at,
+        rx_bytes=np.rint(received).astype(np.int64),
+        tx_bytes=np.rint(sent).astype(np.int64),
+        speed_bytes_s=speed,
+        busiest=busiest,
+    )
+
+
+def disks(session: Session) -> list[Disk]:
+    """Every device that was sampled twice."""
+    table = session.disks
+    found = []
+    for name, numbers in _numbers(session, "disk", table.name).items():
+        mine = table.take(np.isin(table.name, numbers))
+        if len(mine) < DIFFERENCE:
+            continue
+        limit = int(mine.limit_bytes_s[-1])
+        found.append(
+            Disk(
+                name=name,
+                whole=bool(mine.whole[-1]),
+                at_ns=mine.at_ns,
+                read_bytes=mine.read_bytes,
+                write_bytes=mine.write_bytes,
+                reads=mine.reads,
+                busy_ns=mine.busy_ns,
+                queue_ns=mine.queue_ns,
+                limit_bytes_s=float(limit) if limit > 0 else -1.0,
+            )
+        )
+    return found

@@ -1,0 +1,73 @@
+"""What the GPUs did, from NVML's samples: during the steady steps, and when they were first used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from stepscope.derive.view import SessionView
+    from stepscope.model.records import F64
+
+MIN_SAMPLES = 4
+USED_PERCENT = 1
+"""A device that is busy for less of NVML's period is not used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One device during the steady steps."""
+
+    name: str
+    busy: F64
+    """Share of each sample's period in which a kernel ran. float64[sample]."""
+    reserved_bytes: int
+    job_reserved_bytes: int
+    """-1 where NVML does not tell; 0 in containers that hide process numbers."""
+    total_bytes: int
+    live_bytes: int
+    """At their peak; -1 unknown."""
+    first_used_ns: int
+    """When the device was first seen busy in the whole run; -1 never."""
+
+    @property
+    def busy_ratio(self) -> float:
+        """Mean over the steady steps."""
+        return round(float(self.busy.mean()), 9)
+
+
+def build(view: SessionView) -> tuple[Gpu, ...]:
+    """The devices that were sampled during the steady steps."""
+    steps, session = view.steps, view.session
+    if steps is None or len(steps.windows[0]) == 0 or len(session.gpus) == 0:
+        return ()
+    lo, hi = int(steps.windows[0][0]), int(steps.windows[1][-1])
+    names = session.resource_names
+    found = []
+    for text in sorted({names[int(n)] for n in np.unique(session.gpus.name) if int(n) < len(names)}):
+        numbers = [i for i, name in enumerate(names) if name == text]
+        whole = session.gpus.take(np.isin(session.gpus.name, numbers))
+        table = whole.take((whole.at_ns >= lo) & (whole.at_ns <= hi) & (whole.busy_percent >= 0))
+        if len(table) < MIN_SAMPLES:
+            continue
+        used = whole.at_ns[whole.busy_percent >= USED_PERCENT]
+        found.append(
+            Gpu(
+                name=text.removeprefix("gpu:"),
+                busy=table.busy_percent / 100.0,
+                reserved_bytes=int(table.reserved_bytes.max()),
+                job_reserved_bytes=int(table.job_reserved_bytes.max()),
+                total_bytes=int(table.total_bytes.max()),
+                live_bytes=int(table.live_bytes.max()),
+                first_used_ns=int(used[0]) if len(used) else -1,
+            )
+        )
+    return tuple(found)
+
+
+def no_gpu(view: SessionView) -> str:
+    """Why detectors of GPUs do not apply: "" where there is one, or its samples."""
+    host = view.session.manifest.host
+    return "" if host.gpus or len(view.session.gpus) else "this host has no NVIDIA GPU"

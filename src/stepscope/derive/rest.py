@@ -1,0 +1,93 @@
+"""Rests: times in which hot wrappers were detached, because steps are so short that wrappers would cost too much.
+
+What is said about steps is said of the times between rests. So that nothing of a rest is divided by steps that were not
+recorded, the records of all that happens in steps are left out there; loops, traces and what the agent says of itself
+stay, and so do runs of sessions and the user's own steps, which never rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive import intervals
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.intervals import Intervals
+    from stepscope.model.records import I64, Bool, RecordTable
+    from stepscope.model.session import Worker
+
+BEFORE = 128
+"""Newest calls before a rest that say whose the calls in it are."""
+_STEP_FUNCTIONS = (Kind.EXECUTION, Kind.FUNCTION)
+"""Where a step function of Keras is a tf.function, one counter counts both."""
+STAY = (Kind.LOOP, Kind.TRACE, Kind.TICK, Kind.REST, Kind.STEP, Kind.SESSION_RUN, Kind.SPAN, Kind.METRIC)
+
+
+def periods(records: RecordTable) -> Intervals:
+    """When wrappers were detached, disjoint and sorted."""
+    mine = records.kind == Kind.REST
+    starts = records.start_ns[mine]
+    return intervals.merge(starts, starts + records.dur_ns[mine])
+
+
+def skipped(records: RecordTable, kind: Kind) -> tuple[I64, I64]:
+    """(start of a rest, calls in it that were only counted): int64[rest] each.
+
+    A step function of Keras 2 is counted as the tf.function that it is.
+    """
+    if kind == Kind.EXECUTION and not counts_itself(records):
+        return skipped(records, Kind.FUNCTION)
+    rests = (records.kind == Kind.REST) & (records.flags >> 8 == kind)
+    return records.start_ns[rests], records.arg[rests]
+
+
+def counts_itself(records: RecordTable) -> bool:
+    """Whether Keras' step function is a plain one, which counts its calls in rests."""
+    return bool(records.arg[(records.kind == Kind.REST) & (records.flags >> 8 == Kind.EXECUTION)].any())
+
+
+def counted_until(records: RecordTable, kind: Kind) -> int:
+    """End of the last part of a rest in which calls of the kind were counted, 0 for none."""
+    mine = (records.kind == Kind.REST) & (records.flags >> 8 == kind) & (records.arg > 0)
+    if kind == Kind.EXECUTION and not mine.any():
+        return counted_until(records, Kind.FUNCTION)
+    return int((records.start_ns + records.dur_ns)[mine].max()) if mine.any() else 0
+
+
+def share(records: RecordTable, kind: Kind, index: I64) -> int:
+    """How many of the calls of a kind that were only counted belong to the records at ``index``: the share that these
+    had just before the rest."""
+    starts, calls = skipped(records, kind)
+    alone = kind not in _STEP_FUNCTIONS or (kind == Kind.EXECUTION and counts_itself(records))
+    kinds = (kind,) if alone else _STEP_FUNCTIONS
+    of_kind = np.flatnonzero(np.isin(records.kind, kinds) & ((records.flags & Flag.NESTED) == 0))
+    if len(of_kind) == 0 or len(starts) == 0:
+        return 0
+    mine = np.concatenate(([0], np.cumsum(np.isin(of_kind, index))))
+    before = np.searchsorted(records.start_ns[of_kind], starts)
+    since = np.maximum(before - BEFORE, 0)
+    part = (mine[before] - mine[since]) / np.maximum(before - since, 1)
+    return round(float((part * calls).sum()))
+
+
+def attached(worker: Worker) -> Worker:
+    """The worker without what was recorded in its rests."""
+    starts, ends = periods(worker.records)
+    if len(starts) == 0:
+        return worker
+    records = worker.records
+    at = np.searchsorted(starts, records.start_ns, side="right") - 1
+    inside = (at >= 0) & (records.start_ns < ends[np.maximum(at, 0)])
+    return replace(worker, records=records.take(~inside | np.isin(records.kind, STAY)))
+
+
+def between(rests: Intervals, starts: I64, ends: I64) -> Bool:
+    """Whether [start, end) and a rest have a moment in common. bool[interval]."""
+    begun = np.searchsorted(rests[0], ends, side="left")
+    over = np.searchsorted(rests[1], starts, side="right")
+    found: Bool = begun > over
+    return found

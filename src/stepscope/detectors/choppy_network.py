@@ -1,0 +1,113 @@
+"""The input comes over the network in bursts that the steps wait for, and the wire idles while they compute.
+
+## What it detects
+Downloading and computing take turns: data arrives while the steps wait, and nothing arrives while they work. One file
+is fetched whole before its first record is used, and the next is asked for when its last one is gone.
+
+## Why it matters
+The time of both adds up, where the longer of the two would do. Charts of bytes a second look choppy; the network itself
+may be half idle.
+
+## Evidence
+`wire_while_waiting_ratio` and `wire_while_working_ratio`: share of the waiting and of the other time in which data
+arrived; they differ only where the steps wait for this very data. `overlap_ratio`: the lesser of waiting for the wire
+and computing beside an idle wire, which is what fetching ahead saves. From samples once a second, or from bursts of 50
+looks a second where the turns are shorter.
+
+## Known limits
+Turns shorter than 40 ms look steady. Bursts that no step waits for (a buffer that is filled in the background) cost
+nothing and are not found. Only waits for tf.data and its iterators are looked at.
+
+## Remedy
+Fetch ahead: `prefetch` after the stage that downloads, `interleave` over the files with
+`num_parallel_calls=tf.data.AUTOTUNE`, or a thread that keeps the next files ready; stream records instead of whole
+files.
+
+## References
+tf.data performance guide, sections prefetching and parallelizing data extraction; Rand, "Cloud ML performance
+checklist", 2020 (choppy network-in).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive import input_source
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_rate, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.network import Network, Rhythm
+    from stepscope.derive.view import SessionView
+
+MB = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds; what makes a rhythm stands in derive/network.py."""
+
+    min_wait_ratio: Ratio = Ratio(0.15)
+    """Of steady wall time, as for a slow stage (INP001)."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    network, cause = session.network, session.input_cause
+    if network is None or cause is None or session.hidden_wait or cause.wait_ratio < params.min_wait_ratio:
+        return
+    if network.rhythm is not None and network.is_choppy:
+        yield _finding(session, network, network.rhythm, cause.wait_ratio, params)
+
+
+def _finding(session: SessionView, network: Network, rhythm: Rhythm, wait: float, params: Params) -> Finding:
+    ratio = min(wait, rhythm.overlap_ratio)
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the input is downloaded in bursts that steps wait for: {format_ratio(wait)} of the time is waited, and "
+        f"the network idles {format_ratio(rhythm.gap_ratio)} of it",
+        severity=severity_of(ratio),
+        confidence=0.8,
+        symptom="Time: slow execution time",
+        cause="Data: inefficient data transmission",
+        introduced_stage="data preparation",
+        exposed_stage="training",
+        pipeline_stage="raw-input",
+        where=input_source.places(session),
+        evidence=(
+            Evidence(metric="overlap_ratio", value=rhythm.overlap_ratio, unit="ratio", threshold=0.1),
+            Evidence(metric="input_wait_ratio", value=wait, unit="ratio", threshold=params.min_wait_ratio),
+            Evidence(metric="wire_while_waiting_ratio", value=rhythm.on_waiting_ratio, unit="ratio"),
+            Evidence(metric="wire_while_working_ratio", value=rhythm.on_working_ratio, unit="ratio"),
+            Evidence(metric="network_in", value=network.mean_in / MB, unit="MB/s"),
+        ),
+        cost=cost_of(session, ratio, low=0.6 * ratio, high=min(wait, 1.3 * ratio)),
+        remedies=(
+            Remedy(
+                id="fetch-ahead",
+                text="fetch ahead: prefetch after the stage that downloads, so that the next file "
+                "comes while the steps compute",
+            ),
+            Remedy(
+                id="parallel-files",
+                text="read several files at once: interleave(..., num_parallel_calls=tf.data.AUTOTUNE)",
+            ),
+        ),
+        explanation=f"Data arrived in {format_ratio(rhythm.on_waiting_ratio)} of the time in which the steps waited "
+        f"and in {format_ratio(rhythm.on_working_ratio)} of the time in which they worked, at "
+        f"{format_rate(network.busy_in / MB)} MB/s. With both at once the step takes as long as the longer of them.",
+    )
+
+
+DETECTOR = Detector(
+    code="NET001",
+    name="choppy-network-input",
+    needs=frozenset({Signal.STEPS, Signal.RESOURCES}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,92 @@
+"""The GPU is busy all the time: only the ops are left to improve.
+
+## What it detects
+During the steady steps a kernel runs on every GPU nearly all the time, and it stays so.
+
+## Why it matters
+Nothing on the host holds the device up: faster input, fewer callbacks or more threads bring nothing. What is left is
+what runs on the device: mixed precision, fused ops, XLA, layouts, a smaller model, or more devices.
+
+## Evidence
+`gpu_busy_ratio`: mean of NVML's utilisation over the samples of the steady steps; `least_busy_ratio`: its 5th
+percentile.
+
+## Known limits
+NVML counts time in which at least one kernel runs: a device that runs one small kernel after another is "busy" and may
+still do a tenth of what it could. An op trace tells. Tested with replayed readings only: no GPU was seen by these
+tests.
+
+## Remedy
+Take an op trace of some steps and improve the ops that take most.
+
+## References
+NVML API reference, nvmlUtilization_t; Rand, "Cloud ML performance checklist", 2020.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.gpu import no_gpu
+from stepscope.detectors.base import Detector, Signal, cost_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_busy_ratio: Ratio = Ratio(0.95)
+    """Mean over the steady steps of the least busy device."""
+    min_least_ratio: Ratio = Ratio(0.85)
+    """5th percentile of its samples: no second in which it waits."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding]:
+    """Yield at most one finding, information: it costs nothing."""
+    busy = min(gpu.busy_ratio for gpu in session.gpus)
+    least = min(float(np.percentile(gpu.busy, 5)) for gpu in session.gpus)
+    if busy < params.min_busy_ratio or least < params.min_least_ratio:
+        return
+    count = len(session.gpus)
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"{'the GPU is' if count == 1 else f'all {count} GPUs are'} busy {format_ratio(busy)} of the time: only "
+        "the ops on it are left to improve",
+        severity="info",
+        confidence=0.9,
+        symptom="unknown",
+        cause="unknown",
+        introduced_stage="model building",
+        exposed_stage="training",
+        pipeline_stage="forward-backward",
+        evidence=(
+            Evidence(metric="gpu_busy_ratio", value=busy, unit="ratio", threshold=params.min_busy_ratio),
+            Evidence(metric="least_busy_ratio", value=least, unit="ratio", threshold=params.min_least_ratio),
+        ),
+        cost=cost_of(session, 0.0),
+        remedies=(
+            Remedy(id="improve-ops", text="take an op trace; try mixed precision, XLA (jit_compile=True), fused ops"),
+        ),
+        explanation="The device never waits for the host. Advice about input, callbacks or threads does not apply.",
+    )
+
+
+DETECTOR = Detector(
+    code="GPU002",
+    name="device-full",
+    needs=frozenset({Signal.STEPS, Signal.GPU}),
+    params=Params(),
+    detect=detect,
+    applies=no_gpu,
+)

@@ -1,0 +1,103 @@
+"""The GPU's memory would hold a larger batch.
+
+## What it detects
+Live bytes at their peak fill a small part of the device's memory, and the device is not busy all the time: a larger
+batch would fit and would give it more to do at once.
+
+## Why it matters
+Small batches leave kernels short and launch-bound, and pay the host's part of the step once for few samples. How much
+larger the batch could be cannot be read off the usual tools: TensorFlow reserves nearly all memory whatever it needs.
+
+## Evidence
+`live_bytes`: tensors at their peak as TensorFlow's own allocator counts them; `total_bytes` of the device;
+`batch_allowed`: the largest batch that fits into 90 % of it if memory grew in proportion to the batch, a lower bound,
+for weights and optimiser state do not grow; `gpu_busy_ratio`.
+
+## Known limits
+Live bytes have to come from inside of the job (`tf.config.experimental.get_memory_info`). Sessions hold none yet, so on
+a real run this could not look; it is written and tested against written sessions. Larger batches change training:
+learning rate and generalisation are yours to judge, and no time is promised.
+
+## Remedy
+Try twice the batch size, with the learning rate adjusted, and compare samples per second.
+
+## References
+TensorFlow API: tf.config.experimental.get_memory_info. FSE'22 study, "Model: improper hyper parameter".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.gpu import no_gpu
+from stepscope.detectors.base import Detector, Signal, cost_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import SessionView
+
+USABLE = 0.9
+"""Of the device's memory: the rest is CUDA's context, fragmentation and work space of libraries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_growth: float = 2.0
+    """Times the batch that must fit."""
+    max_busy_ratio: Ratio = Ratio(0.9)
+    """A device that is busier gains little."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding]:
+    """Yield at most one finding, information: what a larger batch brings is not measured."""
+    steps = session.steps
+    if steps is None or steps.steady_count == 0:
+        return
+    known = [gpu for gpu in session.gpus if gpu.live_bytes > 0 and gpu.total_bytes > 0]
+    gpu = max(known, key=lambda g: g.live_bytes / g.total_bytes, default=None)
+    batch = float(steps.samples[steps.steady].mean())
+    if gpu is None or batch <= 0 or gpu.busy_ratio > params.max_busy_ratio:
+        return
+    growth = USABLE * gpu.total_bytes / gpu.live_bytes
+    if growth < params.min_growth:
+        return
+    allowed = int(batch * growth)
+    share = format_ratio(gpu.live_bytes / gpu.total_bytes)
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the GPU would hold a batch of {allowed:,} instead of {batch:,.0f}: {share} of its memory is live, and "
+        f"it is busy {format_ratio(gpu.busy_ratio)} of the time",
+        severity="info",
+        confidence=0.6,
+        symptom="Memory: abnormal GPU memory usage",
+        cause="Model: improper hyper parameter",
+        introduced_stage="hyper parameter tuning",
+        exposed_stage="training",
+        pipeline_stage="forward-backward",
+        evidence=(
+            Evidence(metric="live_bytes", value=gpu.live_bytes, unit="bytes"),
+            Evidence(metric="total_bytes", value=gpu.total_bytes, unit="bytes"),
+            Evidence(metric="batch_allowed", value=allowed, unit="samples"),
+            Evidence(metric="gpu_busy_ratio", value=gpu.busy_ratio, unit="ratio", threshold=params.max_busy_ratio),
+        ),
+        cost=cost_of(session, 0.0, basis="prior"),
+        remedies=(Remedy(id="larger-batch", text="try twice the batch size with the learning rate adjusted"),),
+        explanation="Reserved memory says nothing of this: TensorFlow takes nearly all of it at its start.",
+    )
+
+
+DETECTOR = Detector(
+    code="GPU004",
+    name="batch-headroom",
+    needs=frozenset({Signal.STEPS, Signal.GPU, Signal.LIVE_BYTES}),
+    params=Params(),
+    detect=detect,
+    applies=no_gpu,
+)

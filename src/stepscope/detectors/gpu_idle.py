@@ -1,0 +1,98 @@
+"""There is a GPU, and the job does not use it.
+
+## What it detects
+A host with an NVIDIA GPU on which the job makes steps, while no kernel runs on the device during the whole steady part
+and the job has reserved none of its memory.
+
+## Why it matters
+TensorFlow falls back to the CPU without an error when its CUDA libraries do not fit, when a package for the CPU alone
+is installed, or when `CUDA_VISIBLE_DEVICES` hides the devices. The job runs, only many times slower.
+
+## Evidence
+`gpu_busy_ratio`: mean of NVML's utilisation in the steady steps; `reserved_bytes`: device memory in use by anybody;
+`compute_ratio`: share of the step that is computing, which is what a device could take over.
+
+## Known limits
+How much faster the device would be is not measured: the finding is information, not a cost. Small models can be faster
+on the CPU, and a job may leave the device alone on purpose. In containers NVML may hide which process uses a device;
+then any memory in use there clears the finding. Tested with replayed readings only.
+
+## Remedy
+`tf.config.list_physical_devices("GPU")`; install `tensorflow[and-cuda]`; look at CUDA_VISIBLE_DEVICES and at
+TensorFlow's warnings at its import.
+
+## References
+TensorFlow: Install with pip, Use a GPU. FSE'22 study, "Processor: not using GPU".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.gpu import no_gpu
+from stepscope.detectors.base import Detector, Signal, cost_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import SessionView
+
+SMALL = 1_000_000_000
+"""Bytes: drivers and display servers hold less; TensorFlow reserves nearly all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    max_busy_ratio: Ratio = Ratio(0.01)
+    """Mean over the steady steps, of the busiest device."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding]:
+    """Yield at most one finding, information: what a device would save is not measured."""
+    busy = max(gpu.busy_ratio for gpu in session.gpus)
+    reserved = max(g.reserved_bytes if g.job_reserved_bytes <= 0 else g.job_reserved_bytes for g in session.gpus)
+    anatomy = session.anatomy
+    if busy > params.max_busy_ratio or reserved >= SMALL or anatomy is None:
+        return
+    compute = anatomy.ratio("call")
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the job does not use the GPU: {format_ratio(compute)} of the step is computed on the CPU",
+        severity="info",
+        confidence=0.8,
+        symptom="Processor: not using GPU",
+        cause="Hardware: improper configuration",
+        introduced_stage="environment setting",
+        exposed_stage="training",
+        pipeline_stage="forward-backward",
+        evidence=(
+            Evidence(metric="gpu_busy_ratio", value=busy, unit="ratio", threshold=params.max_busy_ratio),
+            Evidence(metric="reserved_bytes", value=reserved, unit="bytes", threshold=SMALL),
+            Evidence(metric="compute_ratio", value=compute, unit="ratio"),
+        ),
+        cost=cost_of(session, 0.0, basis="prior"),
+        remedies=(
+            Remedy(
+                id="use-gpu",
+                text='see what tf.config.list_physical_devices("GPU") says; install tensorflow[and-cuda]; look at '
+                "CUDA_VISIBLE_DEVICES",
+            ),
+        ),
+        explanation="No kernel ran on the device during the steady steps and none of its memory is the job's.",
+    )
+
+
+DETECTOR = Detector(
+    code="GPU003",
+    name="idle-device",
+    needs=frozenset({Signal.STEPS, Signal.GPU}),
+    params=Params(),
+    detect=detect,
+    applies=no_gpu,
+)

@@ -1,0 +1,102 @@
+"""The GPU starts to work long after the job has started.
+
+## What it detects
+The time from the start of the process that makes the steps to the first second in which its GPU is busy, where that is
+a large part of the run.
+
+## Why it matters
+Importing, reading data into memory, building and tracing the model cost money on an instance that is paid for its GPU.
+In short jobs, in hyper parameter searches and after every restart this is paid again.
+
+## Evidence
+`start_ratio`: that time over the time from the start of the process to its last step; `start_s`: the time itself;
+`first_step_s`: when the first step began, which tells loading before it from waiting in it.
+
+## Known limits
+It is paid once: a longer run makes its share smaller, so the cost is that of this run. Samples come once a second. What
+the time went into is told by the detectors of slow initialisation. Tested with replayed readings only.
+
+## Remedy
+Load data while the model is built, or read it in a pipeline instead of at the start; prepare data offline; keep a
+compile cache.
+
+## References
+Rand, "Cloud ML performance checklist", 2020 (late start of the device).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.gpu import no_gpu
+from stepscope.detectors.base import Detector, Signal, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_start_s: float = 20.0
+    """Imports of TensorFlow and CUDA's own start take ten seconds and more on a cold machine."""
+    min_start_ratio: Ratio = Ratio(0.1)
+    """Of the time from the process's start to its last step."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding]:
+    """Yield at most one finding."""
+    steps = session.steps
+    if steps is None:
+        return
+    start = steps.worker.info.started_ns
+    used = [gpu.first_used_ns for gpu in session.gpus if gpu.first_used_ns >= 0]
+    end = int(steps.windows[1][-1])
+    if not used or end <= start:
+        return
+    late = min(used) - start
+    ratio = late / (end - start)
+    if late < params.min_start_s * 1e9 or ratio < params.min_start_ratio:
+        return
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the GPU starts to work {late / 1e9:.0f} s after the job: {format_ratio(ratio)} of the time to the last "
+        "step",
+        severity=severity_of(ratio),
+        confidence=0.8,
+        symptom="Time: slow initialization time",
+        cause="unknown",
+        introduced_stage="initialization",
+        exposed_stage="initialization",
+        pipeline_stage="none",
+        evidence=(
+            Evidence(metric="start_ratio", value=ratio, unit="ratio", threshold=params.min_start_ratio),
+            Evidence(metric="start_s", value=late / 1e9, unit="s", threshold=params.min_start_s),
+            Evidence(metric="first_step_s", value=(int(steps.starts[0]) - start) / 1e9, unit="s"),
+        ),
+        cost=cost_of(session, ratio, low=0.5 * ratio, high=ratio, ns_per_step=late // max(1, len(steps))),
+        remedies=(
+            Remedy(
+                id="load-later", text="read the data in a pipeline instead of at the start, or while the model is built"
+            ),
+            Remedy(id="prepare-offline", text="prepare the data offline, once for all runs"),
+        ),
+        explanation="Until then the device was idle. The time is paid once a run, and again after every restart.",
+    )
+
+
+DETECTOR = Detector(
+    code="GPU001",
+    name="late-device-start",
+    needs=frozenset({Signal.STEPS, Signal.GPU}),
+    params=Params(),
+    detect=detect,
+    applies=no_gpu,
+)

@@ -1,0 +1,122 @@
+"""A program of sessions adds ops to its graph in the loop, so that runs take longer and longer.
+
+## What it detects
+A graph of compat.v1 whose number of ops rises with the steps to the end of the run, with the runs of what was added,
+or the Python that adds it, taking a noticeable part of the steady wall time: `session.run(variable.assign(value))`,
+`session.run(tf.reduce_mean(x))`, a loss or an optimizer that is made in each step.
+
+## Why it matters
+A session prunes and optimises the whole graph before the first run of every new fetch: milliseconds in a small graph,
+seconds in one that a long loop has filled. The graph is kept in memory until the end.
+
+## Evidence
+`growing_ratio`: share of the steady wall time of runs of fetches that were made anew, beyond a usual run, and of Python
+that adds ops, by samples. `ops_per_step`: how the graph grows, read by the agent's thread at most four times a second;
+`graph_ops` at the end; `fresh_runs`.
+
+## Known limits
+What a run of lasting fetches takes longer in a larger graph is not part of the cost. A graph that grows by little now
+and then (a saver made at the end) is no finding.
+
+## Remedy
+Make every op before the loop and feed what changes through a placeholder (`variable.load(value, session)` or one assign
+op with a placeholder); call `tf.compat.v1.get_default_graph().finalize()` before the loop, so that adding raises.
+
+## References
+TensorFlow documentation of Graph.finalize; FSE'22 study, confusion with computation model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.graph_growth import GraphGrowth
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.03)
+    """Of steady wall time: the least that a report calls low."""
+    min_ops_per_step: float = 0.05
+    """One op in twenty steps is no finished graph."""
+    min_until_ratio: Ratio = Ratio(0.75)
+    """Of the steady steps' time: a graph that was finished during the run is no problem any more. The agent tells sizes
+    at intervals of a tenth of the run so far: one that grows to the end was seen to in the last fifth."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    steps, growth = session.steps, session.graph_growth
+    if steps is None or growth is None:
+        return
+    if growth.ops_per_step < params.min_ops_per_step or growth.until_ratio < params.min_until_ratio:
+        return
+    ratio = growth.total_ns / steps.steady_ns
+    if ratio >= params.min_ratio:
+        yield _finding(session, growth, ratio, params)
+
+
+def _finding(session: SessionView, growth: GraphGrowth, ratio: float, params: Params) -> Finding:
+    steady = session.steps.steady_ns if session.steps else 1
+    runs = (
+        f"{growth.fresh_runs:,} runs of what was added take {format_ns(growth.fresh_ns / growth.fresh_runs)} each"
+        if growth.fresh_ns >= growth.building_ns and growth.fresh_runs
+        else f"adding takes {format_ns(growth.building_ns)} in all"
+    )
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the graph grows by {growth.ops_per_step:.2g} ops a step, to {growth.last_ops:,}: ops are added to it "
+        f"in the loop, and {runs}: {format_ratio(ratio)} of the time",
+        severity=severity_of(ratio),
+        confidence=0.95,
+        symptom="Time: increasing time over time",
+        cause="Model: confusion with computation model",
+        introduced_stage="model building",
+        exposed_stage="training",
+        pipeline_stage="forward-backward",
+        where=tuple(session.place(file, first, last, name) for file, name, first, last in growth.lines),
+        evidence=(
+            Evidence(metric="growing_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
+            Evidence(metric="ops_per_step", value=growth.ops_per_step, unit="ops", threshold=params.min_ops_per_step),
+            Evidence(metric="graph_ops", value=growth.last_ops, unit="ops"),
+            Evidence(metric="fresh_runs", value=growth.fresh_runs, unit="runs"),
+        ),
+        cost=cost_of(session, ratio, low=0.8 * growth.fresh_ns / steady, high=1.1 * ratio),
+        remedies=(
+            Remedy(
+                id="build-graph-once",
+                text="make these ops once, before the loop, and feed what changes through a placeholder",
+            ),
+            Remedy(id="finalize-graph", text="call graph.finalize() before the loop: what adds to it then raises"),
+        ),
+        explanation="A session prepares the whole graph anew for fetches that it has not run before, and the graph has "
+        "more ops in every step.",
+    )
+
+
+def _has_sessions(view: SessionView) -> bool:
+    steps = view.steps
+    return steps is None or bool((steps.worker.records.kind == Kind.SESSION_RUN).any())
+
+
+DETECTOR = Detector(
+    code="GRF004",
+    name="growing-graph",
+    needs=frozenset({Signal.STEPS, Signal.GRAPHS}),
+    params=Params(),
+    detect=detect,
+    applies=lambda view: "" if _has_sessions(view) else "the job runs no session",
+)

@@ -1,0 +1,130 @@
+"""The host waits for a result of each step while it has work of its own to do.
+
+## What it detects
+`.numpy()`, `float()`, `int()`, `bool()` or `numpy.asarray()` of a tensor in every step that waits until the device has
+computed it, in a loop whose host has work that could have run meanwhile: Python, callbacks, input.
+
+## Why it matters
+Calls return before the device is done, so that the host prepares the next step while this one runs. A wait in every
+step puts host and device one after the other; the step takes the sum of both instead of the longer one.
+
+## Evidence
+`sync_ratio`: share of the steady wall time in such waits, each of 20 us or more timed. `host_ratio`: share of what the
+host does outside of calls and waits. `lost_ratio`: the smaller of both, which is what overlapping them can save at
+most. `syncs_per_step`.
+
+## Known limits
+On CPUs a call returns when its result is there: a wait after it takes a microsecond and nothing is lost; what takes
+longer is a copy. So the detector does not apply on hosts without a GPU (TensorFlow's asynchronous executor of CPU ops
+is not told apart). Where the host has nothing else to do nothing is lost either. Waits inside of callbacks are the
+callbacks'. Where another finding names what the host does in the same loop, that one is told. Whether the next step
+needs the value (a condition on the loss) is not known.
+
+## Remedy
+Keep the value as a tensor (add it to a `tf.keras.metrics.Mean`) and read it every N steps, or read the value of the
+step before, when it is there already.
+
+## References
+TensorFlow guide "Better performance with tf.function"; training-pipeline analysis (Rand 2020), stage device-to-host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import NamedTime, SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.05)
+    """Of steady wall time that overlapping could save."""
+    min_per_step: float = 0.5
+    """Waits in a step: one every few steps is what logging needs."""
+
+
+HOST = ("other-python", "framework", "callbacks", "gc", "input-wait", "saving")
+"""What the host does in the step beside calls and waits, and could do while the device computes."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    steps, anatomy = session.steps, session.anatomy
+    if steps is None or anatomy is None:
+        return
+    rows = [r for r in session.named_times(Kind.SYNC) if r.name.call_file]
+    calls = sum(r.calls for r in rows)
+    waited, host = anatomy.ratio("host-sync"), sum(anatomy.ratio(part) for part in HOST)
+    ratio = min(waited, host)
+    if ratio >= params.min_ratio and calls >= params.min_per_step * steps.steady_count:
+        yield _finding(session, rows, calls, waited, host, params)
+
+
+def _finding(
+    session: SessionView, rows: list[NamedTime], calls: int, waited: float, host: float, params: Params
+) -> Finding:
+    steps = session.steps
+    count = steps.steady_count if steps else 1
+    ratio = min(waited, host)
+    each = format_ns(sum(r.total_ns for r in rows) / calls)
+    top = rows[0].name
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the host waits for the device in every step ({top.text}, {calls / count:.2g} times a step, {each} "
+        f"each) and does its own work afterwards: overlapped, up to {format_ratio(ratio)} of the time is saved",
+        severity=severity_of(ratio),
+        confidence=0.7,
+        symptom="Time: slow execution time",
+        cause="Data: inefficient data transmission",
+        introduced_stage="training",
+        exposed_stage="training",
+        pipeline_stage="device-to-host",
+        where=tuple(
+            dict.fromkeys(
+                session.place(r.name.call_file, r.name.call_line, function=r.name.call_function) for r in rows[:3]
+            )
+        ),
+        evidence=(
+            Evidence(metric="sync_ratio", value=waited, unit="ratio", refs=("component:host-sync",)),
+            Evidence(metric="host_ratio", value=host, unit="ratio"),
+            Evidence(metric="lost_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
+            Evidence(metric="syncs_per_step", value=calls / count, unit="calls", threshold=params.min_per_step),
+        ),
+        cost=cost_of(session, ratio, low=0.0, high=1.05 * ratio, basis="modelled"),
+        remedies=(
+            Remedy(
+                id="read-less-often",
+                text="keep the value as a tensor (a tf.keras.metrics.Mean) and read it every N steps",
+            ),
+            Remedy(id="read-a-step-later", text="or read the value of the step before, when it is there already"),
+        ),
+        explanation="The device has nothing to do while the host works, and the host nothing while the device "
+        "computes: the wait between them is what keeps them apart.",
+    )
+
+
+def _works_beside(view: SessionView) -> bool:
+    return view.steps is None or view.session.manifest.host.gpus > 0
+
+
+DETECTOR = Detector(
+    code="HST008",
+    name="host-sync-each-step",
+    needs=frozenset({Signal.STEPS}),
+    params=Params(),
+    detect=detect,
+    applies=lambda view: "" if _works_beside(view) else "the host has no GPU: calls return with their results",
+    yields_to=frozenset({"HST001", "HST004", "INP001", "INP002", "INP003", "INP004"}),
+)

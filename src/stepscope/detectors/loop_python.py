@@ -1,0 +1,112 @@
+"""What HST001 and INP004 have in common: user Python of the loop that no probe names, by stack samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive import hot, spans
+from stepscope.detectors.base import cost_of
+from stepscope.model.finding import Evidence
+from stepscope.units import Ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.derive.hot import HotSpot
+    from stepscope.derive.view import SessionView
+    from stepscope.model.finding import Cost, Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of steady wall time: a loop's own bookkeeping takes a few percent of short steps; for input see INP001."""
+    min_samples: int = 8
+    """Fewer say nothing about lines."""
+    max_tensorflow_ratio: Ratio = Ratio(0.5)
+    """Code that spends more inside of TensorFlow is an eager step (HST002), not slow Python."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopPython:
+    """Some of the loop's own Python, by its samples."""
+
+    share: float
+    """Share of steady wall time of all of the loop's Python."""
+    part: float
+    """What of it these spots have."""
+    spots: tuple[HotSpot, ...]
+    """The most sampled first."""
+    samples: int
+    """Of all of the loop's Python."""
+
+    @property
+    def ratio(self) -> float:
+        """Share of steady wall time."""
+        return self.share * self.part
+
+    @property
+    def count(self) -> int:
+        """Samples on these spots."""
+        return sum(spot.samples for spot in self.spots)
+
+    @property
+    def top(self) -> HotSpot:
+        """The most sampled."""
+        return self.spots[0]
+
+    def places(self, session: SessionView) -> tuple[Place, ...]:
+        """The most sampled lines of the function, the loop's statement that calls it, spans of the user's around it."""
+        culprit, statement = self.top.culprit, self.top.statement
+        lines = self.top.lines[:3] or (culprit.line,)
+        where = [session.place(culprit.file, min(lines), max(lines), culprit.function)]
+        if statement is not None:
+            where.append(session.place(statement.file, statement.line, function=statement.function))
+        where += [
+            session.place(name.call_file, name.call_line, function=f'span "{name.text}"')
+            for name, _ in spans.explaining(session, self.ratio)
+            if name.call_file
+        ]
+        return tuple(dict.fromkeys(where))
+
+    def evidence(self, session: SessionView, metric: str, params: Params) -> tuple[Evidence, ...]:
+        """The measured remainder, the samples that say whose it is, and the user's spans that hold most of it."""
+        return (
+            Evidence(
+                metric="other_python_ratio",
+                value=self.share,
+                unit="ratio",
+                threshold=params.min_ratio,
+                refs=("component:other-python",),
+            ),
+            Evidence(metric=metric, value=self.count, unit="samples"),
+            Evidence(metric="samples", value=self.samples, unit="samples"),
+            *(
+                Evidence(metric=f"span {name.text}", value=inside, unit="ratio", refs=(f"name:{name.id}",))
+                for name, inside in spans.explaining(session, self.ratio)
+            ),
+        )
+
+    def cost(self, session: SessionView) -> Cost:
+        """With the samples' interval."""
+        low, high = hot.confidence_interval(self.part, self.samples)
+        return cost_of(session, self.ratio, low=self.share * low, high=self.share * high)
+
+
+def find(session: SessionView, params: Params, wanted: Callable[[HotSpot], bool]) -> LoopPython | None:
+    """The loop's Python on the spots that are wanted; None where it takes too little or samples do not say."""
+    anatomy = session.anatomy
+    if anatomy is None or anatomy.ratio("other-python") < params.min_ratio:
+        return None
+    every = session.hot_spots("other-python")
+    mine = tuple(s for s in every if s.tensorflow_ratio <= params.max_tensorflow_ratio and wanted(s))
+    found = LoopPython(
+        share=anatomy.ratio("other-python"),
+        part=sum(s.ratio for s in mine),
+        spots=mine,
+        samples=sum(s.samples for s in every),
+    )
+    return found if found.count >= params.min_samples and found.ratio >= params.min_ratio else None

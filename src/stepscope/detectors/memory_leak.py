@@ -1,0 +1,197 @@
+"""The memory of the job rises with every step and does not come to an end.
+
+## What it detects
+Resident memory of the process that makes the steps (without pages of files and shared memory) that rises over the
+whole steady part of the run, from quarter to quarter and in its last third too.
+
+## Why it matters
+The job gets slower when memory is short, and is killed when it is used up, hours after it began; what it did since
+its last checkpoint is lost.
+
+## Evidence
+`bytes_per_step`: slope of a robust line (Theil-Sen) over the steps, with its interval as `bytes_per_step_low` and
+`_high`; `growth_bytes` within the run; `seconds_to_limit`: until the memory that is left at the end is used up at this
+rate; `graphs_traced`: graphs made meanwhile; `major_faults`. The cost is that of first touching the new pages, or, of a
+job that was killed when memory ran out, what it did since its last checkpoint.
+
+## Known limits
+A list that is meant to grow up to a bound beyond the run (a replay buffer in Python) looks the same until it is full; a
+buffer that was allocated at once does not: its address space stands still. While a `Dataset.cache()` is in its first
+pass, and of a loop that only predicts and may keep its results, the answer is undecided. Needs eight samples, one a
+second. Who keeps the memory is not seen, only what rises.
+
+## Remedy
+Keep numbers, not tensors (`float(loss)`), bound what is kept (`collections.deque(maxlen=N)`), make functions, datasets
+and models once, outside of the loop.
+
+## References
+FSE'22 study, symptom "memory leak"; Linux: Documentation/filesystems/proc.rst, statm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_bytes, format_ns
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.memory import MemoryGrowth
+    from stepscope.derive.view import SessionView
+
+FAULT_NS, SLOW_FAULT_NS = 1_600, 5_000
+"""First touch of a page of 4 KiB. Source: measured on a virtual machine, 1.5-1.7 us; up to 6.7 us where the host does
+not back the page yet. Between these the process's own time in the kernel per fault counts."""
+PAGE_BYTES = 4096
+KILLED = frozenset({-9, 137})
+"""Exit codes of a job that the kernel ends when memory is used up (and of anybody's SIGKILL)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_growth_bytes: int = 32 << 20
+    """Within the run: arenas and caches of the interpreter settle within less."""
+    min_growth_ratio: Ratio = Ratio(0.05)
+    """Of the memory at the start of the steady part."""
+    min_reserved_ratio: float = 0.5
+    """Growth of the address space per growth of memory: less is memory that was reserved before."""
+    last_seconds: float = 5.0
+    """A job that was killed with room for no more than so many seconds of growth ran out of memory."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    growth = session.memory_growth
+    if growth is None or not growth.goes_on or growth.reserved_ratio < params.min_reserved_ratio:
+        return
+    line = growth.trend
+    if line.rise < params.min_growth_bytes or line.rise < params.min_growth_ratio * line.first:
+        return
+    if not session.trains:
+        yield Undecided(
+            missing=Signal.MEMORY,
+            hint=f"memory rises by {format_bytes(line.slope)} a step; a loop that predicts may keep its results",
+        )
+        return
+    if growth.cache_fills:
+        yield Undecided(
+            missing=Signal.MEMORY,
+            hint="memory rises, and a Dataset.cache() is still in its first pass: run on until it has been read once",
+        )
+        return
+    yield _finding(session, growth, params)
+
+
+def _finding(session: SessionView, growth: MemoryGrowth, params: Params) -> Finding:
+    line = growth.trend
+    left = _bytes_left(session)
+    seconds = left / growth.per_second if growth.per_second else 0.0
+    killed = session.session.manifest.exit_code in KILLED and seconds <= params.last_seconds
+    ratio = _lost_ratio(session) if killed else line.rise / PAGE_BYTES * _fault_ns(growth) / max(1, growth.span_ns)
+    each = format_bytes(line.slope)
+    until = "it was killed when none was left" if killed else f"full in {_duration(seconds)}"
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"memory rises by {each} a step, {format_bytes(line.rise)} in {growth.steps:,} steps, and does not stop "
+        f"(memory leak): {until}",
+        severity=severity_of(ratio),
+        confidence=0.85 if growth.steps else 0.5,
+        symptom="Memory: out of memory" if killed else "Memory: memory leak",
+        cause="Model: confusion with computation model" if growth.graphs else "unknown",
+        introduced_stage="training",
+        exposed_stage="training",
+        pipeline_stage="none",
+        where=_places(session),
+        evidence=(
+            Evidence(metric="bytes_per_step", value=line.slope, unit="bytes"),
+            Evidence(metric="bytes_per_step_low", value=line.low, unit="bytes"),
+            Evidence(metric="bytes_per_step_high", value=line.high, unit="bytes"),
+            Evidence(metric="growth_bytes", value=line.rise, unit="bytes", threshold=params.min_growth_bytes),
+            Evidence(metric="seconds_to_limit", value=seconds, unit="s"),
+            Evidence(metric="graphs_traced", value=growth.graphs, unit="traces"),
+            Evidence(metric="major_faults", value=growth.major_faults, unit="faults"),
+        ),
+        cost=cost_of(
+            session,
+            ratio,
+            low=ratio if killed else ratio * FAULT_NS / _fault_ns(growth) * max(0.0, line.low / line.slope),
+            high=ratio if killed else ratio * min(2.0, line.high / line.slope),
+            basis="measured" if killed else "modelled",
+        ),
+        remedies=_remedies(growth),
+        explanation="What a step leaves behind stays: the memory is the process's own, its address space grows with "
+        "it, and the last third of the run grows like the rest.",
+    )
+
+
+def _fault_ns(growth: MemoryGrowth) -> float:
+    """What a fault costs this process."""
+    return min(SLOW_FAULT_NS, max(FAULT_NS, growth.system_ns / max(1, growth.minor_faults)))
+
+
+def _bytes_left(session: SessionView) -> float:
+    """Memory that is left for the job at the end: the host's, as the kernel estimates it, or its cgroup's."""
+    host, memory = session.session.host, session.session.memory
+    left = [int(host.available_bytes[-1])] if len(host) else []
+    if len(memory) and memory.cgroup_limit_bytes[-1] > 0:
+        used = int(memory.cgroup_bytes[-1]) - max(0, int(memory.cgroup_file_bytes[-1]))
+        left.append(int(memory.cgroup_limit_bytes[-1]) - used)
+    return float(max(0, min(left, default=0)))
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return format_ns(seconds * 1e9)
+
+
+def _lost_ratio(session: SessionView) -> float:
+    """Share of the steady wall time after the last checkpoint: work that died with the job."""
+    steps = session.steps
+    if steps is None:
+        return 0.0
+    records = steps.worker.records
+    saved = records.kind == Kind.SAVE
+    last = int((records.start_ns[saved] + records.dur_ns[saved]).max()) if saved.any() else 0
+    end = int(steps.windows[1][-1])
+    return min(1.0, max(0, end - max(last, int(steps.windows[0][0]))) / max(1, steps.steady_ns))
+
+
+def _places(session: SessionView) -> tuple[Place, ...]:
+    """The loop that makes the steps: what is kept from step to step is kept there or below."""
+    fit = session.fit_place()
+    if fit is not None:
+        return (fit,)
+    if session.loop is not None and session.call_line is not None:
+        return (session.place(session.loop[0], session.call_line, function=session.loop[1]),)
+    return ()
+
+
+def _remedies(growth: MemoryGrowth) -> tuple[Remedy, ...]:
+    kept = Remedy(
+        id="keep-numbers",
+        text="keep numbers, not tensors, from step to step (float(loss)), and bound what is kept (deque(maxlen=N))",
+    )
+    graphs = Remedy(
+        id="make-once",
+        text=f"{growth.graphs} graphs were traced meanwhile: make functions, datasets and models once, before the loop",
+    )
+    return (graphs, kept) if growth.graphs > growth.steps // 10 > 0 else (kept,)
+
+
+DETECTOR = Detector(
+    code="MEM001",
+    name="memory-leak",
+    needs=frozenset({Signal.STEPS, Signal.MEMORY}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,144 @@
+"""The network delivers all it can, and the steps wait for more.
+
+## What it detects
+Steps wait for their input, the input comes over the network, and while they wait the wire never pauses: the link, a
+limit on the way or the sender gives no more.
+
+## Why it matters
+No pipeline setting helps: more threads share the same wire. What helps is fewer bytes for each sample, a copy of the
+data nearby, or a faster link; this says how many samples a second the link allows.
+
+## Evidence
+`network_in`: bytes received a second; `bytes_per_sample` and `samples_per_s_allowed`: what a sample costs on the wire
+and what the wire then allows. `wire_busy_ratio`: share of the waiting time in which data arrived, looked at 50 times a
+second in short bursts. `unread_ratio`: share of the looks at the process's connections that found data it had not read
+yet: many, and the reader is the limit (decoding, Python), not the wire. `own_ratio`: share of the arriving bytes that
+are this process's. Where the driver states a link speed, its share counts too.
+
+## Known limits
+A limit set by a queueing discipline, a switch or the server cannot be read: the plateau that is observed stands for it,
+and which of them it is cannot be told. Connections that open and close within three seconds, UDP, kernel clients (NFS)
+and other network namespaces have no owner here: then this is undecided. The wait is the most that a faster network
+saves: what the pipeline needs behind it shows afterwards.
+
+## Remedy
+Send fewer bytes: compressed or smaller records, only the columns that are used, uint8 instead of float32. Copy the data
+to a local disk or cache it in the first epoch. Read from several servers, or place the job near its data.
+
+## References
+Mohan and others, "Analyzing and Mitigating Data Stalls in DNN Training", VLDB 2021 (fetch stalls); tcp(7),
+sock_diag(7).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive import input_source
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_rate, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.network import Network
+    from stepscope.derive.view import SessionView
+
+MB = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_wait_ratio: Ratio = Ratio(0.15)
+    """Of steady wall time, as for a slow stage (INP001)."""
+    min_steadiness: float = 0.5
+    """Least over usual rate of the seconds: a plateau, not a curve."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    network, cause = session.network, session.input_cause
+    if network is None or network.steadiness < params.min_steadiness:
+        return
+    if session.hidden_wait:
+        yield Undecided(missing=Signal.INPUT_WAIT, hint="the network is busy; whether steps wait for it is not known")
+        return
+    if cause is None or cause.wait_ratio < params.min_wait_ratio:
+        return
+    if network.is_full is None:
+        yield Undecided(missing=Signal.RESOURCES, hint=_why_unknown(network))
+    elif network.is_full and not network.is_choppy:
+        yield _finding(session, network, cause.wait_ratio, 2 * cause.error_ratio, params)
+
+
+def _why_unknown(network: Network) -> str:
+    if network.job_ratio is None:
+        return "the kernel does not tell which process the bytes on the network are for"
+    return "the run was too short for a close look at the network (4 s and more)"
+
+
+def _finding(session: SessionView, network: Network, wait: float, error: float, params: Params) -> Finding:
+    samples = input_source.samples_per_s(session)
+    per_sample = network.mean_in / samples if samples > 0 else 0.0
+    rate = f"{format_rate(network.busy_in / MB)} MB/s"
+    allowed = f" and lets {format_rate(network.busy_in / per_sample)} samples/s through" if per_sample > 0 else ""
+    per = f" ({format_rate(per_sample / 1e3)} kB a sample)" if per_sample > 0 else ""
+    evidence = [
+        Evidence(metric="network_in", value=network.mean_in / MB, unit="MB/s"),
+        Evidence(metric="input_wait_ratio", value=wait, unit="ratio", threshold=params.min_wait_ratio),
+    ]
+    if per_sample > 0:
+        evidence += [
+            Evidence(metric="bytes_per_sample", value=per_sample, unit="bytes"),
+            Evidence(metric="samples_per_s_allowed", value=network.busy_in / per_sample, unit="samples/s"),
+        ]
+    optional = (
+        ("wire_busy_ratio", network.on_ratio),
+        ("unread_ratio", network.unread_ratio),
+        ("own_ratio", network.job_ratio),
+        ("link_ratio", network.mean_in / network.link if network.link > 0 else None),
+    )
+    evidence += [Evidence(metric=name, value=value, unit="ratio") for name, value in optional if value is not None]
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the network is at its limit: it delivers {rate}{per}{allowed}; steps wait {format_ratio(wait)} of "
+        "their time for input",
+        severity=severity_of(wait),
+        confidence=0.85,
+        symptom="Time: slow execution time",
+        cause="System: network",
+        introduced_stage="data preparation",
+        exposed_stage="training",
+        pipeline_stage="raw-input",
+        where=input_source.places(session),
+        evidence=tuple(evidence),
+        cost=cost_of(session, wait, low=wait - max(error, 0.3 * wait), high=wait + error),
+        remedies=(
+            Remedy(
+                id="fewer-bytes",
+                text="send fewer bytes a sample: compressed or smaller records, uint8, no columns that are not used",
+            ),
+            Remedy(
+                id="local-copy", text="copy the data to a local disk before training, or cache() it in the first epoch"
+            ),
+            Remedy(
+                id="nearer-data", text="read from several servers, place the job near its data, or take a faster link"
+            ),
+        ),
+        explanation="While the steps waited, data arrived without a pause and was read at once: neither the program "
+        "nor its threads held it up. The rate is what the link, a limit on the way or the sender gives.",
+    )
+
+
+DETECTOR = Detector(
+    code="NET002",
+    name="network-input-at-capacity",
+    needs=frozenset({Signal.STEPS, Signal.RESOURCES}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,173 @@
+"""The job has stopped: nothing is done any more, and its threads wait.
+
+## What it detects
+A job that was ended from outside (or by an error) after it had done nothing for much longer than ever before: no step,
+no batch, no save, hardly any CPU time of its own or of its children, its thread waiting in one and the same function.
+
+## Why it matters
+A job that hangs keeps its machine and says nothing. Where its threads stand is gone once it has been killed.
+
+## Evidence
+`standstill_ns`: from the last record of work to the end. `longest_before_ns`: the longest such time before. `cores`:
+CPU used meanwhile. `samples_in_place`: stack samples of the step's thread since, nearly all in the function named. The
+places of the other threads follow; a thread that is not seen any more is named with the line where it was seen last.
+
+## Known limits
+What Python cannot see (a lock in C, a peer that does not answer) is named by the line that called it. Threads that wait
+idly in a pool are not sampled. A loop that only predicts, and a server, may wait for requests: undecided. A job that
+ended well did not hang, however long it waited.
+
+## Remedy
+Let the waiting end: a timeout on the wait, an error handed from the worker thread to the one that waits, a lock that is
+released in `finally`, processes started by spawn rather than fork.
+
+## References
+FSE'22 study, symptom "program hang"; Python documentation of queue.Queue.get and of multiprocessing start methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.progress import Standstill, ThreadAt
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_standstill_ns: int = 10_000_000_000
+    """Shorter is no hang to anybody."""
+    min_start_ns: int = 20_000_000_000
+    """Before the first step."""
+    min_times_before: float = 10.0
+    """Standstill over the longest time without work before."""
+    max_cores: float = 0.1
+    """Of the process, and of its children: what computes does not hang."""
+    max_moved_bytes: int = 10 << 20
+    """Read, written or sent meanwhile: a copy makes progress."""
+    min_same_ratio: Ratio = Ratio(0.9)
+    """Of the samples of the step's thread since, in one function."""
+
+
+_WAITS_FOR_WORK = frozenset({"select", "accept", "serve_forever", "run_forever", "input", "pause", "sigwait", "poll"})
+"""What servers and consoles wait in."""
+_THREADS_ONLY = frozenset({"queue.py", "threading.py"})
+"""Who waits in these waits for a thread of the same process: what other processes do is beside the point."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    still = session.standstill
+    if still is None or session.session.manifest.exit_code == 0:
+        return
+    least = params.min_standstill_ns if session.steps is not None else params.min_start_ns
+    if still.length_ns < max(least, params.min_times_before * still.longest_before_ns):
+        return
+    main = still.threads[0]
+    children = 0.0 if main.module in _THREADS_ONLY else still.children_cores
+    busy = max(still.cores, children) > params.max_cores or still.moved_bytes > params.max_moved_bytes
+    if still.cores < 0:
+        yield Undecided(missing=Signal.HOST, hint="no sample tells whether the job used the CPU at its end")
+    elif busy or main.spot is None or main.same_ratio < params.min_same_ratio:
+        return
+    elif main.inside in _WAITS_FOR_WORK or not (session.trains or main.framework):
+        hint = f"nothing was done for {format_ns(still.length_ns)}; {_at(session, main)} may wait for requests"
+        yield Undecided(missing=Signal.STEPS, hint=hint)
+    else:
+        yield _finding(session, still, main, params)
+
+
+def _finding(session: SessionView, still: Standstill, main: ThreadAt, params: Params) -> Finding:
+    ratio = still.length_ns / max(1, still.work_ns)
+    count = len(session.steps) if session.steps is not None else 0
+    when = f"after {count:,} steps" if count else "before the first step"
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the job hangs: no progress for {format_ns(still.length_ns)} {when}; {_at(session, main)} waits"
+        f"{_for_what(main)}: {format_ratio(ratio)} of the time",
+        severity=severity_of(ratio),
+        confidence=0.9 if main.samples else 0.7,
+        symptom="Time: program hang",
+        cause="unknown",
+        introduced_stage="training" if count else "initialization",
+        exposed_stage="training" if count else "initialization",
+        pipeline_stage="none",
+        where=_places(session, still),
+        evidence=(
+            Evidence(
+                metric="standstill_ns", value=still.length_ns, unit="ns", threshold=float(params.min_standstill_ns)
+            ),
+            Evidence(metric="longest_before_ns", value=still.longest_before_ns, unit="ns"),
+            Evidence(metric="cores", value=still.cores, unit="cores", threshold=params.max_cores),
+            Evidence(metric="samples_in_place", value=main.samples, unit="samples"),
+        ),
+        cost=cost_of(session, ratio, ns_per_step=still.length_ns // max(1, count)),
+        remedies=(
+            Remedy(
+                id="bound-the-wait",
+                text=f"find out why what {_function(main)} waits for does not come; give the wait a timeout, and hand "
+                "errors of worker threads to the thread that waits",
+            ),
+        ),
+        explanation=_others(session, still),
+    )
+
+
+def _function(thread: ThreadAt) -> str:
+    return thread.spot.function if thread.spot is not None else thread.name
+
+
+def _at(session: SessionView, thread: ThreadAt) -> str:
+    spot = thread.spot
+    if spot is None:
+        return thread.name
+    place = session.place(spot.file, spot.line)
+    return f"{thread.name} in {spot.function} ({place.file}:{place.line})"
+
+
+def _for_what(main: ThreadAt) -> str:
+    if not main.samples:
+        return ", seen there last: a call in C holds the interpreter"
+    if main.framework:
+        return f" inside of TensorFlow ({main.inside})"
+    return f" in {main.inside}" if main.inside else " for a lock, a sleep or an answer"
+
+
+def _others(session: SessionView, still: Standstill) -> str:
+    """Where every other thread stood."""
+    parts = []
+    for thread in still.threads[1:]:
+        if thread.spot is None:
+            continue
+        if thread.samples:
+            parts.append(f"{_at(session, thread)}{' in ' + thread.inside if thread.inside else ''}")
+        else:
+            ago = format_ns(still.until_ns - thread.last_ns)
+            parts.append(f"{_at(session, thread)} was last seen {ago} before the end: it has ended, or waits idly")
+    others = "; ".join(parts) or "none was seen in user code"
+    return f"The process used {still.cores:.2g} CPUs meanwhile. The other threads: {others}."
+
+
+def _places(session: SessionView, still: Standstill) -> tuple[Place, ...]:
+    spots = [t.spot for t in still.threads if t.spot is not None]
+    return tuple(dict.fromkeys(session.place(s.file, s.line, function=s.function) for s in spots))
+
+
+DETECTOR = Detector(
+    code="HNG001",
+    name="no-progress",
+    needs=frozenset({Signal.STACKS}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,128 @@
+"""The job runs many more threads than it has CPUs, and pays for switching between them.
+
+## What it detects
+Four or more threads of the job for each CPU that it may use, runnable at once and sharing the work evenly: pools of
+ops, of the input and of the job's own Python that were given more threads than there are CPUs.
+
+## Why it matters
+Each op is cut into more parts than can run, every part waits for its turn, and the CPUs spend their time on changing
+from one to the next. On two CPUs 64 op threads in place of two cost a quarter of the time.
+
+## Evidence
+`runnable_threads`: threads that ran or wanted to, on average. `sharing_threads`: threads that share the CPU time
+evenly. `available_cores`: by affinity and quota. `switches_per_cpu_second`; the cost is that of the switches beyond
+the usual 4,000, at 12 us each (measured with 2 and 64 op threads on two CPUs).
+
+## Known limits
+Work that other processes of the job do is told as contention (CFG001). The cost is modelled: what a pool loses by
+waiting for its slowest part, and Python threads for the interpreter lock, is not in it.
+
+## Remedy
+As many threads as CPUs: leave `tf.config.threading` at its defaults, `num_parallel_calls=tf.data.AUTOTUNE`, a pool of
+the job's own no larger than `len(os.sched_getaffinity(0))`, `OMP_NUM_THREADS=1` in data workers.
+
+## References
+TensorFlow: tf.config.threading; tf.data performance guide; Linux: Documentation/scheduler/sched-stats.rst.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.crowd import Crowd
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_threads_per_cpu: float = 4.0
+    """Runnable, and sharing the work: a pool of ops, one of the input and the step's own thread make under three."""
+    usual_switches: float = 4_000.0
+    """Per second of CPU time, of a step with as many threads as CPUs."""
+    switch_ns: float = 12_000.0
+    """What a switch costs with the cache that it empties."""
+    min_ratio: Ratio = Ratio(0.05)
+    """Of the time: less is what pools cost everywhere."""
+    min_python_ratio: Ratio = Ratio(0.25)
+    """Of the threads' CPU time in the job's own Python threads: then these are named."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    crowd = session.crowd
+    if crowd is None:
+        return
+    least = params.min_threads_per_cpu * crowd.available
+    ratio = max(0.0, crowd.switches - params.usual_switches) * params.switch_ns / 1e9
+    if min(crowd.runnable, crowd.sharing) < least or ratio < params.min_ratio:
+        return
+    own = crowd.python_ratio >= params.min_python_ratio and crowd.spot is not None
+    where = crowd.spot.function if own and crowd.spot is not None else ""
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"oversubscribed threads: {crowd.sharing:.0f} threads share {crowd.available:.3g} CPUs, "
+        f"{crowd.runnable:.0f} are runnable at once{f', many in {where}' if where else ''}: switching costs "
+        f"{format_ratio(ratio)} of the time",
+        severity=severity_of(ratio),
+        confidence=0.85,
+        symptom="Time: slow execution time",
+        cause="Hardware: improper configuration",
+        introduced_stage="environment setting",
+        exposed_stage="training",
+        pipeline_stage="forward-backward",
+        where=_places(session, crowd, own=own),
+        evidence=(
+            Evidence(metric="runnable_threads", value=crowd.runnable, unit="threads", threshold=least),
+            Evidence(metric="sharing_threads", value=crowd.sharing, unit="threads", threshold=least),
+            Evidence(metric="available_cores", value=crowd.available, unit="cores"),
+            Evidence(
+                metric="switches_per_cpu_second",
+                value=crowd.switches,
+                unit="switches",
+                threshold=params.usual_switches,
+            ),
+            Evidence(metric="python_ratio", value=crowd.python_ratio, unit="ratio"),
+        ),
+        cost=cost_of(session, ratio, low=0.5 * ratio, high=2.0 * ratio, basis="modelled"),
+        remedies=_remedies(own=own),
+        explanation="The threads are the job's own: they take turns on its CPUs, whoever else uses the machine.",
+    )
+
+
+def _places(session: SessionView, crowd: Crowd, *, own: bool) -> tuple[Place, ...]:
+    """Lines that set numbers of threads, then where the job's own threads run."""
+    places = [session.place(file, line) for file, line in crowd.settings]
+    if own and crowd.spot is not None:
+        places.append(session.place(crowd.spot.file, crowd.spot.line, function=crowd.spot.function))
+    return tuple(dict.fromkeys(places))
+
+
+def _remedies(*, own: bool) -> tuple[Remedy, ...]:
+    pools = Remedy(
+        id="threads-as-cpus",
+        text="use as many threads as CPUs: tf.config.threading at its defaults, num_parallel_calls at AUTOTUNE",
+    )
+    mine = Remedy(
+        id="smaller-pool", text="make the job's own thread pool no larger than its CPUs: len(os.sched_getaffinity(0))"
+    )
+    return (mine, pools) if own else (pools,)
+
+
+DETECTOR = Detector(
+    code="CFG003",
+    name="oversubscribed-threads",
+    needs=frozenset({Signal.STEPS, Signal.HOST}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,213 @@
+"""Every N steps, or every T seconds, something interrupts the steps.
+
+## What it detects
+Steps that take much longer than the usual one and come back with a period - in steps or in seconds - with what runs
+at that period: a garbage collection, Python of the loop, a callback, another thread of the job, another process.
+
+## Why it matters
+A job whose median step is fine may lose a third of its time to something that nobody looks at, because it happens only
+now and then.
+
+## Evidence
+`stall_ratio`: share of the steady wall time in the stalls beyond what the same part usually takes. `stall_ns`: one of
+them. `period_steps`, `period_ns`: the median interval. `regular_ratio`: share of the intervals that are the period or
+a small multiple of it; of stalls by chance one in five is. `stalls`: how many.
+
+## Known limits
+Five stalls are needed. Ends of epochs with their validation, checkpoints and retraces are told by other detectors or
+are wanted. Stalls of the compiled call with neither a thread, a process nor a line that runs at the period are named
+unknown.
+
+## Remedy
+Do it less often, cheaper, beside the steps, or not at all; for garbage collections `gc.freeze()` after loading, or
+fewer objects.
+
+## References
+Python documentation of gc.freeze; FSE'22 study; training-pipeline analysis (Rand 2020), utilisation dips with a period.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Cause, Evidence, Finding, PipelineStage, Place, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.stalls import Stalls
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.03)
+    """Of steady wall time: the least that a report calls low."""
+    min_stall_ns: int = 5_000_000
+    """Of one stall: what is shorter nobody would call an interruption."""
+
+
+_SKIPPED = frozenset({"saving", "evaluation", "tracing", "framework", "host-sync"})
+"""Blocking saves, evaluations and retraces have detectors of their own, which say how often; Keras' own loop has
+nothing to change; a wait for a tensor every N steps is the device's work on those N steps."""
+_STAGES: dict[str, PipelineStage] = {
+    "call": "forward-backward",
+    "input-wait": "preprocessing",
+}
+_COLLECT = "gc.collect("
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield one finding per part of the step that stalls with a period."""
+    steps = session.steps
+    if steps is None:
+        return
+    cause = session.input_cause
+    outside = cause is not None and cause.limit in {"network", "disk"}
+    for stalls in session.stalls:
+        if outside and stalls.component == "input-wait":  # the wire or the disk, not what reads from it
+            continue
+        ratio = stalls.excess_ns / steps.steady_ns
+        if stalls.component in _SKIPPED or ratio < params.min_ratio or stalls.stall_ns < params.min_stall_ns:
+            continue
+        yield _finding(session, stalls, ratio, params)
+
+
+def _finding(session: SessionView, stalls: Stalls, ratio: float, params: Params) -> Finding:
+    collected = _collect_place(session) if stalls.component == "gc" else None
+    who = _who(stalls, collected)
+    every = f"every {format_ns(stalls.period_ns)}" if stalls.by_time else f"every {stalls.steps:g} steps"
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"a periodic stall: {every} {who} interrupts the steps for {format_ns(stalls.stall_ns)}: "
+        f"{format_ratio(ratio)} of the time",
+        severity=severity_of(ratio),
+        confidence=0.6 if who.startswith("something unknown") else 0.9,
+        symptom="Time: slow execution time",
+        cause=_cause(stalls),
+        introduced_stage="environment setting" if _is_rival(stalls) else "training",
+        exposed_stage="training",
+        pipeline_stage=_STAGES.get(stalls.component, "output-processing"),
+        where=_places(session, stalls, collected),
+        evidence=(
+            Evidence(
+                metric="stall_ratio",
+                value=ratio,
+                unit="ratio",
+                threshold=params.min_ratio,
+                refs=(f"component:{stalls.component}",),
+            ),
+            Evidence(metric="stall_ns", value=stalls.stall_ns, unit="ns", threshold=params.min_stall_ns),
+            Evidence(metric="period_steps", value=stalls.steps, unit="steps"),
+            Evidence(metric="period_ns", value=stalls.period_ns, unit="ns"),
+            Evidence(metric="regular_ratio", value=stalls.regular_ratio, unit="ratio"),
+            Evidence(
+                metric="stalls",
+                value=stalls.count,
+                unit="stalls",
+                refs=tuple(f"step:{number}" for number in stalls.first_steps[:20]),
+            ),
+        ),
+        cost=cost_of(session, ratio, low=0.9 * ratio, high=1.05 * ratio),
+        remedies=_remedies(stalls, collected=collected is not None),
+        explanation=f"The stalls lie in the part of the step that the report calls {stalls.component}; "
+        f"{format_ratio(stalls.regular_ratio)} of their intervals are regular.",
+    )
+
+
+def _is_rival(stalls: Stalls) -> bool:
+    return stalls.component == "call" and stalls.thread_spot is None and bool(stalls.rival)
+
+
+def _who(stalls: Stalls, collected: Place | None) -> str:
+    match stalls.component:
+        case "gc":
+            who = "gc.collect()" if collected is not None else "Python's garbage collection"
+        case "callbacks" if stalls.name is not None:
+            who = f"the callback {stalls.name.text}"
+        case "call" if stalls.thread_spot is not None:
+            who = f"another thread, in {stalls.thread_spot.function},"
+        case "call":
+            who = f"the process {stalls.rival}" if stalls.rival else "something unknown inside of the step's call"
+        case "input-wait":
+            who = "the input"
+        case _ if stalls.spot is not None:
+            who = f"slow Python in {stalls.spot.function}"
+        case _:
+            who = f"something unknown in {stalls.component}"
+    return who
+
+
+def _cause(stalls: Stalls) -> Cause:
+    match stalls.component:
+        case "call" if stalls.thread_spot is None:
+            return "System: scheduling" if stalls.rival else "unknown"
+        case "call" | "other-python" | "gc":
+            return "Python: interpreter overhead"
+        case "callbacks":
+            return "API: inefficient API usage"
+        case "input-wait":
+            return "Data: inefficient data preprocessing"
+    return "unknown"
+
+
+def _collect_place(session: SessionView) -> Place | None:
+    """The line of the loop's own source that collects garbage."""
+    if session.loop is None:
+        return None
+    for number, line in enumerate((session.source_of(session.loop[0]) or "").split("\n"), 1):
+        if _COLLECT in line.partition("#")[0]:
+            return session.place(session.loop[0], number)
+    return None
+
+
+def _places(session: SessionView, stalls: Stalls, collected: Place | None) -> tuple[Place, ...]:
+    places = [collected] if collected is not None else []
+    name = stalls.name
+    if name is not None and name.own and name.file:
+        places.append(session.place(name.file, name.line, name.end_line, name.text))
+    spots = (stalls.thread_spot,) if stalls.component == "call" else (stalls.spot,)
+    places += [session.place(s.file, s.line, function=s.function) for s in spots if s is not None]
+    fit = session.fit_place()
+    if fit is not None and not places:
+        places.append(fit)
+    elif session.loop is not None and session.call_line is not None and not _is_rival(stalls):
+        places.append(session.place(session.loop[0], session.call_line, function=session.loop[1]))
+    return tuple(dict.fromkeys(places))
+
+
+def _remedies(stalls: Stalls, *, collected: bool) -> tuple[Remedy, ...]:
+    if stalls.component == "gc":
+        freeze = Remedy(
+            id="freeze-objects",
+            text="call gc.freeze() once after loading, so that what stays is not walked again; or keep fewer objects",
+        )
+        less = Remedy(id="do-not-collect", text="take gc.collect() out of the loop: reference counts free tensors")
+        return (less, freeze) if collected else (freeze,)
+    if _is_rival(stalls):
+        return (Remedy(id="separate-cpu", text=f"run {stalls.rival} at another time, niced, or on other cores"),)
+    if stalls.component == "input-wait":
+        return (Remedy(id="prefetch-deeper", text="prefetch more batches, and open the next file ahead (interleave)"),)
+    spot = stalls.thread_spot if stalls.component == "call" else stalls.spot
+    doer = stalls.name.text if stalls.name is not None else spot.function if spot is not None else "what runs there"
+    return (
+        Remedy(id="do-it-less-often", text=f"run {doer} less often, or after training"),
+        Remedy(id="vectorise", text="make it cheaper: vectorise it with NumPy, or compute it in the compiled step"),
+        Remedy(id="move-off-thread", text="or hand it to another process, so that the next step can start"),
+    )
+
+
+DETECTOR = Detector(
+    code="HST009",
+    name="periodic-stall",
+    needs=frozenset({Signal.STEPS}),
+    params=Params(),
+    detect=detect,
+    yields_to=frozenset({"GRF001", "HST004", "HST005", "HST006", "INP001", "INP002", "INP003", "TRD001"}),
+)

@@ -1,0 +1,91 @@
+"""What INP002 and INP003 have in common: user Python inside of the input pipeline that steps wait for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import cost_of
+from stepscope.model.finding import Evidence
+from stepscope.units import Ratio
+
+if TYPE_CHECKING:
+    from stepscope.derive.input_cause import InputCause, Limit
+    from stepscope.derive.pipeline_python import PythonFunction
+    from stepscope.derive.view import SessionView
+    from stepscope.model.finding import Cost, Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_wait_ratio: Ratio = Ratio(0.10)
+    """Of steady wall time; see INP001."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """A Python function of the pipeline and what it costs the steps."""
+
+    cause: InputCause
+    function: PythonFunction
+    saved: float
+    """Share of steady wall time that goes with it."""
+    step_ns: float
+    per_batch_ns: float
+    """Its own time per step."""
+
+    def evidence(self, params: Params) -> tuple[Evidence, ...]:
+        """Wait, time in Python, what the lock takes besides, time per batch."""
+        cause, ref = self.cause, f"name:{self.function.name.id}"
+        return (
+            Evidence(
+                metric="input_wait_ratio",
+                value=cause.wait_ratio,
+                unit="ratio",
+                threshold=params.min_wait_ratio,
+                refs=("component:input-wait",),
+            ),
+            Evidence(metric="python_busy_ratio", value=cause.python_ratio, unit="ratio"),
+            Evidence(metric="disturbed_ratio", value=cause.disturbed_ratio, unit="ratio"),
+            Evidence(metric="python_ns_per_batch", value=self.per_batch_ns, unit="ns", refs=(ref,)),
+        )
+
+    def cost(self, session: SessionView) -> Cost:
+        """The wait is certain within its error, what the lock takes besides may be less."""
+        error = 2 * self.cause.error_ratio
+        return cost_of(session, self.saved, low=self.cause.wait_ratio - error, high=self.saved + error)
+
+
+def find(session: SessionView, limit: Limit, params: Params) -> Waited | None:
+    """The function, if user Python of this kind limits the pipeline and steps wait for it."""
+    cause, steps = session.input_cause, session.steps
+    if cause is None or steps is None or cause.limit != limit or cause.function is None or session.hidden_wait:
+        return None
+    saved = min(1.0, cause.wait_ratio + cause.disturbed_ratio)
+    if saved < params.min_wait_ratio:
+        return None
+    return Waited(
+        cause=cause,
+        function=cause.function,
+        saved=saved,
+        step_ns=steps.steady_ns / steps.steady_count,
+        per_batch_ns=cause.function.total_ns / steps.steady_count,
+    )
+
+
+def own_places(session: SessionView, function: PythonFunction) -> list[Place]:
+    """The function itself, and the lines that its time goes to."""
+    name, inside = function.name, function.inside
+    places = [session.place(name.file, name.line, name.end_line, name.text)] if name.file else []
+    if inside is not None:
+        lines = inside.lines[:3]
+        places.append(session.place(inside.file, min(lines), max(lines), inside.function))
+    return places
+
+
+def made_places(session: SessionView, function: PythonFunction) -> list[Place]:
+    """Where the function was put into the graph, the innermost line first."""
+    stack = function.made.stack[-2:] if function.made is not None else []
+    return [session.place(file, line, function=where) for file, where, line in reversed(stack)]

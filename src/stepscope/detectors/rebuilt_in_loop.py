@@ -1,0 +1,133 @@
+"""A model, a SavedModel, a graph or a session is built or loaded again and again inside of the loop.
+
+## What it detects
+Lines that load or clone a Keras model, load a SavedModel, import a graph, make a session or restore its variables, or
+that build and compile a Keras model, run again and again in the steady steps: per request, per batch, per file.
+
+## Why it matters
+A load reads files, makes variables and builds layers, and what it has made is traced and optimised anew before its
+first run: hundreds of milliseconds where the model itself takes a few.
+
+## Evidence
+`rebuild_ratio`: share of the steady wall time of all builds but the first: the calls, timed one by one; layers made in
+user code around them, by samples; first traces of the framework's functions and first runs of new sessions. `builds`,
+`build_ns`: how many, and each; `steps_between`: steady steps per build.
+
+## Known limits
+A model of its own for each fold or trial is wanted: where something is trained in these steps and models are only
+built, not loaded, nothing is said below a quarter of the time. Models that are neither loaded nor compiled are not
+seen. A user's own tf.function that is made anew with the model is told by GRF001.
+
+## Remedy
+Load or build once, before the loop (at the start of the service), and keep the model, the function or the session. For
+folds and trials: keep the initial weights (`get_weights`) and set them again.
+
+## References
+FSE'22 study, confusion with computation model (models loaded repeatedly); TensorFlow guide on SavedModel; Keras
+documentation of `clear_session`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.rebuilds import COMPILED
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy, Stage
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.rebuilds import Builder, Rebuilds
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.05)
+    """Of steady wall time: reloading a model now and then, for a new version, is wanted."""
+    min_fold_ratio: Ratio = Ratio(0.25)
+    """Where models are built to be trained: below it they are folds or trials of some length."""
+
+
+WORDS = {
+    "model": ("the model is loaded or cloned", "load the model once, before the loop, and keep it"),
+    "saved_model": (
+        "the SavedModel is loaded",
+        "load the SavedModel once, before the loop, and keep what load returns",
+    ),
+    "graph": ("the graph is imported", "import the graph once, before the loop"),
+    "session": ("the session is made", "make the session once, before the loop, and close it at the end"),
+    "variables": ("the variables are restored", "restore once, in one session that is kept"),
+    COMPILED: (
+        "the model is built and compiled",
+        "build and compile once; set its initial weights again (set_weights)",
+    ),
+}
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding: everything that is built in one loop has one root."""
+    steps, found = session.steps, session.rebuilds
+    if steps is None or found is None:
+        return
+    ratio = found.total_ns / steps.steady_ns
+    wanted = found.trains and all(b.role == COMPILED for b in found.builders)
+    least = params.min_fold_ratio if wanted else params.min_ratio
+    if ratio >= least:
+        yield _finding(session, found, ratio, least)
+
+
+def _finding(session: SessionView, found: Rebuilds, ratio: float, least: float) -> Finding:
+    steps = session.steps
+    count = steps.steady_count if steps else 1
+    steady = steps.steady_ns if steps else 1
+    top = found.builders[0]
+    what, advice = WORDS[top.role]
+    each = found.total_ns / found.builds
+    stage: Stage = "training" if found.trains else "prediction"
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"{what} again and again, {found.builds} times in {count:,} steps ({top.text}), {format_ns(each)} each "
+        f"with the tracing it needs: {format_ratio(ratio)} of the time",
+        severity=severity_of(ratio),
+        confidence=0.9,
+        symptom="Time: slow execution time",
+        cause="Model: confusion with computation model",
+        introduced_stage="model building" if found.trains else stage,
+        exposed_stage=stage,
+        pipeline_stage="none",
+        where=_places(session, found),
+        evidence=(
+            Evidence(metric="rebuild_ratio", value=ratio, unit="ratio", threshold=least, refs=("component:building",)),
+            Evidence(metric="builds", value=found.builds, unit="builds"),
+            Evidence(metric="build_ns", value=each, unit="ns"),
+            Evidence(metric="steps_between", value=count / found.builds, unit="steps"),
+        ),
+        cost=cost_of(session, ratio, low=(found.build_ns + found.around_ns) / steady, high=1.05 * ratio),
+        remedies=(Remedy(id="build-once", text=advice),),
+        explanation="Every build but the first of the job could have been kept; with it goes the tracing that what it "
+        "has made needs before it runs.",
+    )
+
+
+def _places(session: SessionView, found: Rebuilds) -> tuple[Place, ...]:
+    """The lines that build, then the user's code that makes the layers."""
+    called: list[Builder] = [b for b in found.builders if b.file]
+    places = [session.place(b.file, b.line, function=b.function) for b in called[:3]]
+    places += [session.place(file, first, last, name) for file, name, first, last in found.lines]
+    return tuple(dict.fromkeys(places))
+
+
+DETECTOR = Detector(
+    code="HST007",
+    name="rebuilt-in-loop",
+    needs=frozenset({Signal.STEPS}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,179 @@
+"""Steps take longer and longer, because one part of them grows with every step.
+
+## What it detects
+A part of the step - Python of the loop, a callback, saving, garbage collection, user code inside of the calls - whose
+time per step rises steadily over the whole run, while the rest of the step does not.
+
+## Why it matters
+A history that is walked in every step, a log that is drawn anew, objects that are kept: what costs little in the first
+minute costs most of the step after a day. An average over a short run does not show it.
+
+## Evidence
+`rising_ratio`: share of the steady wall time above what the part took at the start. `growth`: its time at the end over
+that at the start, by a robust line (Theil-Sen) through the medians of 40 bins, with an interval that allows for
+neighbouring bins being alike. `rest_growth`: the same of everything else in the step. `samples_on_code`.
+
+## Known limits
+A slower machine and larger steps by plan (longer sequences, larger batches) raise the other parts too and are no
+finding. A compiled step that alone gets slower is undecided: whether its input grew is not recorded. Input that gets
+slower is told by the input's detectors.
+
+## Remedy
+Keep a running value instead of the history, bound the history (`collections.deque(maxlen=N)`), or do the work that
+walks it every N steps.
+
+## References
+Sen, "Estimates of the regression coefficient based on Kendall's tau", JASA 1968; Yue and Wang, 2004; FSE'22
+study, symptom "increasing time over time".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Cause, Evidence, Finding, PipelineStage, Place, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.rising import Rise
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.03)
+    """Of steady wall time, above the start: the least that a report calls low."""
+    min_growth: float = 1.5
+    """End over start, and that over the same of the rest of the step: allocators and caches warm up by less."""
+    max_lost_ratio: Ratio = Ratio(0.15)
+    """Of the CPUs: on a machine that others use so much, a call alone that gets slower says nothing of the job."""
+    min_samples: int = 5
+    """On the function, for parts that only samples take apart."""
+
+
+_NAMED = frozenset({"callbacks", "saving", "gc"})
+"""Parts whose records say what it is; the others need samples."""
+_SKIPPED = frozenset({"input-wait", "tracing", "evaluation"})
+"""The input's and the tracing's own detectors name these; an evaluation is as long as its data."""
+_STAGES: dict[str, PipelineStage] = {"call": "forward-backward", "saving": "storage", "host-sync": "device-to-host"}
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield one finding per rising part that can be named, or say undecided for a call that rises alone."""
+    steps = session.steps
+    if steps is None:
+        return
+    mean = steps.steady_ns / steps.steady_count
+    starved = session.contention is not None and session.contention.lost_ratio >= params.max_lost_ratio
+    for rise in session.rises:
+        ratio = rise.excess_ns / mean
+        enough = ratio >= params.min_ratio and rise.factor >= params.min_growth * max(1.0, rise.rest_factor)
+        if not enough or rise.component in _SKIPPED:
+            continue
+        named = rise.name is not None if rise.component in _NAMED else rise.samples >= params.min_samples
+        if named:
+            yield _finding(session, rise, ratio, params)
+        elif rise.component == "call" and not starved:
+            yield Undecided(
+                missing=Signal.SIZES,
+                hint=f"the compiled step rises to {rise.factor:.2g} times its time at the start; whether its input "
+                "grows too is not recorded",
+            )
+
+
+def _finding(session: SessionView, rise: Rise, ratio: float, params: Params) -> Finding:
+    steps = session.steps
+    count = steps.count if steps else 1
+    low, high = (max(0.0, bound / rise.trend.slope) for bound in (rise.trend.low, rise.trend.high))
+    who = _who(rise)
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the step time rises: {who} takes longer and longer, {format_ns(rise.start_ns)} a step at "
+        f"the start and {format_ns(rise.trend.last)} {count:,} steps later: {format_ratio(ratio)} of the time",
+        severity=severity_of(ratio),
+        confidence=0.9,
+        symptom="Time: increasing time over time",
+        cause=_cause(rise),
+        introduced_stage="training",
+        exposed_stage="training",
+        pipeline_stage=_STAGES.get(rise.component, "output-processing"),
+        where=_places(session, rise),
+        evidence=(
+            Evidence(
+                metric="rising_ratio",
+                value=ratio,
+                unit="ratio",
+                threshold=params.min_ratio,
+                refs=(f"component:{rise.component}",),
+            ),
+            Evidence(metric="growth", value=rise.factor, unit="times", threshold=params.min_growth),
+            Evidence(metric="rest_growth", value=rise.rest_factor, unit="times"),
+            Evidence(metric="ns_per_step_per_step", value=rise.trend.slope, unit="ns"),
+            Evidence(metric="samples_on_code", value=rise.samples, unit="samples"),
+        ),
+        cost=cost_of(session, ratio, low=ratio * low, high=ratio * min(high, 2.0)),
+        remedies=_remedies(rise, who),
+        explanation="The part grows in every quarter of the run while the rest of the step does not: it works on "
+        "something that every step makes larger. At this rate it goes on to grow.",
+    )
+
+
+def _who(rise: Rise) -> str:
+    if rise.component == "gc":
+        return "the garbage collection"
+    if rise.component in _NAMED and rise.name is not None:
+        text = rise.name.text
+        return f"the callback {text}" if rise.component == "callbacks" else text
+    return rise.spot.function if rise.spot is not None else rise.component
+
+
+def _cause(rise: Rise) -> Cause:
+    return "API: inefficient API usage" if rise.component in {"callbacks", "saving"} else "Python: interpreter overhead"
+
+
+def _places(session: SessionView, rise: Rise) -> tuple[Place, ...]:
+    places = []
+    name, spot = rise.name, rise.spot
+    if spot is not None and rise.component != "gc":
+        places.append(session.place(spot.file, spot.line, function=spot.function))
+    if name is not None and name.own and name.file:
+        places.append(session.place(name.file, name.line, name.end_line, name.text))
+    if name is not None and name.call_file:
+        places.append(session.place(name.call_file, name.call_line, function=name.call_function))
+    if session.loop is not None and session.call_line is not None:
+        places.append(session.place(session.loop[0], session.call_line, function=session.loop[1]))
+    return tuple(dict.fromkeys(places))
+
+
+def _remedies(rise: Rise, who: str) -> tuple[Remedy, ...]:
+    if rise.component == "gc":
+        return (
+            Remedy(
+                id="keep-fewer-objects",
+                text="keep fewer Python objects from step to step: floats instead of tensors, arrays instead of lists",
+            ),
+            Remedy(id="freeze-objects", text="or exempt what stays: gc.freeze() before the loop"),
+        )
+    return (
+        Remedy(
+            id="keep-running-value",
+            text=f"keep a running value instead of the history that {who} walks, or bound it (deque(maxlen=N))",
+        ),
+        Remedy(id="do-it-less-often", text=f"or run {who} every N steps"),
+    )
+
+
+DETECTOR = Detector(
+    code="TRD001",
+    name="rising-step-time",
+    needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,123 @@
+"""A setting makes compiled steps run op by op: `run_eagerly=True`, or `tf.config.run_functions_eagerly(True)`.
+
+## What it detects
+Steps of Keras, or calls of a tf.function, that are compiled by default and yet run from Python one op at a time, while
+what Python and dispatch take, not the ops' computation, is a large share of the steady wall time.
+
+## Why it matters
+These settings are for debugging. Each op then costs tens of microseconds of Python and dispatch before its kernel
+starts; steps of many small ops run ten to forty times slower than compiled.
+
+## Evidence
+`eager_ratio`: share of the samples of the steady steps that run ops from Python. `python_ratio`: those of them whose
+innermost frame is Python rather than the call that runs an op. Keras' own step, or a stack that passes through the call
+of a tf.function, shows that a setting is the reason: both are compiled otherwise.
+
+## Known limits
+With large ops, whose computation takes the time, Python's share is small and nothing is said: compiling such a step
+saves next to nothing. The saving is modelled: Python's share, and of the ops' share as much as dispatch takes beside
+that much Python (2 parts, measured on steps of small ops). `model.run_eagerly = True` after compile is placed at the
+call of fit. An eager step that nobody ever compiled is HST002.
+
+## Remedy
+Leave `run_eagerly` off outside of debugging, remove `tf.config.run_functions_eagerly(True)`; to debug one step, use
+`tf.print` or a call of the Python function itself.
+
+## References
+Keras documentation of Model.compile, argument run_eagerly; TensorFlow guide "Better performance with tf.function",
+section "Debugging"; FSE'22 study, confusion with computation model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.events import ModelBuilt, Setting
+from stepscope.model.finding import Evidence, Finding, Place, Remedy, Stage
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_eager_ratio: Ratio = Ratio(0.25)
+    """Of the steady samples: less cannot save much."""
+    min_python_ratio: Ratio = Ratio(0.10)
+    """Of the steady samples in eager Python itself. Measured: 0.07 for products of 1500 x 2500, 0.4 for small ops."""
+    min_samples: int = 20
+    """Fewer say nothing."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    eager, setting = session.eager, session.eager_setting
+    if eager is None or setting is None or eager.samples < params.min_samples:
+        return
+    if eager.eager_ratio < params.min_eager_ratio or eager.python_ratio < params.min_python_ratio:
+        return
+    ratio, (low, high) = eager.saved_ratio, eager.interval
+    what = "run_eagerly is on" if setting == "run_eagerly" else "tf.config.run_functions_eagerly is on"
+    stage: Stage = "prediction" if session.predicts else "training"
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"{what}: the step runs op by op from Python instead of compiled, {format_ratio(eager.eager_ratio)} of "
+        f"the time, {format_ratio(eager.python_ratio)} in Python itself",
+        severity=severity_of(ratio),
+        confidence=0.95,
+        symptom="Time: slow execution time",
+        cause="Model: confusion with computation model",
+        introduced_stage="model building" if setting == "run_eagerly" else stage,
+        exposed_stage=stage,
+        pipeline_stage="forward-backward",
+        where=_places(session, setting),
+        evidence=(
+            Evidence(metric="eager_ratio", value=eager.eager_ratio, unit="ratio", threshold=params.min_eager_ratio),
+            Evidence(metric="python_ratio", value=eager.python_ratio, unit="ratio", threshold=params.min_python_ratio),
+            Evidence(metric="samples", value=eager.samples, unit="samples", threshold=params.min_samples),
+        ),
+        cost=cost_of(session, ratio, low=low, high=high, basis="modelled"),
+        remedies=(
+            Remedy(id="remove-run-eagerly", text="remove run_eagerly=True, so that Keras compiles the step")
+            if setting == "run_eagerly"
+            else Remedy(
+                id="remove-run-functions-eagerly",
+                text="remove tf.config.run_functions_eagerly(True), so that tf.functions run as graphs",
+            ),
+        ),
+        explanation="The stacks of the step go from Keras or from the call of a tf.function through TensorFlow's "
+        "Python layers for each op; without the setting the same code runs as one graph.",
+    )
+
+
+def _places(session: SessionView, setting: str) -> tuple[Place, ...]:
+    """The line of the setting where it is known, else the call of fit; then the user's code that calls the ops."""
+    worker, places = session.worker, []
+    if worker is not None and setting == "run_eagerly":
+        places = [session.place(m.file, m.line) for m in worker.all(ModelBuilt) if m.run_eagerly and m.file][-1:]
+    elif worker is not None:
+        on = [s for s in worker.all(Setting) if s.name == "run_functions_eagerly" and s.value and s.file]
+        places = [session.place(s.file, s.line, function=s.function) for s in on[-1:]]
+    fit = session.fit_place()
+    if not places and fit is not None:
+        places.append(fit)
+    if session.eager is not None:
+        places += [session.place(file, first, last, name) for file, name, first, last in session.eager.lines]
+    return tuple(dict.fromkeys(places))
+
+
+DETECTOR = Detector(
+    code="GRF003",
+    name="run-eagerly",
+    needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,130 @@
+"""The disk delivers all it can, and the steps wait for more.
+
+## What it detects
+Steps wait for their input, the process reads from a disk, and the disk has a request of it in flight nearly all the
+time, or the reads stand at what the job's cgroup may read.
+
+## Why it matters
+More decoding threads do not help when the bytes are not there. Reading less, reading once, or reading in larger pieces
+and several at a time does.
+
+## Evidence
+`disk_busy_ratio`: share of the time with a request in flight (/proc/diskstats); `read_rate`: what the process read from
+storage, the page cache apart (/proc/PID/io); `requests_in_flight` and `request_bytes`: one small request at a time is a
+reader that asks too little of the disk. `limit_ratio`: of what the cgroup may read (io.max, blkio.throttle).
+
+## Known limits
+A disk that serves several requests at once may be busy all the time and still have room: with one request in flight the
+remedy is to ask for more at a time. Network file systems have no device. Reads of other processes for the job (a FUSE
+server, a loader in another process) are not this process's.
+
+## Remedy
+Cache the data in memory (`cache()`) or in the page cache, copy it to a faster disk, store it smaller (compressed, fewer
+columns), read large sequential files (TFRecord) with `num_parallel_reads`; raise the cgroup's limit.
+
+## References
+Linux: Documentation/admin-guide/iostats.rst; Documentation/admin-guide/cgroup-v2.rst, io.max. tf.data performance
+guide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive import input_source
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_rate, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.disk_input import DiskInput
+    from stepscope.derive.view import SessionView
+
+MB = 1e6
+FEW = 1.5
+"""Requests in flight below which one reads after the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds; when a disk is full stands in derive/disk_input.py."""
+
+    min_wait_ratio: Ratio = Ratio(0.15)
+    """Of steady wall time, as for a slow stage (INP001)."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    disk, cause = session.disk_input, session.input_cause
+    if disk is None or not disk.is_full:
+        return
+    if session.hidden_wait:
+        yield Undecided(missing=Signal.INPUT_WAIT, hint="the disk is busy; whether steps wait for it is not known")
+        return
+    if cause is not None and cause.limit == "disk" and cause.wait_ratio >= params.min_wait_ratio:
+        yield _finding(session, disk, cause.wait_ratio, 2 * cause.error_ratio, params)
+
+
+def _finding(session: SessionView, disk: DiskInput, wait: float, error: float, params: Params) -> Finding:
+    limited = disk.limit_ratio > 0 and disk.limit_ratio >= disk.busy_ratio
+    ratio = wait if limited else min(wait, disk.busy_ratio)
+    rate = f"{format_rate(disk.job_read / MB)} MB/s"
+    if limited:
+        why = f"the cgroup's limit for the disk {disk.device} holds reads at {rate}"
+    else:
+        why = f"the disk {disk.device} is busy {format_ratio(disk.busy_ratio)} of the time and gives {rate}"
+    evidence = [
+        Evidence(metric="disk_busy_ratio", value=disk.busy_ratio, unit="ratio"),
+        Evidence(metric="read_rate", value=disk.job_read / MB, unit="MB/s"),
+        Evidence(metric="input_wait_ratio", value=wait, unit="ratio", threshold=params.min_wait_ratio),
+        Evidence(metric="requests_in_flight", value=disk.in_flight, unit="requests"),
+        Evidence(metric="request_bytes", value=disk.request_bytes, unit="bytes"),
+    ]
+    if disk.limit > 0:
+        evidence.append(Evidence(metric="limit_ratio", value=disk.limit_ratio, unit="ratio"))
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"{why}; steps wait {format_ratio(wait)} of their time for input",
+        severity=severity_of(ratio),
+        confidence=0.85,
+        symptom="Time: slow execution time",
+        cause="Hardware: improper configuration" if limited else "Data: inefficient data transmission",
+        introduced_stage="environment setting" if limited else "data preparation",
+        exposed_stage="training",
+        pipeline_stage="raw-input",
+        where=input_source.places(session),
+        evidence=tuple(evidence),
+        cost=cost_of(session, ratio, low=ratio - max(error, 0.3 * ratio), high=max(wait, ratio + error)),
+        remedies=_remedies(disk, limited=limited),
+        explanation="The bytes come from the disk, not from the page cache, and the disk has no time left. What the "
+        "pipeline does with them afterwards does not matter before they are there.",
+    )
+
+
+def _remedies(disk: DiskInput, *, limited: bool) -> tuple[Remedy, ...]:
+    found = []
+    if limited:
+        found.append(Remedy(id="raise-limit", text="raise the cgroup's limit (io.max, blkio.throttle.read_bps_device)"))
+    elif disk.in_flight < FEW:
+        text = "read several files at once (interleave or num_parallel_reads): one request is in flight at a time"
+        found.append(Remedy(id="parallel-reads", text=text))
+    found += [
+        Remedy(id="cache-data", text="cache() the data in memory, or copy it to a faster disk before training"),
+        Remedy(
+            id="smaller-data", text="store it smaller: compressed, uint8, only what is used, in large TFRecord files"
+        ),
+    ]
+    return tuple(found)
+
+
+DETECTOR = Detector(
+    code="DSK001",
+    name="slow-disk-input",
+    needs=frozenset({Signal.STEPS, Signal.RESOURCES}),
+    params=Params(),
+    detect=detect,
+)

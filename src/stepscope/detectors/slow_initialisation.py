@@ -1,0 +1,121 @@
+"""The job spends a large part of its time before the first steady step, in code of its own.
+
+## What it detects
+One function of the user's code - loading, parsing, converting data, usually in a loop over items - that takes a
+quarter or more of the whole run before the first step, outside of tracing, first calls and the making of layers.
+
+## Why it matters
+Every start of the job pays it again: each trial of a search, each restart on a spot machine, each debugging run.
+
+## Evidence
+`initialisation_ratio`: share of the time from the end of the imports to the last step that the function takes before
+the first steady step, by stack samples. The whole of the time before it, apart: `import_ns`, `own_code_ns`,
+`model_building_ns`, `first_calls_ns` (tracing, graph compilation, warm-up), `first_batch_ns`.
+
+## Known limits
+A long first trace alone is no finding (GRF002 tells what makes it long). A short trial run makes every start look long:
+the cost is that of a run of this length. What worker processes do before the first step is seen as waiting.
+
+## Remedy
+Vectorise the loop or use tf.data with `num_parallel_calls` in its place, so that steps begin while it loads; or do it
+once and keep the result (`np.save`, TFRecord, `Dataset.save`).
+
+## References
+FSE'22 study, symptom "slow initialization time"; tf.data performance guide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive import hot
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.startup import Startup
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.25)
+    """Of the time from the end of the imports to the last step."""
+    min_cpu_ns: int = 3_000_000_000
+    """Of CPU time in the function: what a busy machine stretches is not slow. Source: twelve clean programs, whose own
+    code takes 0.6 s at most."""
+    min_wait_ns: int = 15_000_000_000
+    """Or of time altogether, for files that are read one by one."""
+    min_samples: int = 10
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    startup, steps = session.startup, session.steps
+    if startup is None or steps is None or startup.spot is None or startup.span_ns <= 0:
+        return
+    ratio = startup.spot_ns / startup.span_ns
+    long = startup.spot_cpu_ns >= params.min_cpu_ns or startup.spot_ns >= params.min_wait_ns
+    if not long or ratio < params.min_ratio or startup.samples < params.min_samples:
+        return
+    low, high = hot.confidence_interval(startup.spot_ns / max(1, startup.own_ns), startup.samples)
+    own = startup.own_ns / startup.span_ns
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"slow initialisation: {startup.spot.function} takes {format_ns(startup.spot_ns)} before the first step: "
+        f"{format_ratio(ratio)} of the run",
+        severity=severity_of(ratio),
+        confidence=0.85,
+        symptom="Time: slow initialization time",
+        cause="Data: inefficient data preprocessing",
+        introduced_stage="data preparation",
+        exposed_stage="initialization",
+        pipeline_stage="none",
+        where=_places(session, startup),
+        evidence=(
+            Evidence(metric="initialisation_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
+            Evidence(metric="import_ns", value=startup.import_ns, unit="ns"),
+            Evidence(metric="own_code_ns", value=startup.own_ns, unit="ns"),
+            Evidence(metric="model_building_ns", value=startup.building_ns, unit="ns"),
+            Evidence(metric="first_calls_ns", value=startup.calls_ns, unit="ns"),
+            Evidence(metric="first_batch_ns", value=startup.first_batch_ns, unit="ns"),
+            Evidence(metric="samples_on_code", value=startup.samples, unit="samples"),
+        ),
+        cost=cost_of(
+            session,
+            ratio,
+            low=min(ratio, own * low),
+            high=max(ratio, own * high),
+            ns_per_step=startup.spot_ns // max(1, len(steps)),
+        ),
+        remedies=(
+            Remedy(
+                id="load-in-pipeline",
+                text=f"do what {startup.spot.function} does in tf.data (map with num_parallel_calls), or vectorise it",
+            ),
+            Remedy(id="keep-the-result", text="or do it once and keep the result: np.save, TFRecord, Dataset.save"),
+        ),
+        explanation=f"Of the {format_ns(startup.length_ns)} between the imports and the first steady step, tracing and "
+        f"first calls take {format_ns(startup.calls_ns)}.",
+    )
+
+
+def _places(session: SessionView, startup: Startup) -> tuple[Place, ...]:
+    spots = [s for s in (startup.spot, startup.caller) if s is not None]
+    return tuple(dict.fromkeys(session.place(s.file, s.line, function=s.function) for s in spots))
+
+
+DETECTOR = Detector(
+    code="INI001",
+    name="slow-initialisation",
+    needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
+    params=Params(),
+    detect=detect,
+)

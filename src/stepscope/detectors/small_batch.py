@@ -1,0 +1,166 @@
+"""Training steps of a few samples each, whose time is the fixed cost of a step rather than work on the samples.
+
+## What it detects
+Training on batches of eight samples or fewer, many of them in a pass over the data, whose compiled step takes so little
+time for each op of its graph that scheduling the ops is most of it.
+
+## Why it matters
+Calling the step and scheduling its ops costs the same for four samples as for a hundred. Where that is most of the
+step, a larger batch does more samples in nearly the same time.
+
+## Evidence
+`ns_per_op`: time of the call, less what neighbours take from the CPUs, for each op of the step's graph; scheduling an
+op and starting its kernel takes one or two microseconds. `fixed_ratio`: share of the steady wall time in the call and
+in Keras' own loop. `batch`, `batches`: samples of a step, and steps of a pass or of the run.
+
+## Known limits
+The batch size is a parameter of the training: a larger one may want another learning rate, and what it gains is
+modelled, for 128 samples or 32 times the batch. Batches of 16 and more are taken as chosen. Steps whose ops take longer
+(convolutions, loops in the graph) are not small. Where no pipeline makes the batches (an environment that gives one
+observation at a time, requests one by one) there is no larger batch to take, and nothing is said; nor in inference.
+
+## Remedy
+A larger `batch_size` (and learning rate); where the small batch is wanted, `steps_per_execution` of ten or more in
+`compile`, or a loop over the batches inside of the tf.function.
+
+## References
+Keras documentation of Model.compile, steps_per_execution; FSE'22 study, improper hyper parameter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.events import BatchSeen, DatasetMade, ModelBuilt, Traced
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    max_batch: int = 8
+    """Samples: 16 and 32 are what many papers choose."""
+    min_batches: int = 100
+    """In a pass over the data, or in the steady steps: there must be more samples to take."""
+    max_ns_per_op: int = 4_000
+    """Measured: 1,000 to 2,000 for a network of 64 units and four rows, 6,000 and more for one of 768 and 128 rows."""
+    min_fixed_ratio: Ratio = Ratio(0.6)
+    """Of steady wall time: else something else is the cause."""
+    wanted_batch: int = 128
+    """What the gain is modelled for; at most 32 times the batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batches:
+    """Samples of a batch, batches of a pass or of the run, and where user code makes them."""
+
+    size: int
+    count: int
+    where: tuple[Place, ...]
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    steps, anatomy = session.steps, session.anatomy
+    if steps is None or anatomy is None or not _trains(session) or session.eager_setting is not None:
+        return
+    batches = _batches(session)
+    nodes = max((t.nodes for t in steps.worker.all(Traced) if t.updates > 0), default=0)
+    if batches is None or not 0 < batches.size <= params.max_batch or nodes == 0:
+        return
+    fixed = anatomy.ratio("call") + anatomy.ratio("framework")
+    free = 1.0 - (session.contention.lost_ratio if session.contention else 0.0)
+    turns = max([1, *(m.steps_per_execution for m in steps.worker.all(ModelBuilt))])
+    per_op = free * anatomy.mean_ns("call") / turns / nodes
+    if turns > 1 or batches.count < params.min_batches:
+        return
+    if fixed >= params.min_fixed_ratio and per_op <= params.max_ns_per_op:
+        yield _finding(session, batches, fixed, per_op, params)
+
+
+def _trains(session: SessionView) -> bool:
+    anchor = session.steps.anchors if session.steps else None
+    return anchor is not None and (anchor.role == "train" or anchor.id in session.updating_functions)
+
+
+def _batches(session: SessionView) -> _Batches | None:
+    """What the steps train on, where something of the program makes batches: an argument of fit, or a dataset."""
+    steps = session.steps
+    if steps is None:
+        return None
+    worker = steps.worker
+    made = [d for d in worker.all(DatasetMade) if d.batch > 0 and d.file]
+    seen = [b for b in worker.all(BatchSeen) if b.role == "train" and b.size > 0]
+    if steps.kind == Kind.EXECUTION and seen:
+        size, count = seen[-1].size, seen[-1].steps or steps.steady_count
+    else:
+        size, count = int(np.median(steps.samples[steps.steady])), steps.steady_count
+    datasets = [p for d in made if d.batch == size and (p := session.dataset_place(d)) is not None]
+    if not datasets and not (steps.kind == Kind.EXECUTION and seen):
+        return None
+    fit = session.fit_place()
+    return _Batches(size=size, count=count, where=tuple(dict.fromkeys([*datasets[:1], *([fit] if fit else [])])))
+
+
+def _finding(session: SessionView, batches: _Batches, fixed: float, per_op: float, params: Params) -> Finding:
+    steps = session.steps
+    mean = steps.steady_ns / steps.steady_count if steps else 0.0
+    larger = min(params.wanted_batch, 32 * batches.size)
+    ratio = fixed * (1.0 - batches.size / larger)
+    samples = "sample" if batches.size == 1 else "samples"
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"small batches: each step of {format_ns(mean)} trains on {batches.size} {samples}, and "
+        f"{format_ratio(fixed)} of it is the fixed cost of a step ({format_ns(per_op)} per op of its graph); a larger "
+        "batch costs the same",
+        severity=severity_of(ratio),
+        confidence=0.6,
+        symptom="Time: slow execution time",
+        cause="Model: improper hyper parameter",
+        introduced_stage="data preparation",
+        exposed_stage="training",
+        pipeline_stage="forward-backward",
+        where=batches.where,
+        evidence=(
+            Evidence(metric="fixed_ratio", value=fixed, unit="ratio", threshold=params.min_fixed_ratio),
+            Evidence(metric="ns_per_op", value=per_op, unit="ns", threshold=params.max_ns_per_op),
+            Evidence(metric="batch", value=batches.size, unit="samples", threshold=params.max_batch),
+            Evidence(metric="batches", value=batches.count, unit="batches", threshold=params.min_batches),
+        ),
+        cost=cost_of(session, ratio, low=0.5 * ratio, high=fixed, basis="modelled"),
+        remedies=(
+            Remedy(
+                id="larger-batch",
+                text=f"take a larger batch size, 32 to {larger}, and tune the learning rate with it",
+            ),
+            Remedy(
+                id="steps-per-execution",
+                text="or keep the batch and run many steps in one call: steps_per_execution in compile, a loop inside "
+                "of the tf.function",
+            ),
+        ),
+        explanation="The ops of the step take hardly longer than scheduling them does, so the time of a step does not "
+        "depend on how many samples it has.",
+    )
+
+
+DETECTOR = Detector(
+    code="CFG002",
+    name="small-batch",
+    needs=frozenset({Signal.STEPS, Signal.TRACES}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,135 @@
+"""Summaries for TensorBoard fill the disk.
+
+## What it detects
+A job that writes summaries and whose files grow so fast - checkpoints left out - that a disk is full within days.
+
+## Why it matters
+Event files are never shortened: a histogram of every weight in every step is gigabytes an hour. TensorBoard reads them
+all, and a full disk ends the job.
+
+## Evidence
+`bytes_per_hour` and `bytes_per_step`: what the process wrote to storage over the steady steps (/proc/PID/io), less the
+checkpoints; `summary_calls_per_step`; `summary_ratio`: share of the steady wall time in writing summaries, which is the
+cost.
+
+## Known limits
+Files on a RAM disk count as nothing. What the job writes besides summaries and checkpoints (logs, arrays) is counted
+with them. Summaries that take 5 % of the time or more are told as blocking writes (HST006), once.
+
+## Remedy
+Write scalars every N steps (`update_freq=N`), histograms and images once an epoch or less.
+
+## References
+tf.summary and keras.callbacks.TensorBoard, `update_freq` and `histogram_freq`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import format_bytes
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import NamedTime, SessionView
+
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_bytes_per_hour: float = float(1 << 30)
+    """A disk of 100 GB is full in four days."""
+    min_bytes_per_step: float = float(4 << 10)
+    """Less is the page that any log line dirties."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    rows = session.named_times(Kind.SUMMARY)
+    written = _written(session)
+    steps = session.steps
+    if not rows or steps is None or written is None:
+        return
+    size, seconds = written
+    per_hour = size / seconds * HOUR_S
+    per_step = per_hour / HOUR_S * steps.steady_ns / steps.steady_count / 1e9
+    if per_hour < params.min_bytes_per_hour or per_step < params.min_bytes_per_step:
+        return
+    calls = sum(r.calls for r in rows)
+    ratio = sum(r.total_ns for r in rows) / steps.steady_ns
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"summaries fill the disk: {format_bytes(per_step)} a step, {format_bytes(per_hour)} an hour",
+        severity=severity_of(ratio),
+        confidence=0.7,
+        symptom="Time: slow execution time" if ratio else "unknown",
+        cause="API: inefficient API usage",
+        introduced_stage="training",
+        exposed_stage="training",
+        pipeline_stage="storage",
+        where=_places(session, rows),
+        evidence=(
+            Evidence(metric="bytes_per_hour", value=per_hour, unit="bytes", threshold=params.min_bytes_per_hour),
+            Evidence(metric="bytes_per_step", value=per_step, unit="bytes", threshold=params.min_bytes_per_step),
+            Evidence(metric="summary_calls_per_step", value=calls / steps.steady_count, unit="calls"),
+            Evidence(metric="summary_ratio", value=ratio, unit="ratio"),
+        ),
+        cost=cost_of(session, ratio, low=0.95 * ratio, high=1.02 * ratio),
+        remedies=(
+            Remedy(
+                id="summaries-less-often",
+                text="write scalars every N steps (update_freq=N), histograms and images once an epoch or less",
+            ),
+        ),
+        explanation="Event files only grow, and TensorBoard reads them whole.",
+    )
+
+
+def _written(session: SessionView) -> tuple[int, float] | None:
+    """Bytes that the process wrote within the steady steps, less its checkpoints, and seconds; None if not known."""
+    steps = session.steps
+    if steps is None:
+        return None
+    lo, hi = int(steps.windows[0][0]), int(steps.windows[1][-1])
+    table = session.session.process.take(session.session.process.pid == steps.worker.info.pid)
+    table = table.take((table.at_ns >= lo) & (table.at_ns <= hi) & (table.write_bytes >= 0))
+    if len(table) <= 1:
+        return None
+    records = steps.worker.records
+    first, last = int(table.at_ns[0]), int(table.at_ns[-1])
+    saved = (records.kind == Kind.SAVE) & (records.start_ns >= first) & (records.start_ns <= last)
+    size = int(table.write_bytes[-1] - table.write_bytes[0]) - int(np.maximum(records.arg[saved], 0).sum())
+    return max(0, size), (last - first) / 1e9
+
+
+def _places(session: SessionView, rows: tuple[NamedTime, ...]) -> tuple[Place, ...]:
+    places = [
+        session.place(r.name.call_file, r.name.call_line, function=r.name.call_function)
+        for r in rows
+        if r.name.call_file
+    ]
+    fit = session.fit_place()
+    if fit is not None and not places:
+        places.append(fit)
+    return tuple(dict.fromkeys(places))
+
+
+DETECTOR = Detector(
+    code="HST010",
+    name="summary-growth",
+    needs=frozenset({Signal.STEPS, Signal.MEMORY}),
+    params=Params(),
+    detect=detect,
+    yields_to=frozenset({"HST006"}),
+)

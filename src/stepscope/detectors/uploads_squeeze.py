@@ -1,0 +1,103 @@
+"""Uploads and the input share the network: while data goes out, less comes in, and the steps wait.
+
+## What it detects
+In the seconds in which the host sends much (checkpoints and summaries to remote storage, gradients, another program),
+less input arrives and the steps wait longer for it than in the other seconds of the same run.
+
+## Why it matters
+The upload itself may run in the background and cost nothing; what it costs is the input that it pushes aside, and that
+shows nowhere near the code that uploads.
+
+## Evidence
+`wait_while_uploading_ratio` and `wait_otherwise_ratio`: share of the time that steps waited for input in the seconds
+with much and with little network-out; `input_while_uploading` and `input_otherwise`: network-in of these seconds;
+`uploading_ratio`: share of the seconds. Acknowledgements of what arrives (5 % of it at most) do not count as uploads.
+
+## Known limits
+Seconds are compared: uploads shorter than two seconds are blurred. An upload that never pauses has nothing to be
+compared with. An upload that blocks the step's thread is a blocking save (HST006), not this: the steps then do not wait
+for input. Who sends is not known here, only that this network namespace does.
+
+## Remedy
+Upload between epochs or after training, limit the rate of the upload, compress it, or use another interface for it.
+
+## References
+Rand, "Cloud ML performance checklist", 2020 (network-out against network-in); tc(8).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.uploads import MAX_INPUT
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_rate, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import SessionView
+
+MB = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds; what squeezes stands in derive/uploads.py."""
+
+    min_lost_ratio: Ratio = Ratio(0.03)
+    """Of the time: the least that a report calls low."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    uploads = session.uploads
+    if uploads is None or uploads.input_beside > MAX_INPUT * uploads.input_usual:
+        return
+    if uploads.wait_beside is None or uploads.wait_usual is None:
+        yield Undecided(missing=Signal.INPUT_WAIT, hint="there are uploads; whether steps wait then is not known")
+        return
+    cost = uploads.lost_ratio
+    if cost < params.min_lost_ratio:
+        return
+    waits, usually = format_ratio(uploads.wait_beside), format_ratio(uploads.wait_usual)
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"uploads squeeze the input: while {format_rate(uploads.sent / MB)} MB/s go out, input falls from "
+        f"{format_rate(uploads.input_usual / MB)} to {format_rate(uploads.input_beside / MB)} MB/s and steps wait "
+        f"{waits} of the time instead of {usually}",
+        severity=severity_of(cost),
+        confidence=0.75,
+        symptom="Time: slow execution time",
+        cause="System: network",
+        introduced_stage="training",
+        exposed_stage="training",
+        pipeline_stage="raw-input",
+        evidence=(
+            Evidence(metric="wait_while_uploading_ratio", value=uploads.wait_beside, unit="ratio"),
+            Evidence(metric="wait_otherwise_ratio", value=uploads.wait_usual, unit="ratio"),
+            Evidence(metric="input_while_uploading", value=uploads.input_beside / MB, unit="MB/s"),
+            Evidence(metric="input_otherwise", value=uploads.input_usual / MB, unit="MB/s"),
+            Evidence(metric="uploading_ratio", value=uploads.share_ratio, unit="ratio"),
+            Evidence(metric="network_out", value=uploads.sent / MB, unit="MB/s"),
+        ),
+        cost=cost_of(session, cost, low=0.6 * cost, high=1.4 * cost),
+        remedies=(
+            Remedy(id="upload-later", text="upload between epochs or after training, or at a limited rate"),
+            Remedy(id="upload-less", text="compress what is uploaded, or keep fewer checkpoints and summaries"),
+        ),
+        explanation="Seconds with and without uploads are compared within this run. The input arrives more slowly "
+        "while something is sent, and the steps wait for it.",
+    )
+
+
+DETECTOR = Detector(
+    code="NET003",
+    name="uploads-squeeze-input",
+    needs=frozenset({Signal.STEPS, Signal.RESOURCES}),
+    params=Params(),
+    detect=detect,
+)

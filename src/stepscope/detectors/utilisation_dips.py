@@ -1,0 +1,126 @@
+"""CPU or GPU utilisation dips with a period.
+
+## What it detects
+At regular intervals, for a second or more, the CPU (or GPU) of the job does much less than usual, and fewer steps are
+made. What the step's thread does in those seconds beyond its usual is named.
+
+## Why it matters
+A dip with a period has a cause with a period: a checkpoint, a summary, a validation, a refill of a buffer, a job of
+another process. The mean of the utilisation hides it.
+
+## Evidence
+`dips`, `period_s` and `period_spread` (standard deviation over mean of the distances; by chance near 1); `usual` and
+`within`: utilisation outside of the dips and in them; `dip_ratio`: share of the time; `lost_ratio`: share of the time
+that is lost by the steps that were not made.
+
+## Known limits
+Samples come once a second: a dip shorter than that is blurred. What another detector says of the same seconds
+(callbacks, saves, evaluations, stalls with a period, other processes) is counted there, and the dip is then only
+information; so it is where the steps go on as fast as before.
+
+## Remedy
+What the title names: do it less often, in the background, or not at all.
+
+## References
+Rand, "Cloud ML performance checklist", 2020 (utilisation dips with a period).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, PipelineStage, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.dips import Dips
+    from stepscope.derive.view import SessionView
+
+OTHERS = 0.3
+"""Cores of other processes in dips beyond the usual: where the steps compute more slowly then, it is theirs (CFG001);
+where they do something else, the others only take what is left."""
+TOLD = frozenset({"saving", "callbacks", "evaluation", "tracing", "framework"})
+"""Components that detectors of their own tell the cost of, or that are the framework's."""
+WORDS = {
+    "input-wait": "the steps wait for input",
+    "call": "the compiled step itself takes longer",
+    "tracing": "a function is traced",
+    "callbacks": "callbacks run",
+    "evaluation": "the model is evaluated",
+    "saving": "something is saved",
+    "host-sync": "the host waits for a tensor",
+    "gc": "garbage is collected",
+    "framework": "the framework's own loop works",
+    "other-python": "Python of the loop runs",
+}
+STAGES: dict[str, PipelineStage] = {"input-wait": "preprocessing", "call": "forward-backward", "saving": "storage"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds; what makes a dip stands in derive/dips.py."""
+
+    min_lost_ratio: Ratio = Ratio(0.03)
+    """Of the time: the least that a report calls low. Below it the dips are information."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding]:
+    """Yield at most one finding: that of the GPU where there is one."""
+    dips = session.dips[-1:]
+    for dip in dips:
+        yield _finding(session, dip, params)
+
+
+def _finding(session: SessionView, dip: Dips, params: Params) -> Finding:
+    by_others = dip.others_cores >= OTHERS and dip.component in {"", "call"}
+    told = by_others or dip.component in TOLD or bool(session.stalls)
+    counted = dip.lost_ratio >= params.min_lost_ratio and not told
+    ratio = dip.lost_ratio if counted else 0.0
+    runs = "other processes run" if by_others else WORDS.get(dip.component, "what runs then was not seen")
+    unit = "cores" if dip.what == "CPU" else "of the device"
+    places = [s.culprit for s in session.hot_spots(dip.component)][:1] if dip.component == "other-python" else []
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"{dip.what} utilisation dips every {dip.period_s:.1f} s, from {dip.usual:.2g} to {dip.within:.2g} {unit}"
+        f": then {runs}; {format_ratio(dip.lost_ratio)} of the time is lost",
+        severity=severity_of(ratio),
+        confidence=0.7,
+        symptom="Processor: abnormal CPU utilization" if dip.what == "CPU" else "Processor: abnormal GPU utilization",
+        cause="System: scheduling" if by_others else "unknown",
+        introduced_stage="unknown",
+        exposed_stage="training",
+        pipeline_stage=STAGES.get(dip.component, "none"),
+        where=tuple(session.place(p.file, p.line, function=p.function) for p in places),
+        evidence=(
+            Evidence(metric="lost_ratio", value=dip.lost_ratio, unit="ratio", threshold=params.min_lost_ratio),
+            Evidence(metric="dip_ratio", value=dip.share_ratio, unit="ratio"),
+            Evidence(metric="dips", value=dip.count, unit="count"),
+            Evidence(metric="period_s", value=dip.period_s, unit="s"),
+            Evidence(metric="period_spread", value=dip.spread, unit="ratio", threshold=0.35),
+            Evidence(metric="usual", value=dip.usual, unit="cores" if dip.what == "CPU" else "ratio"),
+            Evidence(metric="within", value=dip.within, unit="cores" if dip.what == "CPU" else "ratio"),
+        ),
+        cost=cost_of(session, ratio, low=0.5 * ratio, high=1.2 * ratio, basis="modelled"),
+        remedies=(
+            Remedy(
+                id="less-often",
+                text=f"look at what happens every {dip.period_s:.1f} s ({runs}): do it less often, or beside the steps",
+            ),
+        ),
+        explanation="Seconds in which little is computed are compared with the others. "
+        + ("" if counted else "Another detector counts what this costs, or the steps go on as fast as before."),
+    )
+
+
+DETECTOR = Detector(
+    code="UTL001",
+    name="utilisation-dips",
+    needs=frozenset({Signal.STEPS, Signal.RESOURCES}),
+    params=Params(),
+    detect=detect,
+)

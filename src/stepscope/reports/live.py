@@ -1,0 +1,206 @@
+"""Running jobs on a terminal: the list of ``ps``, the view of ``top``. Draws what it is given and decides nothing."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from stepscope.reports import words
+from stepscope.units import format_bytes, format_ns, format_rate, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import RenderableType
+
+    from stepscope.model.status import LiveTask, Status
+
+PS_SCHEMA = "stepscope.ps/1"
+_NO_STEPS = "nothing repeats at present"
+_SHOWN_SHARES = 3
+_WIDE = 140
+"""Columns from which the whole finding and the session's path are shown."""
+_MIN_RATIO = 0.02
+_BAR = 30
+_MAX_WIDTH = 200
+_TEXT_WIDTH = 160
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One job of ``ps``."""
+
+    status: Status
+    user: str
+    state: str
+    name: str
+
+
+def terminal_width() -> int:
+    """Of the terminal; without one wide enough for most."""
+    return shutil.get_terminal_size((_TEXT_WIDTH, 24)).columns if sys.stdout.isatty() else _TEXT_WIDTH
+
+
+def to_json(jobs: Sequence[tuple[Status, str, str]]) -> bytes:
+    """All jobs: (status, user, state)."""
+    rows = [{**msgspec.to_builtins(status), "user": user, "state": state} for status, user, state in jobs]
+    return msgspec.json.encode({"schema": PS_SCHEMA, "jobs": rows}) + b"\n"
+
+
+def table(rows: Sequence[Row], *, width: int) -> str:
+    """The list of jobs as text."""
+    if not rows:
+        return "no job is measured: stepscope run train.py, or stepscope enable\n"
+
+    wide = width >= _WIDE
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
+    for title in ("pid", "user"):
+        grid.add_column(title, no_wrap=True)
+    grid.add_column("command", overflow="fold")
+    if wide:
+        grid.add_column("framework", no_wrap=True)
+    for title in ("steps", "steps/s", "samples/s"):
+        grid.add_column(title, justify="right", no_wrap=True)
+    grid.add_column("the step", overflow="fold")
+    grid.add_column("top finding", overflow="fold", ratio=1 if wide else None)
+    if wide:
+        grid.add_column("session", overflow="fold")
+    for row in rows:
+        grid.add_row(*_cells(row, wide=wide))
+    return _rendered(grid, width)
+
+
+def _cells(row: Row, *, wide: bool) -> list[str]:
+    status = row.status
+    command = row.name if row.state == "running" else f"{row.name} ({row.state})"
+    rates = [f"{status.steps:,}" if status.steps else "-", _rate(status.steps_per_s), _rate(status.samples_per_s)]
+    step = shares(status, count=_SHOWN_SHARES if wide else 1)
+    if wide:
+        tail = [_finding(status), _session(status)]
+        return [str(status.pid), row.user, command, framework(status), *rates, step, *tail]
+    return [str(status.pid), row.user, command, *rates, step, _finding(status).split(":")[0]]
+
+
+def framework(status: Status) -> str:
+    """The framework in one word: "tensorflow 2.21"."""
+    first = status.framework.split(",")[0]
+    name, _, version = first.partition(" ")
+    return f"{name} {'.'.join(version.split('.')[:2])}".strip() or "-"
+
+
+def shares(status: Status, *, count: int = 3) -> str:
+    """The anatomy in short: its largest shares."""
+    shown = [s for s in status.anatomy if s.ratio >= _MIN_RATIO][:count]
+    return " · ".join(f"{words.component_word(s.component)} {format_ratio(s.ratio)}" for s in shown) or "-"
+
+
+def _rate(value: float | None) -> str:
+    return format_rate(value) if value is not None else "-"
+
+
+def _finding(status: Status) -> str:
+    if not status.analysed_unix_s:
+        return "not looked at yet"
+    if status.top is None:
+        return "nothing significant" if status.step_title else _NO_STEPS
+    return f"{status.top.code} {format_ratio(status.top.cost_ratio)}: {status.top.title}"
+
+
+def _session(status: Status) -> str:
+    return status.session or "-"
+
+
+def _rendered(what: RenderableType, width: int) -> str:
+
+    out = io.StringIO()
+    console = Console(file=out, width=min(width, _MAX_WIDTH), color_system=None, markup=False, highlight=False)
+    console.print(what)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def page(row: Row, *, now_s: float | None = None) -> RenderableType:
+    """The view of one job, for rich."""
+    status = row.status
+    parts: list[RenderableType] = [Text(line) for line in _head(row, time.time() if now_s is None else now_s)]
+    if status.anatomy:
+        parts += [Text(), *(Text(line) for line in _bars(status))]
+    parts += [Text(), *(Text(line) for line in _found(status))]
+    if status.tasks:
+        parts += [Text(), _task_table(status.tasks)]
+    parts += [Text(f"problem     {problem}") for problem in status.problems]
+    return Group(*parts)
+
+
+def text(row: Row, *, width: int, now_s: float | None = None) -> str:
+    """The view of one job as plain text."""
+    return _rendered(page(row, now_s=now_s), width)
+
+
+def _head(row: Row, now_s: float) -> list[str]:
+    status = row.status
+    runs = format_ns(max(0.0, now_s - status.started_unix_s) * 1e9)
+    rates = f"{_rate(status.samples_per_s)} samples/s · {_rate(status.steps_per_s)} steps/s"
+    grows = f" · {format_bytes(status.bytes_per_hour)} an hour" if status.bytes_per_hour is not None else ""
+    steps = f"{status.steps:,} steps" + (f" of {status.step_title}" if status.step_title else "")
+    return [
+        f"stepscope   {row.name} · pid {status.pid} of {row.user} · {row.state} for {runs} · {status.mode}",
+        f"job         {status.framework or 'no framework yet'} · {status.processes} measured processes",
+        f"steps       {steps} · {rates}",
+        f"session     {_session(status)} · {format_bytes(status.session_bytes)}{grows}",
+        f"sidecar     {format_ratio(status.sidecar_core_ratio)} of a core · {status.records:,} records",
+    ]
+
+
+def _bars(status: Status) -> list[str]:
+    lines = []
+    for number, share in enumerate(s for s in status.anatomy if s.ratio >= _MIN_RATIO):
+        bar = "#" * max(1, round(_BAR * min(1.0, share.ratio)))
+        head = "the step" if number == 0 else ""
+        lines.append(f"{head:<11} {words.component_word(share.component):<15} {format_ratio(share.ratio):>6} {bar}")
+    return lines
+
+
+def _found(status: Status) -> list[str]:
+    if not status.analysed_unix_s:
+        return ["finding     not looked at yet: the first look is some seconds after the first steps"]
+    age = format_ns(max(0.0, status.updated_unix_s - status.analysed_unix_s) * 1e9)
+    when = f"looked at {age} ago, every {format_ns(status.analysis_every_s * 1e9)}"
+    undecided = f" · could not look: {', '.join(status.undecided)}" if status.undecided else ""
+    if status.top is None:
+        return [f"finding     {'nothing significant' if status.step_title else _NO_STEPS} ({when}){undecided}"]
+    first = status.top
+    more = f" · {status.findings - 1} more" if status.findings > 1 else ""
+    lines = [f"finding     {first.severity} {first.code} costs {format_ratio(first.cost_ratio)}: {first.title}"]
+    if first.place:
+        lines.append(f"            at {first.place}")
+    return [*lines, f"            {when}{more}{undecided}"]
+
+
+def _task_table(tasks: Sequence[LiveTask]) -> RenderableType:
+
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    grid.add_column("task", no_wrap=True)
+    grid.add_column("name", overflow="ellipsis", no_wrap=True)
+    for title in ("pid", "count", "per s", "mean", "p95"):
+        grid.add_column(title, justify="right", no_wrap=True)
+    for task in tasks:
+        grid.add_row(
+            task.kind,
+            task.name,
+            str(task.pid),
+            f"{task.count:,}",
+            _rate(task.per_s),
+            format_ns(task.mean_ns),
+            format_ns(task.p95_ns),
+        )
+    return grid

@@ -1,0 +1,190 @@
+"""Rest: hot wrappers go aside when they cost too much, come back, and what was called meanwhile is counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stepscope.agent import rest
+from stepscope.wire.kinds import Kind
+
+from .conftest import Armed, Measured, read_process
+
+if TYPE_CHECKING:
+    from stepscope.agent.state import AgentState
+
+START = 1_000_000_000
+
+
+def measured(armed: Armed) -> Measured:
+    """What the only process has written."""
+    (folder,) = (armed.folder / "procs").iterdir()
+    return read_process(folder)
+
+
+class Loop:
+    """Something whose methods are patched."""
+
+    def hook(self) -> str:
+        """A hot hook, without a stand-in."""
+        return "own"
+
+    def call(self) -> str:
+        """What repeats, with one that counts."""
+        return "own"
+
+    def save(self) -> str:
+        """Nothing hot."""
+        return "own"
+
+
+@pytest.fixture
+def loop(opened: AgentState) -> type[Loop]:
+    """A class of its own for each test, patched."""
+
+    class Patched(Loop):
+        hook = Loop.hook
+        call = Loop.call
+        save = Loop.save
+
+    count = opened.rest.counter(Kind.FUNCTION)
+
+    def light(self: Any) -> str:
+        count()
+        return "light"
+
+    opened.patch(Patched, "hook", lambda _: "wrapped", (int(Kind.HOOK), None))
+    opened.patch(Patched, "call", lambda _: "wrapped", (int(Kind.FUNCTION), light))
+    opened.patch(Patched, "save", lambda _: "wrapped")
+    return Patched
+
+
+def calls(loop: type[Loop]) -> tuple[str, str, str]:
+    """What its three methods come down to."""
+    thing = loop()
+    return thing.hook(), thing.call(), thing.save()
+
+
+def busy(state: AgentState, records: int, kind: Kind = Kind.FUNCTION) -> None:
+    """Write so many records."""
+    for _ in range(records):
+        state.write(1, 1, 0, 1, int(kind), 0, 1)
+
+
+def test_a_slow_job_never_rests(opened: AgentState, loop: type[Loop]) -> None:
+    """Few calls in a long window are within the budget: all wrappers stay."""
+    opened.rest.tick(START)
+    busy(opened, rest.MIN_CALLS)
+    opened.rest.tick(START + 100 * rest.WINDOW_NS)
+    assert not opened.rest.on
+    assert calls(loop) == ("wrapped", "wrapped", "wrapped")
+
+
+def test_what_cannot_rest_is_no_reason_to(opened: AgentState, loop: type[Loop]) -> None:
+    """A generator that is called for every element makes records that a rest would not save."""
+    opened.rest.tick(START)
+    busy(opened, 2000, Kind.PYFUNC)
+    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    assert calls(loop) == ("wrapped", "wrapped", "wrapped")
+
+
+def test_a_fast_job_rests_and_wakes(opened: AgentState, loop: type[Loop], armed: Armed) -> None:
+    """Many calls in a short window: hot wrappers go aside, the light one counts, the record says how many; then a new
+    window begins."""
+    opened.rest.tick(START)
+    busy(opened, 1000)
+    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    assert opened.rest.on
+    for _ in range(7):
+        assert calls(loop) == ("own", "light", "wrapped")
+    opened.rest.tick(opened.now() + rest.MAX_REST_NS)
+    assert not opened.rest.on
+    assert calls(loop) == ("wrapped", "wrapped", "wrapped")
+    told = {r.flags >> 8: r.arg for r in measured(armed).kinds(Kind.REST)}
+    assert told == {int(Kind.EXECUTION): 0, int(Kind.FUNCTION): 7}
+
+
+def test_a_window_lasts_until_enough_was_seen(opened: AgentState, loop: type[Loop]) -> None:
+    """What needs more steps than the window has holds it open, but not for long."""
+    seen: list[bool] = []
+    opened.rest.enough.append(lambda: bool(seen))
+    opened.rest.tick(START)
+    busy(opened, 10_000)
+    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    assert not opened.rest.on
+    assert calls(loop) == ("wrapped", "wrapped", "wrapped")
+    seen.append(True)
+    opened.rest.tick(START + 2 * rest.FIRST_WINDOW_NS)
+    assert opened.rest.on
+    opened.rest.end(opened.now())
+    seen.clear()
+    now = opened.now()
+    opened.rest.tick(now)
+    busy(opened, 10_000)
+    opened.rest.tick(now + rest.LONG_WINDOW_NS)
+    assert opened.rest.on
+
+
+def test_nobody_counts_functions_inside_of_keras_steps(opened: AgentState, loop: type[Loop]) -> None:
+    """Where Keras' step function is what repeats, it counts itself and the function inside is as it was."""
+    opened.rest.tick(START)
+    busy(opened, 1000, Kind.EXECUTION)
+    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    assert calls(loop) == ("own", "own", "wrapped")
+
+
+def test_what_is_patched_during_a_rest_waits_for_its_end(opened: AgentState, loop: type[Loop]) -> None:
+    """A class that is met while wrappers are aside gets its wrapper when they come back, and only one."""
+    opened.rest.tick(START)
+    busy(opened, 1000)
+    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    opened.patch(loop, "hook", lambda _: "second", (int(Kind.HOOK), None))
+
+    class Late(Loop):
+        hook = Loop.hook
+
+    opened.patch(Late, "hook", lambda _: "late", (int(Kind.HOOK), None))
+    assert (loop().hook(), Late().hook()) == ("own", "own")
+    opened.rest.end(opened.now())
+    assert (loop().hook(), Late().hook()) == ("wrapped", "late")
+    opened.uninstall()
+    assert (loop().hook(), Late().hook(), calls(loop)) == ("own", "own", ("own", "own", "own"))
+
+
+def test_uninstalling_in_a_rest_puts_everything_back(opened: AgentState, loop: type[Loop]) -> None:
+    """The agent may take itself out at any time."""
+    opened.rest.tick(START)
+    busy(opened, 1000)
+    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    opened.uninstall()
+    assert calls(loop) == ("own", "own", "own")
+
+
+def test_what_others_put_over_it_is_left_alone(opened: AgentState, loop: type[Loop]) -> None:
+    """A user who patches during a rest keeps the patch."""
+    opened.rest.tick(START)
+    busy(opened, 1000)
+    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    loop.hook = lambda _: "user"  # type: ignore[method-assign, assignment]
+    opened.rest.end(opened.now())
+    assert calls(loop) == ("user", "wrapped", "wrapped")
+
+
+def test_who_needs_every_call_forbids_it(opened: AgentState, loop: type[Loop]) -> None:
+    """A function that takes batches from an iterator is never aside."""
+    opened.rest.forbid()
+    opened.rest.tick(START)
+    busy(opened, 1000)
+    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    assert calls(loop) == ("wrapped", "wrapped", "wrapped")
+
+
+def test_a_forked_child_has_all_its_wrappers(opened: AgentState, loop: type[Loop]) -> None:
+    """The child of a resting job records from the start."""
+    opened.rest.tick(START)
+    busy(opened, 1000)
+    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    opened.rest.after_fork()
+    assert not opened.rest.on
+    assert calls(loop) == ("wrapped", "wrapped", "wrapped")

@@ -1,0 +1,70 @@
+"""The eight pipeline stages: what each share rests on, and what could not be looked at."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, Job
+from tests.detectors.jobs import called_back, keras_fit, nothing, pulled, sampled, saving
+
+from stepscope.app import stage_shares
+from stepscope.model.finding import StageShare
+from stepscope.reports import text, words
+
+
+def shares(job: Job) -> dict[str, StageShare]:
+    """Stages by name."""
+    return {s.stage: s for s in stage_shares.build(job.view())}
+
+
+@pytest.mark.parametrize("build", [nothing, lambda: keras_fit(50 * MS), lambda: pulled(40 * MS)])
+def test_every_job_gets_all_eight(build: object) -> None:
+    """Whatever the job, all eight stages are there in their order, each with a basis."""
+    assert callable(build)
+    found = stage_shares.build(build().view())
+    assert tuple(s.stage for s in found) == stage_shares.STAGES
+    assert all(s.basis for s in found)
+
+
+def test_a_job_without_steps_says_what_would_show_them() -> None:
+    """No stage of such a job has a share, and the reason names ``stepscope.step()``."""
+    found = stage_shares.build(nothing().view())
+    assert all(s.ratio is None for s in found)
+    assert words.blind_stages(found) == ["all eight (no steps; stepscope.step() marks those of any loop)"]
+
+
+def test_python_of_the_loop_that_makes_the_batch_is_preprocessing() -> None:
+    """By the loop's source: what goes into the step is preprocessing, what comes out of it output processing."""
+    before, after = shares(sampled(before=60 * MS)), shares(sampled(after=60 * MS))
+    assert before["preprocessing"].ratio == pytest.approx(0.6, abs=0.05)
+    assert before["output-processing"].ratio == pytest.approx(0.0, abs=0.05)
+    assert after["preprocessing"].ratio == pytest.approx(0.0, abs=0.05)
+    assert after["output-processing"].ratio == pytest.approx(0.6, abs=0.05)
+
+
+def test_a_wait_that_may_hide_is_no_share() -> None:
+    """Where tf.data's model is missing the input is not said to take no time, and the call says what is inside."""
+    found = shares(keras_fit(80 * MS))
+    assert found["preprocessing"].ratio is None
+    assert found["preprocessing"].basis.startswith(words.BLIND)
+    assert "input wait inside" in found["forward-backward"].basis
+
+
+@pytest.mark.parametrize(
+    ("job", "stage", "ratio"), [(called_back(40 * MS), "output-processing", 0.4), (saving(40 * MS), "storage", 0.2)]
+)
+def test_callbacks_and_saves(job: Job, stage: str, ratio: float) -> None:
+    """Callbacks are output processing, saves storage."""
+    found = shares(job)[stage].ratio
+    assert found is not None
+    assert found >= ratio - 0.05
+
+
+def test_text_shows_shares_and_what_would_show_the_rest() -> None:
+    """One or two lines: shares first, then what could not be looked at and what would show it."""
+    from stepscope.app.analyze import report_of
+
+    shown = text.render(report_of(pulled(40 * MS).session()), width=160)
+    lines = shown.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("stages"))
+    assert "preprocessing 40 %" in lines[at]
+    assert "could not look: host to device, gradient sharing (needs an op trace)" in lines[at + 1]

@@ -1,0 +1,165 @@
+"""Sessions about how a program uses its framework that look like a known problem and are another one, or none."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, SCRIPT, US, Frame, Job, S
+from tests.detectors.jobs import (
+    FUNCTION_CALL,
+    PERIOD,
+    REPORT,
+    STEPS,
+    compiled_anew,
+    eager,
+    eagerly_fitted,
+    growing,
+    keras_fit,
+    reloading,
+    small_batches,
+    synced,
+    train_loop,
+    unrolled,
+)
+from tests.detectors.test_look_alikes import codes, find
+
+from stepscope.model.events import GraphSize, Setting
+from stepscope.model.session import HostInfo
+from stepscope.wire.kinds import Kind
+
+
+def test_an_eager_step_of_keras_is_one_finding() -> None:
+    """Keras' own step runs eagerly by a setting only: GRF003, and not HST002 besides."""
+    assert codes(eagerly_fitted(49, 39)) == ["GRF003"]
+    assert codes(eagerly_fitted(5, 88)) == []
+
+
+def test_what_keras_does_around_its_graph_is_not_eager() -> None:
+    """Python of Keras' inside of its compiled step's call runs no op."""
+    assert codes(eager(60, 5, job=keras_fit(99 * MS))) == []
+
+
+def test_run_eagerly_of_another_model_does_not_explain_a_loop() -> None:
+    """A custom loop that runs op by op lacks a tf.function, whatever a model was compiled with."""
+    job = eager(49, 39)
+    job.compiled(run_eagerly=True, file=SCRIPT, line=21)
+    assert codes(job) == ["HST002"]
+
+
+@pytest.mark.parametrize(("tracing", "every", "found"), [(40 * MS, 2, []), (60 * MS, 10, []), (60 * MS, 2, ["HST007"])])
+def test_models_of_folds_are_none(tracing: int, every: int, found: list[str]) -> None:
+    """A model built anew for each fold is wanted, unless building takes a quarter of the time and more."""
+    assert [c for c in codes(compiled_anew(tracing, every=every)) if c != "HST003"] == found
+
+
+def test_a_model_compiled_again_is_placed_at_compile() -> None:
+    """Keras' compile is what is known of a model that is built."""
+    found = next(f for f in find(compiled_anew(60 * MS)) if f.code == "HST007")
+    assert [(p.file, p.line) for p in found.where] == [("train.py", 21)]
+    assert found.introduced_stage == "model building"
+
+
+@pytest.mark.parametrize("until", [0, 20, 49])
+def test_a_graph_that_is_finished_is_none(until: int) -> None:
+    """Fetches of many kinds on a graph that is finished, or was during the run, are no growing graph."""
+    assert "GRF004" not in codes(growing(62 * MS, until=until))
+
+
+def test_a_graph_that_grows_by_little_is_none() -> None:
+    """A few ops in a whole run, as of a saver for each epoch, grow no graph."""
+    job = growing(62 * MS, ops=0)
+    job.event(GraphSize(at=90 * PERIOD, id=1, ops=103))
+    assert "GRF004" not in codes(job)
+
+
+@pytest.mark.parametrize("role", ["model", "saved_model", "graph", "variables"])
+def test_loading_is_not_eager(role: str) -> None:
+    """What a load does in TensorFlow is no eager step, and belongs to no batch."""
+    job = reloading(80 * MS, role=role)
+    frames = (Frame(SCRIPT, "handle", 33), Frame("/site-packages/tensorflow/python/ops/gen_io_ops.py", "restore", 9))
+    job.samples([i * PERIOD + 30 * MS for i in range(1, STEPS)], frames[0], frames[1]._replace(own=False))
+    assert codes(job) == ["HST007"]
+
+
+def test_tracing_that_a_load_causes_is_told_with_it() -> None:
+    """The functions of a model that is loaded anew are new ones, and traced: one root, one finding."""
+    job = reloading(50 * MS)
+    for i in range(1, STEPS):
+        at, where = i * PERIOD + 60 * MS, [(SCRIPT, "handle", 34)]
+        job.trace(at, 25 * MS, cause="new-function", owner="user", function="score", stack=where)
+    assert codes(job) == ["HST007"]
+
+
+def test_a_load_before_the_loop_is_none() -> None:
+    """One load, however long, is what every job does."""
+    job = train_loop(90 * MS, offset=5 * S)
+    job.call(Kind.BUILD, "load_model", role="model", call_file=SCRIPT, call_line=3).at(0, 4 * S)
+    assert codes(job) == []
+
+
+def test_functions_that_run_eagerly_are_named() -> None:
+    """Ops run from Python below the call of a tf.function: a setting does it, at the line that set it."""
+    job = train_loop(99 * MS)
+    job.event(Setting(name="run_functions_eagerly", value=True, file=SCRIPT, line=3, function="main"))
+    (found,) = find(eager(49, 39, job=job, below=(Frame(SCRIPT, "main", 44), FUNCTION_CALL)))
+    assert (found.code, found.remedies[0].id) == ("GRF003", "remove-run-functions-eagerly")
+    assert [(p.file, p.line) for p in found.where] == [("train.py", 3), ("train.py", 12)]
+
+
+def test_a_program_of_sessions_does_not_run_eagerly() -> None:
+    """Ops that are added to the graph of a session are not run."""
+    job = Job()
+    job.call(Kind.SESSION_RUN, "train_op").every(PERIOD, STEPS, dur=5 * MS)
+    assert "HST002" not in codes(eager(49, 39, job=job))
+
+
+def test_a_loop_over_layers_is_not_an_unrolled_loop() -> None:
+    """A stack of a dozen large layers makes a large graph too, but each turn brings its own variables."""
+    assert codes(unrolled(9_920 * MS, nodes=11_940, variables=578)) == []
+    assert codes(unrolled(9_920 * MS, nodes=4_226, variables=11)) == ["GRF002"]
+
+
+@pytest.mark.parametrize(("wait", "host", "every"), [(60 * MS, MS, 1), (US, 60 * MS, 1), (60 * MS, 30 * MS, 5)])
+def test_a_wait_that_loses_nothing_is_none(wait: int, host: int, every: int) -> None:
+    """A host with nothing else to do, a result that is there (on CPUs), a value read now and then for a log."""
+    assert "HST008" not in codes(synced(wait, host, every=every))
+
+
+@pytest.mark.parametrize(("size", "batches"), [(32, 4_000), (4, 20), (0, 4_000)])
+def test_batches_that_cannot_be_larger_are_none(size: int, batches: int) -> None:
+    """Usual batches, a data set of a few, and batches of unknown size are no small batches."""
+    assert "CFG002" not in codes(small_batches(size, batches=batches))
+
+
+@pytest.mark.parametrize("updates", [0, 4])
+def test_one_observation_at_a_time_is_none(updates: int) -> None:
+    """An environment or a queue of requests gives one sample: no pipeline makes batches that could be larger."""
+    job = Job()
+    job.trace(0, MS, cause="first", function="train_step", file=SCRIPT, line=10, nodes=40_000, updates=updates)
+    job.function().every(PERIOD, STEPS, dur=90 * MS, arg=1)
+    assert codes(job) == []
+
+
+def test_a_custom_loop_over_small_batches_is_found_at_its_batch() -> None:
+    """Where the program's own dataset makes the batches, its line is the place."""
+    job = Job()
+    dataset = job.dataset("BatchDataset", line=72, batch=4)
+    job.trace(0, MS, cause="first", function="train_step", file=SCRIPT, line=10, nodes=90_000, updates=4)
+    job.function().every(2 * PERIOD, 200, dur=180 * MS, start=MS)
+    job.nexts().every(2 * PERIOD, 200, dur=US, arg=job.iterator(dataset, batch=4))
+    found = [f for f in find(job) if f.code == "CFG002"]
+    assert [(p.file, p.line) for f in found for p in f.where] == [("train.py", 72)]
+
+
+def test_a_copy_on_a_host_without_gpu_is_no_wait() -> None:
+    """What a read of a tensor takes on CPUs is its copy: the call had returned with the result."""
+    job = synced(40 * MS, 30 * MS)
+    job.host = HostInfo()
+    assert codes(job) == []
+
+
+def test_a_wait_beside_slow_python_is_one_finding() -> None:
+    """Where samples say what the host does in the same loop, that is the root."""
+    job = synced(40 * MS, 30 * MS)
+    frames = (Frame(SCRIPT, "main", REPORT), Frame(SCRIPT, "report", 8))
+    job.samples([i * PERIOD + 85 * MS for i in range(STEPS)], *frames)
+    assert codes(job) == ["HST001"]
