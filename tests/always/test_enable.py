@@ -94,6 +94,17 @@ def test_stepscope_goes_while_a_process_runs(environment: Environment, tmp_path:
     assert environment.run(program) == ("keras\non\n", "", 0)
 
 
+def test_a_process_that_could_not_be_armed_is_told(environment: Environment) -> None:
+    """A process in which arming fails runs as without us, and ``enable --status`` knows why."""
+    environment.enable()
+    (environment.folder / "keras.py").write_text("print('keras')\n")
+    program = "import sys, time; sys.path.insert(0, '.'); time.monotonic_ns = lambda: 1 / 0; import keras; print('on')"
+    assert environment.run(program) == ("keras\non\n", "", 0)
+    status = tool("enable", "--status", "--python", environment.python).stdout
+    assert "not measured since: 1 processes" in status, status
+    assert "ZeroDivisionError" in status
+
+
 def test_a_framework_for_a_moment_leaves_nothing(environment: Environment) -> None:
     """A process that imports a framework and ends at once leaves neither a run directory nor a session."""
     environment.enable()

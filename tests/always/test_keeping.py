@@ -18,6 +18,7 @@ from stepscope.collector.enabled import Settings
 from stepscope.collector.window import Limits, Window
 from stepscope.model.records import RecordTable
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
+from stepscope.wire import sessions_folder
 
 from .conftest import SOURCE, plain, wait_for
 
@@ -130,13 +131,14 @@ def test_a_dead_job_without_run_directory_is_not_running(tmp_path: Path) -> None
 def test_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The variable goes before the settings, these before the user's state directory."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.delenv(keeping.VARIABLE, raising=False)
-    assert keeping.folder_of(SETTINGS)[0] == tmp_path / "stepscope" / "sessions"
+    monkeypatch.delenv(sessions_folder.VARIABLE, raising=False)
+    assert Path(sessions_folder.candidates("")[0]) == tmp_path / "stepscope" / "sessions"
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     monkeypatch.setenv("HOME", "/home/x")
-    assert keeping.default_sessions() == Path("/home/x/.local/state/stepscope/sessions")
-    monkeypatch.setenv(keeping.VARIABLE, "/elsewhere")
-    assert keeping.folder_of(SETTINGS)[0] == Path("/elsewhere")
+    assert sessions_folder.default() == "/home/x/.local/state/stepscope/sessions"
+    assert sessions_folder.candidates("/said")[0] == "/said"
+    monkeypatch.setenv(sessions_folder.VARIABLE, "/elsewhere")
+    assert sessions_folder.candidates("/said")[0] == "/elsewhere"
 
 
 def test_a_run_of_a_dead_launcher_is_swept(tmp_path: Path) -> None:

@@ -103,8 +103,8 @@ INP004 = Fixtures(
     silent=lambda: sampled(after=50 * MS),
     not_applicable=unsampled,
     missing="stack samples",
-    below=lambda: sampled(before=10 * MS - US),
-    at=lambda: sampled(before=10 * MS),
+    below=lambda: sampled(before=10 * MS + HANDOVER - US),
+    at=lambda: sampled(before=10 * MS + HANDOVER + US),
 )
 HST001 = Fixtures(
     firing=lambda: sampled(after=50 * MS),

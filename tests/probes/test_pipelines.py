@@ -158,13 +158,14 @@ def test_models_split_the_wait_out_of_the_step(run: Any, has_models: bool) -> No
     """The gaps of a fit that waits 6 ms a step for its generator, and of one that never waits."""
     if not has_models:
         pytest.skip("this TensorFlow has no IteratorGetModelProto")
-    for mark, low, high in (("fit known", 0.5, 1.0), ("fit quick", 0.0, 0.1)):
+    for mark, low, high in (("fit known", 0.5, 1.0), ("fit quick", 0.0, 0.3)):
         fit = run.loop(mark)
         executions = sorted(run.within(fit, Kind.EXECUTION), key=lambda r: r.start)
         last = [m for m in models_of(run, fit) if m.proto][-1]
         data = parse(base64.b64decode(last.proto))
-        assert last.executions == len(executions)
-        window = executions[-len(data.gaps_us) - 1 :]
+        assert len(data.gaps_us) <= last.executions <= len(executions)
+        seen = executions[: last.executions]
+        window = seen[-len(data.gaps_us) - 1 :]
         wall = window[-1].start - window[0].start
         wait = 1 - sum(data.gaps_us) * 1000 / wall
         assert low - 0.05 <= wait <= high, (mark, wait)

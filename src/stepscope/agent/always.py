@@ -10,6 +10,7 @@ out and the run directory goes.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import shlex
@@ -17,7 +18,7 @@ import sys
 import time
 
 from stepscope.agent import bootstrap, detached, state
-from stepscope.wire import run_directory
+from stepscope.wire import run_directory, sessions_folder, trouble
 from stepscope.wire.env import CONFIG_NAME, ENABLED_NAME, JOB_NAME, PROCS_NAME, RUN_PREFIX, STATUS_NAME
 from stepscope.wire.ring import DEFAULT_SLOTS
 
@@ -59,10 +60,21 @@ def read_settings(pth: str) -> Optional[dict[str, Any]]:
 
 
 def arm(pth: str) -> Optional[ImportHook]:
-    """Arm this process for the job that it belongs to; None where that cannot be."""
+    """Arm this process for the job that it belongs to; None where that cannot be.
+
+    Why it could not be is left where the sessions are, for ``enable --status``: there is no run that could say it.
+    """
     settings = read_settings(pth)
     if settings is None or not os.access(str(settings.get("python")), os.X_OK) or not detached.available():
         return None
+    try:
+        return _arm(settings)
+    except Exception as error:
+        _tell(str(settings.get("sessions") or ""), error)
+        return None
+
+
+def _arm(settings: dict[str, Any]) -> Optional[ImportHook]:
     run = joined(ancestors())
     owner = None
     if run is None:
@@ -72,6 +84,14 @@ def arm(pth: str) -> Optional[ImportHook]:
     if owner is not None and bootstrap.HOOK is not None:
         bootstrap.HOOK.after_import("tensorflow", owner.begin)
     return bootstrap.HOOK
+
+
+def _tell(sessions: str, error: Exception) -> None:
+    for folder in sessions_folder.candidates(sessions):
+        with contextlib.suppress(OSError):
+            os.makedirs(folder, 0o700, exist_ok=True)
+        if trouble.tell(folder, "arming", error):
+            return
 
 
 def ancestors() -> dict[int, int]:

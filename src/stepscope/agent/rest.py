@@ -108,7 +108,15 @@ class Rest:
         return self._since + self._window_ns - now_ns if self._since else 0
 
     def tick(self, now_ns: int) -> None:
-        """Begin, go on or end; about 20 times a second."""
+        """Begin, go on or end; about 20 times a second. After a failure there are no more rests."""
+        try:
+            self._tick(now_ns)
+        except Exception:
+            self.forbid()
+            self.end(now_ns)
+            raise
+
+    def _tick(self, now_ns: int) -> None:
         if self.on:
             if now_ns >= self._until or self._forbidden:
                 self.end(now_ns)

@@ -92,6 +92,7 @@ class Sampler:
         """
         if self._timer.start():
             self._main_cpu = self._timer.used_ns()
+        self._state.on_tick(self._state.rest.tick)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _FAULTS)
         try:
             _thread.start_new_thread(self._run, ())
@@ -128,14 +129,16 @@ class Sampler:
             now = state.now()
             if state.out:
                 return
-            if not state.rest.on:
+            rested = state.rest.on
+            if not rested:
                 self._sample(now, now - last)
             last = now
             ticks += 1
             for function in list(state.ticks):
                 self._call(function, now)
-            self._call(state.rest.tick, now)
             self._timer.pause(paused=state.rest.on)
+            if rested and not state.rest.on:
+                self._main_cpu = self._timer.used_ns()  # what it used in the rest is no part of the next period
             if now - second >= _SECOND_NS:
                 state.flush_short()
                 self._governor.tick(now)

@@ -152,10 +152,10 @@ class AgentState:
     def take_out(self, why: str) -> None:
         """Stop measuring for good, and say why."""
         self.diagnostic("DX900", "the agent took itself out: " + why)
+        self.rest.end(self.now())  # while its record still reaches the ring
         self.out = True
         self.dormant = False
         self._rebind(self._scratch, 1, self._claim, None)
-        self.rest.end(self.now())
         self.uninstall()
 
     def finish(self, thread_cpu_ns: int = 0) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.app.record import python_of_job
-from stepscope.collector import enabled, keeping
+from stepscope.collector import enabled
 from stepscope.errors import UsageError
 from stepscope.units import format_bytes
+from stepscope.wire import sessions_folder, trouble
 
 BYTES_PER_HOUR = (15 << 20, 150 << 20)
 """Of one job at a hundred steps a second, and at the governor's limit. Source: docs/always-on.md, measured."""
@@ -83,11 +84,15 @@ def describe(python: str | None) -> str:
     lines = [f"enabled: {environment.python}", _terms(environment, settings)]
     if not os.access(settings.python, os.X_OK) or not Path(settings.package).is_dir():
         lines.append(f"but nothing is measured: stepscope has gone from {settings.python}; enable it again, or disable")
+    failed = [line for folder in sessions_folder.candidates(settings.sessions) for line in trouble.read(folder)]
+    if failed:
+        pid, where, text = failed[-1]
+        lines.append(f"not measured since: {len(failed)} processes; the last, {pid}: {where}: {text}")
     return "\n".join(lines)
 
 
 def _terms(environment: enabled.Environment, settings: enabled.Settings) -> str:
-    folder = Path(settings.sessions) if settings.sessions else keeping.default_sessions()
+    folder = settings.sessions or sessions_folder.default()
     low, high = (format_bytes(value) for value in BYTES_PER_HOUR)
     job, user = format_bytes(settings.job_quota_bytes), format_bytes(settings.quota_bytes)
     disk = f"about {low} an hour and job at 100 steps a second, {high} at most; {job} a job and {user} a user"

@@ -54,7 +54,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     package: str
     """The folder of the package stepscope: agent and wire are taken from there."""
     sessions: str = ""
-    """Folder of the sessions; empty: ``default_sessions`` of whoever runs the job."""
+    """Folder of the sessions; empty: that of whoever runs the job (``wire.sessions_folder``)."""
     quota_bytes: int = DEFAULT_QUOTA
     job_quota_bytes: int = DEFAULT_JOB_QUOTA
     keep_days: float = DEFAULT_KEEP_DAYS

@@ -22,26 +22,10 @@ from stepscope.collector.enabled import MIN_JOB_QUOTA, Settings
 from stepscope.collector.rundir import Job
 from stepscope.errors import CaptureError
 from stepscope.store import layout
+from stepscope.wire import sessions_folder
 from stepscope.wire.env import ENABLED_NAME
 
-VARIABLE = "STEPSCOPE_SESSIONS"
-"""Names the folder of the sessions for a job, whatever ``enable`` was told."""
 _LOCK = ".keeping.lock"
-
-
-def default_sessions() -> Path:
-    """The user's own folder. Source: XDG Base Directory Specification, XDG_STATE_HOME."""
-    state = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):
-        state = os.path.join(os.path.expanduser("~"), ".local", "state")
-    return Path(state) / "stepscope" / "sessions"
-
-
-def folder_of(settings: Settings) -> list[Path]:
-    """Where sessions go, best first: the last is for a home that cannot be written."""
-    said = os.environ.get(VARIABLE, "") or settings.sessions
-    wanted = Path(said) if said else default_sessions()
-    return [wanted, Path("/var/tmp") / f"stepscope-sessions-{os.getuid()}"]  # noqa: S108 - checked to be our own
 
 
 def claim(run: Path, job: Job, settings: Settings, origin_ns: int) -> Path:
@@ -51,7 +35,7 @@ def claim(run: Path, job: Job, settings: Settings, origin_ns: int) -> Path:
         CaptureError: no folder can hold it.
     """
     why = ""
-    for folder in folder_of(settings):
+    for folder in map(Path, sessions_folder.candidates(settings.sessions)):
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if folder.stat().st_uid != os.getuid():

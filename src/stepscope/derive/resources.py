@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive import counters, intervals
+from stepscope.derive.pipeline import MAX_HANDOVER_NS
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 MIN_INTERVALS = 3
 """Fewer seconds cannot be compared."""
-MAX_HANDOVER_NS = 300_000
-"""What taking a batch that is ready costs at most (derive/pipeline.py): no wait."""
 BURST_GAP_NS = 500_000_000
 """Two looks of a burst are 20 ms apart; more means that another burst began."""
 

@@ -11,7 +11,8 @@ would do.
 ## Evidence
 `other_python_ratio`: share of the steady wall time that no probe names, measured as the remainder. `samples`: stack
 samples of the loop's thread (about 20 a second) that fall on the function named; the share has their interval.
-Whether a statement feeds the step is read from the loop's own source by def-use. Spans of the user's own that hold at
+Whether a statement feeds the step is read from the loop's own source by def-use. A batch that tf.data holds ready
+costs the loop up to 0.3 ms of its own: only preparation beyond that counts. Spans of the user's own that hold at
 least half of that time are named, with their share.
 
 ## Known limits
@@ -28,14 +29,15 @@ tf.data performance guide, prefetching; training-pipeline analysis (Rand 2020), 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive import loop_source
+from stepscope.derive.pipeline import MAX_HANDOVER_NS
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
-from stepscope.detectors.loop_python import Params
 from stepscope.model.finding import Finding, Remedy
-from stepscope.units import format_ratio
+from stepscope.units import Ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,10 +46,21 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params(loop_python.Params):
+    """Thresholds."""
+
+    handover: Ns = Ns(MAX_HANDOVER_NS)
+    """What ``next`` of a tf.data pipeline takes from the loop although the batch is ready: that much stays."""
+
+
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
     found = loop_python.find(session, params, lambda s: _feeds(session, s))
-    if found is None:
+    steps = session.steps
+    if found is None or steps is None:
+        return
+    if found.ratio - params.handover * steps.steady_count / steps.steady_ns < params.min_ratio:
         return
     top = found.top
     yield Finding(

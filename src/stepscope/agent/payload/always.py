@@ -33,7 +33,7 @@ class StepscopeWaits:
         try:
             sys.meta_path.remove(self)
             hook = self._arm()
-        except Exception:  # another thread was first, or stepscope has gone: the job runs as without us
+        except Exception:  # another thread was first, or stepscope has gone (`enable --status` says so): as without us
             return None
         return hook.find_spec(name, path, target) if hook is not None else None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.probes.support import (
@@ -33,7 +34,8 @@ MAX_COST = 0.001
 """Share of the time since the first read that reads at a loop's end may take (those of the ticks are bounded by
 their intervals)."""
 FREE_NS = 3_000_000
-"""What they may take at the start all the same: a short fit shall have a model, too."""
+"""What they may take at the start all the same: a short fit shall have a model, too. CPU time: what a starved machine
+adds to it is no cost of the read."""
 TRIES = 3
 RESOURCE = "_iterator_resource"
 """Distributed iterators have none; they are known by the iterator of their first device."""
@@ -110,8 +112,9 @@ class Reader:
                 continue
             new = consumed.ended - (consumed.reads[1] if consumed.reads else 0)
             if new and self._spent <= FREE_NS + MAX_COST * (now - self._began):
+                used = time.thread_time_ns()
                 self._read(iterator, consumed)
-                self._spent += self._state.now() - now
+                self._spent += time.thread_time_ns() - used
 
     def _read(self, iterator: Any, consumed: Consumed) -> None:
         """Read and log one model; again if a call began or ended meanwhile."""
