@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from stepscope.detectors import base
 from stepscope.model.finding import PipelineStage, StageShare
@@ -11,16 +11,7 @@ if TYPE_CHECKING:
     from stepscope.derive.anatomy import Anatomy
     from stepscope.derive.view import SessionView
 
-STAGES: tuple[PipelineStage, ...] = (
-    "raw-input",
-    "preprocessing",
-    "host-to-device",
-    "forward-backward",
-    "gradient-sharing",
-    "device-to-host",
-    "output-processing",
-    "storage",
-)
+STAGES: tuple[PipelineStage, ...] = tuple(stage for stage in get_args(PipelineStage) if stage != "none")
 NO_STEPS = "could not look: no steps; stepscope.step() marks those of any loop"
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
-from stepscope.derive import intervals, pipeline_python
-from stepscope.model.events import ThreadSeen
-from stepscope.wire.kinds import Kind
+from stepscope.derive import producer
 
 if TYPE_CHECKING:
     from stepscope.derive.pipeline import Pipeline
     from stepscope.derive.pipeline_python import PythonFunction
+    from stepscope.derive.producer import Producer
     from stepscope.derive.stages import Stage
     from stepscope.derive.steps import Steps
     from stepscope.derive.view import SessionView
@@ -27,8 +24,12 @@ LINKED_SHARE_RATIO = 0.15
 then mostly what calling Python from an op costs (interpreter lock, conversion of arguments), 0.1 ms a call."""
 SERIAL_CORES = 1.25
 """A process that uses no more runs one thing after another."""
-MAX_LOST_RATIO = 0.15
-"""With more of its CPUs taken by others, one core says nothing."""
+CROWDED_RATIO = 0.8
+"""Of the CPUs: with more threads that run or want to, the step and the input take CPUs from each other."""
+MIN_BUSY_RATIO = 0.9
+MAX_OWN_RATIO = 0.7
+"""Cores. A pipeline in Python that is hardly ever idle sets the pace, if the rest of the job computes for less than
+this: else the two may just be equally fast."""
 SQUEEZED_RATIO = 0.5
 """Uploads that explain this share of the wait are its cause."""
 GENERATOR_ROLES = frozenset({"generator", "pydataset"})
@@ -55,6 +56,18 @@ class InputCause:
     """Share of the steady wall time that user Python of the pipeline costs the rest of the step (interpreter lock)."""
     python_ratio: float
     """Share of the steady wall time in which some user function of the pipeline ran."""
+    saved_ratio: float
+    """Share of the steady wall time that goes with the input's Python, between ``saved_low`` and ``saved_high``."""
+    saved_low: float
+    saved_high: float
+    producer: Producer | None
+    """The threads that run it, where their CPU time is known."""
+
+    @property
+    def never_idle(self) -> bool:
+        """The input's Python runs without a break, and nothing else takes the time: steps cannot but wait for it."""
+        made = self.producer
+        return made is not None and made.busy_ratio >= MIN_BUSY_RATIO and made.own_ratio <= MAX_OWN_RATIO
 
 
 def build(view: SessionView) -> InputCause | None:
@@ -66,14 +79,16 @@ def build(view: SessionView) -> InputCause | None:
     free = 1.0 - (contention.lost_ratio if contention else 0.0)
     mean_ns = anatomy.wall_ns / steps.steady_count
     functions = [f for f in pipe.functions if not f.step_thread or anatomy.mean_ns("input-wait") > 0]
-    python_ratio = _cover(steps, functions)
+    python_ratio = producer.python_ratio(steps, functions)
+    made = producer.build(view, functions)
     wait = max(0.0, anatomy.ratio("input-wait") - pipe.handover_ns / mean_ns)
     limit, function = _limit(pipe, functions, steps, wait, python_ratio)
-    gil = _gil_ratio(view, functions, python_ratio)
+    gil = _gil_ratio(view, functions, made)
     limit = _outside(view, wait) or limit
     if limit in {"network", "disk"}:
         free = 1.0  # bytes that are not there yet do not wait for a CPU
-    disturbed = max(free * python_ratio * pipe.disturbed_ns() / mean_ns, gil - wait)
+    disturbed = max(0.0, free * python_ratio * pipe.disturbed_ns() / mean_ns, gil - wait)
+    low, likely, high = _saved(view, made, wait * free, min(1.0, wait * free + disturbed))
     return InputCause(
         wait_ratio=wait * free,
         wait_ns_per_step=wait * free * mean_ns,
@@ -82,7 +97,11 @@ def build(view: SessionView) -> InputCause | None:
         stage=pipe.slowest,
         function=function,
         python_ratio=python_ratio,
-        disturbed_ratio=max(0.0, disturbed),
+        disturbed_ratio=disturbed,
+        saved_ratio=likely,
+        saved_low=low,
+        saved_high=high,
+        producer=made,
     )
 
 
@@ -95,7 +114,7 @@ def _outside(view: SessionView, wait: float) -> Limit | None:
     return "disk" if view.disk_input is not None and view.disk_input.is_full else None
 
 
-def _gil_ratio(view: SessionView, functions: list[PythonFunction], python_ratio: float) -> float:
+def _gil_ratio(view: SessionView, functions: list[PythonFunction], made: Producer | None) -> float:
     """Share of the wall time that the pipeline's Python takes from the step because only one of them can run.
 
     Where the process uses no more than one core although more are free, while threads of the pipeline compute in
@@ -104,56 +123,32 @@ def _gil_ratio(view: SessionView, functions: list[PythonFunction], python_ratio:
     time of the threads that ran them: what only sleeps or waits in Python holds no lock. 0 where that is not so.
     """
     steps, contention = view.steps, view.contention
-    if steps is None or contention is None or not functions:
+    if steps is None or contention is None or made is None:
         return 0.0
-    serial = contention.got <= SERIAL_CORES < contention.available and contention.lost_ratio < MAX_LOST_RATIO
-    if not serial:
+    if not contention.got <= SERIAL_CORES < contention.available:
         return 0.0
-    wanted = {f.name.id for f in functions}
-    records = steps.worker.records
-    mine = (records.kind == Kind.PYFUNC) & np.isin(records.name, list(wanted)) & (records.thread != steps.thread)
-    natives = {t.id: t.native for t in steps.worker.all(ThreadSeen)}
-    threads = {natives.get(int(t), 0) for t in np.unique(records.thread[mine])} - {0}
     calls = sum(f.calls for f in functions if f.role in OP_ROLES and not f.step_thread)
     around = calls * AROUND_CALL_NS / steps.steady_ns
-    return min(python_ratio + around, _cpu_ratio(view, threads, contention.got), 1.0)
+    return min(made.python_ratio + around, made.cpu_ratio, 1.0)
 
 
-def _cpu_ratio(view: SessionView, natives: set[int], process_cores: float) -> float:
-    """CPU time of some threads over wall time, within the steady steps.
+def _saved(view: SessionView, made: Producer | None, wait: float, least: float) -> tuple[float, float, float]:
+    """What a step would save without the input's Python: at least, likely, at most. Shares of steady wall time.
 
-    Threads that live too short to be sampled twice are known by what the process used beyond all others; that counts
-    for the threads asked for if any of them is so short-lived (Keras makes new ones each epoch).
+    Where interpreter lock or CPUs are scarce, the compiled call and Keras' own loop take longer than they would alone,
+    and the call may hold the wait; what the rest of the job computes bounds what they would take (``producer``). The
+    likely figure lies in the middle.
     """
-    steps = view.steps
-    if steps is None or not natives:
-        return 0.0
-    lo, hi = steps.span
-    table = view.session.threads
-    mine = (table.pid == steps.worker.info.pid) & (table.at_ns >= lo) & (table.at_ns <= hi)
-    table = table.take(mine)
-    span = int(table.at_ns[-1] - table.at_ns[0]) if len(table) else 0
-    if span <= 0:
-        return 0.0
-    used: dict[int, float] = {}
-    for native in np.unique(table.native):
-        run = table.run_ns[table.native == native]
-        if len(run) > 1:
-            used[int(native)] = float(run[-1] - run[0]) / span
-    asked = sum(ratio for native, ratio in used.items() if native in natives)
-    short_lived = max(0.0, process_cores - sum(used.values())) if natives - used.keys() else 0.0
-    return asked + short_lived
-
-
-def _cover(steps: Steps, functions: list[PythonFunction]) -> float:
-    """Share of the steady wall time in which at least one of the functions ran."""
-    if not functions or steps.steady_ns == 0:
-        return 0.0
-    spans = intervals.merge(*pipeline_python.python_spans(steps, functions))
-    seen = intervals.total(intervals.clip(spans, steps.windows)) / steps.steady_ns
-    recorded = sum(f.recorded_ns for f in functions)
-    scale = sum(f.total_ns for f in functions) / recorded if recorded else 1.0
-    return min(1.0, seen * scale)
+    anatomy, contention = view.anatomy, view.contention
+    if made is None or anatomy is None or contention is None:
+        return wait, least, least
+    serial = contention.got <= SERIAL_CORES < contention.available
+    crowded = contention.wanted >= CROWDED_RATIO * contention.available
+    if not (view.hidden_wait or serial or crowded):
+        return wait, least, least
+    stretched = anatomy.ratio("call") + anatomy.ratio("framework")
+    low, high = (wait + max(0.0, stretched - own) for own in reversed(made.step_ratio()))
+    return low if view.hidden_wait else wait, max(least, (low + high) / 2), max(least, high)
 
 
 def _limit(

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps import Steps
     from stepscope.model.events import Name
-    from stepscope.model.records import I64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,10 +110,3 @@ def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:
     return InsideFunction(
         file=key[0], function=key[1], lines=tuple(line for line, _ in lines[key].most_common()), samples=samples
     )
-
-
-def python_spans(steps: Steps, functions: Sequence[PythonFunction]) -> tuple[I64, I64]:
-    """Starts and ends of the calls of some Python functions, on all threads."""
-    records = steps.worker.records
-    mine = (records.kind == Kind.PYFUNC) & np.isin(records.name, [f.name.id for f in functions])
-    return records.start_ns[mine], records.start_ns[mine] + records.dur_ns[mine]

@@ -12,6 +12,7 @@ from stepscope.units import Ratio
 if TYPE_CHECKING:
     from stepscope.derive.input_cause import InputCause, Limit
     from stepscope.derive.pipeline_python import PythonFunction
+    from stepscope.derive.producer import Producer
     from stepscope.derive.view import SessionView
     from stepscope.model.finding import Cost, Place
 
@@ -35,43 +36,63 @@ class Waited:
     step_ns: float
     per_batch_ns: float
     """Its own time per step."""
+    hidden: bool
+    """No wait could be measured: the function is known to set the pace because it is never idle."""
 
     def evidence(self, params: Params) -> tuple[Evidence, ...]:
-        """Wait, time in Python, what the lock takes besides, time per batch."""
+        """Wait, time in Python, what the lock takes besides, time per batch; CPU time, where it says the cost."""
         cause, ref = self.cause, f"name:{self.function.name.id}"
+        wait = Evidence(
+            metric="input_wait_ratio",
+            value=cause.wait_ratio,
+            unit="ratio",
+            threshold=params.min_wait_ratio,
+            refs=("component:input-wait",),
+        )
+        disturbed = Evidence(metric="disturbed_ratio", value=cause.disturbed_ratio, unit="ratio")
+        own = () if cause.producer is None else (_own(cause.producer),)
         return (
-            Evidence(
-                metric="input_wait_ratio",
-                value=cause.wait_ratio,
-                unit="ratio",
-                threshold=params.min_wait_ratio,
-                refs=("component:input-wait",),
-            ),
-            Evidence(metric="python_busy_ratio", value=cause.python_ratio, unit="ratio"),
-            Evidence(metric="disturbed_ratio", value=cause.disturbed_ratio, unit="ratio"),
+            *(() if self.hidden else (wait,)),
+            Evidence(metric="python_busy_ratio", value=self.busy_ratio, unit="ratio"),
+            *(() if self.hidden else (disturbed,)),
+            *own,
             Evidence(metric="python_ns_per_batch", value=self.per_batch_ns, unit="ns", refs=(ref,)),
         )
 
+    @property
+    def busy_ratio(self) -> float:
+        """Share of the steady wall time in which the input's Python ran; with the pauses around calls if ``hidden``."""
+        made = self.cause.producer
+        return made.busy_ratio if self.hidden and made is not None else self.cause.python_ratio
+
     def cost(self, session: SessionView) -> Cost:
-        """The wait is certain within its error, what the lock takes besides may be less."""
-        error = 2 * self.cause.error_ratio
-        return cost_of(session, self.saved, low=self.cause.wait_ratio - error, high=self.saved + error)
+        """The wait is certain within its error, what lock and CPUs cost besides may be less."""
+        cause, error = self.cause, 2 * self.cause.error_ratio
+        basis = "modelled" if self.hidden else "measured"
+        return cost_of(session, self.saved, low=cause.saved_low - error, high=cause.saved_high + error, basis=basis)
+
+
+def _own(made: Producer) -> Evidence:
+    return Evidence(metric="own_cpu_cores", value=made.own_ratio, unit="cores")
 
 
 def find(session: SessionView, limit: Limit, params: Params) -> Waited | None:
     """The function, if user Python of this kind limits the pipeline and steps wait for it."""
     cause, steps = session.input_cause, session.steps
-    if cause is None or steps is None or cause.limit != limit or cause.function is None or session.hidden_wait:
+    if cause is None or steps is None or cause.limit != limit or cause.function is None:
         return None
-    saved = min(1.0, cause.wait_ratio + cause.disturbed_ratio)
-    if saved < params.min_wait_ratio:
+    hidden = session.hidden_wait
+    if hidden and (not cause.never_idle or cause.saved_low < params.min_wait_ratio):
+        return None
+    if not hidden and cause.wait_ratio + cause.disturbed_ratio < params.min_wait_ratio:
         return None
     return Waited(
         cause=cause,
         function=cause.function,
-        saved=saved,
+        saved=cause.saved_ratio,
         step_ns=steps.steady_ns / steps.steady_count,
         per_batch_ns=cause.function.total_ns / steps.steady_count,
+        hidden=hidden,
     )
 
 

@@ -15,9 +15,9 @@ batch, measured call by call. Below ten percent of wait nothing is said: a gener
 problem.
 
 ## Known limits
-The cost is the wait, the most that can be saved there, and what the interpreter lock takes from the step's own
-Python (`disturbed_ratio`, see INP002). A generator that itself waits (for a disk, a server) looks like one that
-computes; the lines inside of it tell.
+The cost is the wait and what the lock and the CPUs that the generator takes cost the step besides; how it is known,
+also where the wait is hidden in a compiled step, see INP002. A generator that itself waits (for a disk, a server)
+looks like one that computes; the lines inside of it tell.
 
 ## Remedy
 Build the dataset from files or arrays with tf.data ops and run the work in `map(..., num_parallel_calls=AUTOTUNE)`;
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.pipeline_python import PythonFunction
     from stepscope.derive.view import SessionView
+    from stepscope.detectors.pipeline_python import Waited
 
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
@@ -57,8 +58,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"the {what} {name} runs in Python; it costs each step {format_ns(waited.saved * mean)} of "
-        f"{format_ns(mean)}, {format_ns(waited.cause.wait_ratio * mean)} of it waiting",
+        title=f"the {what} {name} runs in Python{_how(waited)}; it costs each step {format_ns(waited.saved * mean)} of "
+        f"{format_ns(mean)}{_waiting(waited)}",
         severity=severity_of(waited.saved),
         confidence=0.95,
         symptom="Time: slow execution time",
@@ -85,6 +86,14 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         explanation="The Python code that makes the batches was timed call by call. It runs on one thread under the "
         "interpreter lock, so tf.data cannot run it in parallel.",
     )
+
+
+def _how(waited: Waited) -> str:
+    return f" without a break ({format_ratio(waited.busy_ratio)} of the time)" if waited.hidden else ""
+
+
+def _waiting(waited: Waited) -> str:
+    return "" if waited.hidden else f", {format_ns(waited.cause.wait_ratio * waited.step_ns)} of it waiting"
 
 
 def _places(session: SessionView, function: PythonFunction) -> tuple[Place, ...]:

@@ -11,14 +11,21 @@ given, competes with the training loop for the lock, and keeps tf.data from runn
 ## Evidence
 `input_wait_ratio`: share of the steady wall time that steps wait, `disturbed_ratio`: what the lock costs them
 besides. `python_busy_ratio`: share of the time in which the function ran on one of tf.data's threads.
-`python_ns_per_batch`: its time per batch. All three are measured call by call; below ten percent of wait nothing is
-said.
+`python_ns_per_batch`: its time per batch. All are measured call by call; below ten percent of wait nothing is said.
+`own_cpu_cores`: CPU time of all other threads of the process.
+
+Where the wait lies inside of a compiled step and tf.data keeps no model of it (TensorFlow before 2.17, autotune off),
+the function is the cause if it runs without a break, at least 90 % of the time with the pauses around its calls (it
+would pause for a full buffer), while the rest of the job computes for less than 0.7 of a core.
 
 ## Known limits
-The cost is the wait, the most that can be saved there, and what the interpreter lock takes from the step's own
-Python (`disturbed_ratio`). That is the larger of two: the mean gap between two batches less its 10th percentile; and,
-where the process uses one core of several, the time of the calls and 25 us around each, at most the CPU time of the
-threads that ran them, less the wait. Time that the function waits for the interpreter lock counts as its own.
+What is saved lies between two figures, and the cost is their middle where lock or CPUs are scarce: without the
+function, the compiled call and Keras' own loop take no longer than what the rest of the job computes takes on one core,
+and no less than that spread over all cores. At least the wait is saved; and besides it the larger of the mean gap
+between two batches less its 10th percentile and, where the process uses one core of several, the time of the calls and
+25 us around each, at most the CPU time of their threads, less the wait (`disturbed_ratio`). Time that the function
+waits for the interpreter lock counts as its own. With a GPU, CPU time says nothing about the step, and the wait alone
+counts.
 
 ## Remedy
 Write the work with TensorFlow ops (`tf.strings`, `tf.image`, `tf.io`, lookup tables), or do it once before training
@@ -64,11 +71,14 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     besides = (
         f" and lose {format_ratio(cause.disturbed_ratio)} to its GIL" if cause.disturbed_ratio > params.told else ""
     )
+    waits = f"; steps wait {wait} of their time for it{besides}"
+    if waited.hidden:
+        waits = f", without a break ({format_ratio(waited.busy_ratio)} of the time): it sets the pace of the steps"
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
         title=f"{name} runs as Python in the input pipeline (tf.{function.role}), "
-        f"{format_ns(waited.per_batch_ns)} per batch; steps wait {wait} of their time for it{besides}",
+        f"{format_ns(waited.per_batch_ns)} per batch{waits}",
         severity=severity_of(waited.saved),
         confidence=0.95,
         symptom="Time: slow execution time",

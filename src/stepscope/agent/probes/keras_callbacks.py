@@ -11,7 +11,8 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import SHORT_NS, defined, lacking, leave, report, shared
+from stepscope.agent.probes.common import shared
+from stepscope.agent.probes.support import SHORT_NS, defined, lacking, leave, report
 from stepscope.wire.kinds import Flag, Kind
 from stepscope.wire.ring import count_key
 

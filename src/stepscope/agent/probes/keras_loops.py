@@ -10,16 +10,8 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import (
-    Loop,
-    Sites,
-    lacking,
-    leading,
-    leave,
-    report,
-    shared,
-    static_leading,
-)
+from stepscope.agent.probes.common import Loop, shared
+from stepscope.agent.probes.support import Sites, lacking, leading, leave, report, static_leading
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import inspect
 import types
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import Loop, lacking, leaf, leave, report, shared, user_stack
+from stepscope.agent.probes.common import Loop, shared
+from stepscope.agent.probes.support import lacking, leaf, leave, report, user_stack
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

@@ -6,16 +6,8 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import (
-    Sites,
-    eager_test,
-    lacking,
-    leading,
-    leave,
-    light,
-    report,
-    shared,
-)
+from stepscope.agent.probes.common import shared
+from stepscope.agent.probes.support import Sites, eager_test, lacking, leading, leave, light, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -10,17 +10,9 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent import frames
+from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.sources import generator_function, user_source
-from stepscope.agent.probes.support import (
-    defined,
-    lacking,
-    leading,
-    leave,
-    name_of,
-    report,
-    shared,
-    user_stack,
-)
+from stepscope.agent.probes.support import defined, lacking, leading, leave, name_of, report, user_stack
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

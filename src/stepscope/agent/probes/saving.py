@@ -7,7 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import SHORT_NS, Sites, lacking, leave, report, shared
+from stepscope.agent.probes.common import shared
+from stepscope.agent.probes.support import SHORT_NS, Sites, lacking, leave, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import Sites, WeakIds, lacking, leading, leave, report
+from stepscope.agent.probes.common import WeakIds
+from stepscope.agent.probes.support import Sites, lacking, leading, leave, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent import frames
-from stepscope.agent.probes.support import SHORT_NS, defined, lacking, leaf, leave, report, shared
+from stepscope.agent.probes.common import shared
+from stepscope.agent.probes.support import SHORT_NS, defined, lacking, leaf, leave, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import shared
+from stepscope.agent.probes.common import shared
 
 if TYPE_CHECKING:
     from stepscope.agent.state import AgentState

@@ -8,10 +8,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from stepscope.agent.probes.common import Consumed, Loop, shared
 from stepscope.agent.probes.sources import user_source
 from stepscope.agent.probes.support import (
-    Consumed,
-    Loop,
     defined,
     eager_test,
     lacking,
@@ -20,7 +19,6 @@ from stepscope.agent.probes.support import (
     light,
     name_of,
     report,
-    shared,
     static_leading,
     user_stack,
 )

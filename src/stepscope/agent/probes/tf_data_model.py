@@ -12,12 +12,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import (
-    Consumed,
-    Loop,
-    report,
-    shared,
-)
+from stepscope.agent.probes.common import Consumed, Loop, shared
+from stepscope.agent.probes.support import report
 
 if TYPE_CHECKING:
     from stepscope.agent.state import AgentState

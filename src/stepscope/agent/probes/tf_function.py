@@ -13,10 +13,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent import frames
+from stepscope.agent.probes.common import WeakIds, shared
 from stepscope.agent.probes.signatures import change, text_of
 from stepscope.agent.probes.support import (
     REPEATS,
-    WeakIds,
     defined,
     eager_test,
     graph_stack,
@@ -26,7 +26,6 @@ from stepscope.agent.probes.support import (
     light,
     name_of,
     report,
-    shared,
     user_stack,
 )
 from stepscope.wire.kinds import Flag, Kind

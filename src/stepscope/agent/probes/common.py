@@ -1,0 +1,210 @@
+"""What the probes of one process tell each other: the loops and calls that run on a thread, whose iterator is whose.
+
+One ``Shared`` hangs on the ``AgentState``; there is no other state.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.state import AgentState
+
+
+class Loop:
+    """One running fit, evaluate, predict or *_on_batch."""
+
+    __slots__ = (
+        "batch_at",
+        "consumed",
+        "epochs",
+        "inputs",
+        "made",
+        "name",
+        "outer",
+        "role",
+        "samples",
+        "start",
+        "steps",
+    )
+
+    def __init__(self, role: str, start: int, outer: Loop | None, name: int = 0) -> None:
+        self.role = role
+        self.name = name
+        """Id of its name, which stands for the user's calling line."""
+        self.start = start
+        self.outer = outer
+        self.samples = 0
+        """Samples per epoch, 0 unknown."""
+        self.steps = 0
+        """Batches per epoch, 0 unknown."""
+        self.epochs = 0
+        self.inputs = 0
+        """Data handlers made inside so far: the first is the loop's own."""
+        self.made = 0
+        """Datasets made inside so far."""
+        self.batch_at = 0
+        """Index of the batch that is about to run, as the callbacks were told."""
+        self.consumed: list[Any] = []
+        """``Consumed`` iterators of this loop."""
+
+
+class Here:
+    """Nesting of the probes on one thread."""
+
+    __slots__ = (
+        "apply",
+        "call",
+        "execution",
+        "function",
+        "generator",
+        "hook",
+        "loop",
+        "making",
+        "save",
+        "thread",
+        "trace_id",
+        "traces",
+        "tracing",
+    )
+
+    def __init__(self) -> None:
+        self.thread = 0
+        """What ``AgentState.thread`` says, 0 when it has not been asked: a slot is three times as fast."""
+        self.loop: Loop | None = None
+        self.execution = 0
+        self.function = 0
+        self.tracing = 0
+        """Depth of running traces."""
+        self.traces = 0
+        """Concrete functions made on this thread so far."""
+        self.trace_id = 0
+        """The innermost running trace."""
+        self.hook = 0
+        """Depth of running hooks, counted once for the list and once for each callback."""
+        self.save = 0
+        self.call = 0
+        self.apply = 0
+        self.generator: Any = None
+        """What ``Dataset.from_generator`` was given, while it runs."""
+        self.making: Any = None
+        """The Python function that is being put into a graph by py_function, see ``py_functions``."""
+
+
+class Local(threading.local):
+    """``me``: the ``Here`` of the calling thread. One lookup of a thread-local costs as much as four of slots."""
+
+    def __init__(self) -> None:
+        self.me = Here()
+
+    def after_fork(self) -> None:
+        """In a forked child, on its only thread: that thread has another id there."""
+        self.me.thread = 0
+
+
+class Shared:
+    """What the probes of one process tell each other."""
+
+    def __init__(self) -> None:
+        self.local = Local()
+        self.executions = WeakIds()
+        """tf.function objects that are a Keras step function -> ``Execution`` (keras_steps, read by tf_function)."""
+        self.iterators = WeakIds()
+        """tf.data iterators -> ``Consumed`` (tf_data)."""
+        self.datasets = WeakIds()
+        """Datasets -> ``Made`` (tf_data)."""
+        self.adapters = WeakIds()
+        """Keras' data adapters -> the user's generator or PyDataset behind them (py_functions)."""
+        self.histories = WeakIds()
+        """tf.function objects -> the ``History`` of their traces (tf_function)."""
+        self.options = WeakIds()
+        """``TracingOptions`` -> (``History``, Python function) of the tf.function that they belong to."""
+        self.sizes = WeakIds()
+        """PyDatasets -> the ``batch`` line that waits for the size of their first batch (keras_loops)."""
+        self.read_models: Callable[[Loop | None], None] | None = None
+        """Reads the iterator models of a loop that is about to end (tf_data_model)."""
+
+
+class Consumed:
+    """An iterator and how often it was asked. ``running`` > 0: inside of a call that may ask it."""
+
+    __slots__ = ("ended", "identity", "loop", "name", "reads", "running", "told")
+
+    def __init__(self, identity: int, name: int) -> None:
+        self.identity = identity
+        self.name = name
+        self.ended = 0
+        self.running = 0
+        self.loop: Loop | None = None
+        """The loop that consumed it last."""
+        self.reads: list[int] = []
+        """(when, ended) of the last read of its model, see ``tf_data_model``."""
+        self.told = False
+        """Its model cannot be read, and the log says so."""
+
+    def enter(self, loop: Loop | None) -> None:
+        """A step function of ``loop`` consumes it."""
+        self.loop = loop
+        if loop is not None:
+            loop.consumed.append(self)
+
+
+class WeakIds:
+    """Values for objects that cannot carry attributes of ours; an entry goes when its object does.
+
+    A lookup is one dict access by ``id``: an order of magnitude cheaper than ``WeakKeyDictionary``, and it never
+    calls the object's ``__hash__`` or ``__eq__``.
+    """
+
+    __slots__ = ("entries",)
+
+    def __init__(self) -> None:
+        self.entries: dict[int, tuple[Any, Any]] = {}
+
+    def get(self, thing: Any) -> Any:
+        """The value set for ``thing``, or None."""
+        entry = self.entries.get(id(thing))
+        return entry[1] if entry is not None else None
+
+    def set(self, thing: Any, value: Any) -> None:
+        """Remember ``value`` for as long as ``thing`` lives. Raises TypeError if it cannot be weakly referenced."""
+        entries = self.entries
+        key = id(thing)
+
+        def forget(_: Any, entries: dict[int, tuple[Any, Any]] = entries, key: int = key) -> None:
+            entries.pop(key, None)
+
+        entries[key] = (weakref.ref(thing, forget), value)
+
+    def entry_of_distributed(self, iterator: Any) -> tuple[Any, Any] | None:
+        """The entry of a ``DistributedIterator``: it shares the value of its first device's own iterator."""
+        parts = getattr(iterator, "_iterators", None)
+        devices = getattr(getattr(parts[0], "_iterator", None), "_device_iterators", None) if parts else None
+        found = self.entries.get(id(devices[0])) if devices else None
+        if found is not None:
+            self.set(iterator, found[1])
+        return found
+
+    def alive(self) -> list[tuple[Any, Any]]:
+        """(object, value) of all that live."""
+        found = []
+        for reference, value in list(self.entries.values()):
+            thing = reference()
+            if thing is not None:
+                found.append((thing, value))
+        return found
+
+
+def shared(state: AgentState) -> Shared:
+    """The one ``Shared`` of this process' agent."""
+    attributes = vars(state)
+    found: Shared | None = attributes.get("probes_shared")
+    if found is None:
+        found = attributes["probes_shared"] = Shared()
+        os.register_at_fork(after_in_child=found.local.after_fork)
+    return found
