@@ -1,4 +1,4 @@
-"""Writes the pages that are generated: ``docs/detectors.md`` from docstrings, ``docs/cli.md`` from the commands.
+"""Writes the pages that are generated: detectors.md and rules.md from docstrings, cli.md from the commands.
 
 Usage: gen_docs.py [--check]; with --check nothing is written and a difference is an error.
 """
@@ -40,6 +40,27 @@ def detectors() -> str:
     return NOTE.format(source="docstrings of the detectors") + head + "\n".join(rows) + "\n\n" + "\n".join(pages)
 
 
+def rules() -> str:
+    """The page of all rules: a table, then each one's own documentation."""
+    registry = importlib.import_module("stepscope.checker.registry")
+    rows = []
+    pages = []
+    for rule in registry.ALL:
+        summary, _, body = rule.doc.partition("\n")
+        rows.append(f"| [{rule.code}](#{rule.code.lower()}-{rule.name}) | {rule.name} | {rule.severity} | {summary} |")
+        text = body.strip().replace("\n## ", "\n### ")
+        text = f"#{text}" if text.startswith("## ") else text
+        seen = f"At run time: {', '.join(rule.related)}." if rule.related else "No detector sees it at run time."
+        facts = f"Severity: {rule.severity}. Measured pay-off: {rule.speedup:g} times. {seen}"
+        pages.append(f"## {rule.code} {rule.name}\n\n{summary}\n\n{facts}\n\n{text}\n")
+    head = (
+        "# Rules\n\nA rule reads sources and says what will cost time, without running them "
+        "([how to use it](checker.md)). It reports only what it knows: silence may mean that it could not tell.\n\n"
+        "| code | name | severity | finds |\n|---|---|---|---|\n"
+    )
+    return NOTE.format(source="docstrings of the rules") + head + "\n".join(rows) + "\n\n" + "\n".join(pages)
+
+
 def commands(command: click.Command, path: tuple[str, ...], parent: click.Context | None) -> list[str]:
     """One section per command, depth first."""
     context = click.Context(command, info_name=path[-1], parent=parent, max_content_width=WIDTH, terminal_width=WIDTH)
@@ -61,7 +82,7 @@ def cli() -> str:
     return NOTE.format(source="help texts in stepscope/cli") + "# Commands\n\n" + "\n".join(parts)
 
 
-PAGES = {"detectors.md": detectors, "cli.md": cli}
+PAGES = {"detectors.md": detectors, "rules.md": rules, "cli.md": cli}
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from stepscope.app import analyze
+from stepscope.checker import registry as checker_registry
 from stepscope.cli import main, rule
 from stepscope.detectors import registry
 from stepscope.errors import SessionError, UsageError
@@ -119,13 +120,15 @@ def test_rule(detector: Any) -> None:
 
 
 def test_rules_are_listed() -> None:
-    """Without a code every detector is listed."""
+    """Without a code every detector and every rule is listed, sorted by code."""
     lines = call("rule").stdout.splitlines()
-    assert [line.split() for line in lines] == [[d.code, d.name] for d in registry.ALL]
+    assert [line.split() for line in lines] == sorted(
+        [*([d.code, d.name] for d in registry.ALL), *([r.code, r.name] for r in checker_registry.ALL)]
+    )
 
 
 def test_unknown_rule() -> None:
     """An unknown code is answered with near ones, or with how to see them all."""
-    with pytest.raises(UsageError, match=r"no detector is called 'inp03'; did you mean INP003"):
+    with pytest.raises(UsageError, match=r"no rule or detector is called 'inp03'; did you mean INP003"):
         call("rule", "inp03")
-    assert rule.unknown("zzz", ["INP003"]) == "no detector is called 'zzz'; all detectors: stepscope rule"
+    assert rule.unknown("zzz", ["INP003"]) == "no rule or detector is called 'zzz'; all of them: stepscope rule"

@@ -23,6 +23,7 @@ COMMANDS = {
     "enable": ("stepscope.cli.enable:enable", "Measure every TensorFlow job of an environment."),
     "disable": ("stepscope.cli.enable:disable", "Undo enable."),
     "report": ("stepscope.cli.report:report", "Show the report of a session."),
+    "check": ("stepscope.cli.check:check", "Check sources for what will be slow."),
     "rule": ("stepscope.cli.rule:rule", "Explain a finding's code."),
     "pack": ("stepscope.cli.pack:pack", "Make one file of a session."),
     "unpack": ("stepscope.cli.pack:unpack", "Make a session of a packed file."),

@@ -1,4 +1,4 @@
-"""``stepscope rule``: what a detector looks for, why it matters and what to do about it."""
+"""``stepscope rule``: what a rule or detector looks for, why it matters and what to do about it."""
 
 from __future__ import annotations
 
@@ -22,23 +22,25 @@ NEAR = 3
 @click.command(short_help="Explain a finding's code.")
 @click.argument("code", required=False)
 def rule(code: str | None) -> None:
-    """Explain the detector with CODE (or its name); list all detectors without one."""
-    from stepscope.detectors.registry import ALL  # noqa: PLC0415 - numpy: not for --help
+    """Explain the rule of `check` or the detector of `run` with CODE (or its name); list all without one."""
+    from stepscope.checker.registry import ALL as RULES  # noqa: PLC0415 - not for --help
+    from stepscope.detectors.registry import ALL as DETECTORS  # noqa: PLC0415 - numpy: not for --help
 
+    every = sorted([*((d.code, d.name, d.doc) for d in DETECTORS), *((r.code, r.name, r.doc) for r in RULES)])
     if code is None:
-        for detector in ALL:
-            click.echo(f"{detector.code}  {detector.name}")
+        for one, name, _ in every:
+            click.echo(f"{one}  {name}")
         return
     wanted = code.lower()
-    for detector in ALL:
-        if wanted in (detector.code.lower(), detector.name.lower()):
-            click.echo(page(detector.code, detector.name, detector.doc, color=sys.stdout.isatty()), nl=False)
+    for one, name, doc in every:
+        if wanted in (one.lower(), name.lower()):
+            click.echo(page(one, name, doc, color=sys.stdout.isatty()), nl=False)
             return
-    raise UsageError(unknown(code, [word for d in ALL for word in (d.code, d.name)]))
+    raise UsageError(unknown(code, [word for one, name, _ in every for word in (one, name)]))
 
 
 def page(code: str, name: str, doc: str, *, color: bool = False) -> str:
-    """The documentation of a detector for the terminal: headings without their marks."""
+    """The documentation of a rule or detector for the terminal: headings without their marks."""
     text = f"# {code} {name}\n\n{inspect.cleandoc(doc)}\n"
     style = r"\1" if not color else "\x1b[1m\\1\x1b[0m"
     return re.sub(r"^#+ (.*)$", style, text, flags=re.MULTILINE)
@@ -48,5 +50,5 @@ def unknown(code: str, words: Iterable[str]) -> str:
     """One line that says what is near to a code that nobody has."""
     by_lower = {word.lower(): word for word in words}
     near = [by_lower[w] for w in difflib.get_close_matches(code.lower(), by_lower, n=NEAR, cutoff=0.5)]
-    known = f"did you mean {', '.join(near)}?" if near else "all detectors: stepscope rule"
-    return f"no detector is called {code!r}; {known}"
+    known = f"did you mean {', '.join(near)}?" if near else "all of them: stepscope rule"
+    return f"no rule or detector is called {code!r}; {known}"

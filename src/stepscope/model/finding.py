@@ -11,7 +11,9 @@ import msgspec
 
 SCHEMA = "stepscope.report/1"
 
-Severity = Literal["high", "medium", "low", "info"]
+Severity = Literal["high", "medium", "low", "info", "error", "warning"]
+"""By measured cost: high, medium, low, info. Of what only the source shows: error, warning, info."""
+Origin = Literal["run", "static"]
 Basis = Literal["measured", "modelled", "prior"]
 Safety = Literal["safe", "review", "unsafe"]
 PipelineStage = Literal[
@@ -97,6 +99,12 @@ class Place(Struct, frozen=True, kw_only=True):
     line: int
     end_line: int | None = None
     function: str = ""
+    column: int | None = None
+    """From 1, in characters; null where only lines are known."""
+    end_column: int | None = None
+    """Exclusive."""
+    cell: int | None = None
+    """Of a notebook: the cell's number from 1; ``line`` then counts inside of it."""
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
@@ -151,6 +159,10 @@ class Finding(Struct, frozen=True, kw_only=True):
     remedies: tuple[Remedy, ...] = ()
     explanation: str = ""
     """Two or three sentences more than the title, for the long report."""
+    origin: Origin = "run"
+    """run: a detector saw it in a session. static: a rule saw it in the source."""
+    related_codes: tuple[str, ...] = ()
+    """Rules or detectors that see the same from the other side."""
 
 
 class Checked(Struct, frozen=True, kw_only=True):

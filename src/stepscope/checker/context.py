@@ -1,0 +1,289 @@
+"""What a rule sees: one file, and questions about it. The only thing of the engine that rules use beside ``rule``.
+
+Every answer may be "not known" (``""``, ``()``, ``None``, ``Tag.UNKNOWN``); a rule reports only what is known.
+Questions about nodes of other files (a function that a chain runs) go to ``ctx.at(module)``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.checker.datasets import Chain, Chains, Stage
+from stepscope.checker.effects import Effect, Effects
+from stepscope.checker.hits import CheckSeverity, FixPlan, FixSafety, Hit, Span
+from stepscope.checker.infer import Inference
+from stepscope.checker.loops import Loop, Loops
+from stepscope.checker.modules import Module, Project
+from stepscope.checker.names import Function, Thing
+from stepscope.checker.syntax import argument, walk
+from stepscope.checker.tags import Tag, Value
+from stepscope.checker.versions import Target
+
+if TYPE_CHECKING:
+    from stepscope.checker.bindings import Binding, LoopNode
+    from stepscope.checker.rule import Rule
+
+
+class Engine:
+    """The analyses of a project, shared by all its files.
+
+    Args:
+        project: the modules.
+        target: the versions that are checked for.
+    """
+
+    def __init__(self, project: Project, target: Target) -> None:
+        self.project = project
+        self.target = target
+        self.inference = Inference(project)
+        self.names = self.inference.names
+        self.loops = Loops(self.inference)
+        self.effects = Effects(self.inference)
+        self.chains = Chains(self.inference)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call, with the qualified name of what it calls."""
+
+    node: ast.Call
+    name: str
+    """``tensorflow.data.Dataset.map``, ``keras.Model.predict``, ``tensorflow.random.uniform``, ``project.train``."""
+
+    @property
+    def word(self) -> str:
+        """The name's last part: ``map``."""
+        return self.name.rpartition(".")[2]
+
+    @property
+    def receiver(self) -> ast.expr | None:
+        """What a method is called on: ``ds`` of ``ds.map(f)``."""
+        return self.node.func.value if isinstance(self.node.func, ast.Attribute) else None
+
+    @property
+    def opaque(self) -> bool:
+        """Arguments are hidden behind ``*args`` or ``**kwargs``: one that is not seen may be given all the same."""
+        return any(k.arg is None for k in self.node.keywords) or any(isinstance(a, ast.Starred) for a in self.node.args)
+
+    def argument(self, index: int, keyword: str) -> ast.expr | None:
+        """An argument by position or keyword; None when it is not given. An index of -1: by keyword alone."""
+        return argument(self.node, index, keyword)
+
+
+class Context:
+    """One file and its rule. Made by the runner for each rule and file.
+
+    Args:
+        engine: the project's analyses.
+        module: the file.
+        rule: the rule that asks; its code and severity are what ``hit`` reports.
+    """
+
+    def __init__(self, engine: Engine, module: Module, rule: Rule) -> None:
+        self.engine = engine
+        self.module = module
+        self.rule = rule
+
+    def at(self, module: Module) -> Context:
+        """The same questions about another file of the project."""
+        return self if module is self.module else Context(self.engine, module, self.rule)
+
+    # ---- versions ------------------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """TensorFlow's version that is checked for: ``ctx.version >= (2, 12)``."""
+        return self.engine.target.tensorflow
+
+    @property
+    def keras(self) -> int:
+        """Keras' major version that is checked for: 2 or 3."""
+        return self.engine.target.keras
+
+    # ---- names and values ----------------------------------------------------------------------------------------
+
+    def name(self, expr: ast.expr) -> str:
+        """The qualified name of what an expression stands for; "" when not known."""
+        return self.engine.names.name(self.module, expr)
+
+    def things(self, expr: ast.expr) -> tuple[Thing, ...]:
+        """Everything an expression may stand for: library names, and Functions, Classes, Modules of the project."""
+        return self.engine.names.things(self.module, expr)
+
+    def call(self, node: ast.Call) -> Call:
+        """A call with its name; "" when not known."""
+        return Call(node, self.name(node.func))
+
+    def calls(self, *words: str) -> Iterable[Call]:
+        """The file's calls by the last word of what they call: ``ctx.calls("map", "batch")``."""
+        for word in words:
+            for node in self.module.flow.calls.get(word, ()):
+                yield self.call(node)
+
+    def value(self, expr: ast.expr) -> Value:
+        """What is known of an expression's value: tag, container or not, class."""
+        return self.engine.inference.value(self.module, expr)
+
+    def tag(self, expr: ast.expr) -> Tag:
+        """The tag of an expression; UNKNOWN for containers, which ``value`` tells."""
+        value = self.value(expr)
+        return Tag.UNKNOWN if value.many else value.tag
+
+    def definitions(self, name: ast.Name) -> tuple[Binding, ...]:
+        """What may have bound a name where it is read, flow-aware."""
+        return self.engine.names.reaching(self.module, name)
+
+    def integer(self, expr: ast.expr | None) -> int | None:
+        """An integer that is written down, through names."""
+        return self.engine.loops.integer(self.module, expr) if expr is not None else None
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """The node around a node."""
+        return self.module.parent(node)
+
+    # ---- functions -----------------------------------------------------------------------------------------------
+
+    def function(self, expr: ast.expr) -> Function | None:
+        """The project's function that an expression stands for: def, lambda, method, partial, tf.function of one."""
+        return self.engine.chains.callable(self.module, expr)
+
+    def callees(self, node: ast.Call) -> tuple[Function, ...]:
+        """The project's functions that a call may run."""
+        return self.engine.inference.callee(self.module, node)
+
+    def callers(self, function: Function) -> tuple[tuple[Module, ast.Call], ...]:
+        """The project's calls of a function."""
+        return self.engine.inference.callers(function)
+
+    def enclosing(self, node: ast.AST) -> Function | None:
+        """The innermost function around a node."""
+        return self.engine.loops.enclosing(self.module, node)
+
+    def effects(self, function: Function) -> tuple[Effect, ...]:
+        """What makes a function stateful for tf.data; empty when nothing that is known of."""
+        return self.engine.effects.of(function)
+
+    def vectorisable(self, function: Function) -> bool | None:
+        """Whether a function gives the same on a batch as on its elements. None: not known."""
+        return self.engine.effects.vectorisable(function)
+
+    def graph_decorator(self, function: Function) -> ast.expr | None:
+        """The ``@tf.function`` of a function."""
+        return self.engine.inference.graph_decorator(function)
+
+    def traced(self, node: ast.AST) -> bool:
+        """Whether a node runs while a graph is traced: inside of a tf.function, a map function, a Keras step."""
+        return self.engine.loops.traced(self.module, node)
+
+    # ---- loops ---------------------------------------------------------------------------------------------------
+
+    def loops(self, node: ast.AST, *, calls: bool = True) -> tuple[Loop, ...]:
+        """The loops that repeat a node, innermost first; with ``calls`` those around the project's callers too."""
+        return self.engine.loops.around(self.module, node, calls=calls)
+
+    def varies(self, expr: ast.expr, loop: Loop | LoopNode) -> bool | None:
+        """Whether an expression of this file takes other values in other iterations of a loop around it.
+
+        Of a loop that is reached through calls: not known, ask about the argument in ``loop.via`` instead.
+        """
+        if isinstance(loop, Loop):
+            return None if loop.via else self.engine.loops.varies(self.module, expr, loop.node)
+        return self.engine.loops.varies(self.module, expr, loop)
+
+    def inside(self, node: ast.AST, loop: Loop | LoopNode) -> bool:
+        """Whether a node of this file stands inside of a loop, its targets included."""
+        return self.engine.loops.within(self.module, node, loop.node if isinstance(loop, Loop) else loop)
+
+    def calls_below(self, nodes: Iterable[ast.AST], levels: int = 2) -> Iterator[tuple[Context, Call]]:
+        """Every call below nodes of this file, and below the bodies of the project's functions that they call.
+
+        Each call comes with the context of its own file. Bodies of functions that are only defined are left out.
+        """
+        yield from self._below(nodes, levels, set())
+
+    def _below(self, nodes: Iterable[ast.AST], levels: int, seen: set[ast.AST]) -> Iterator[tuple[Context, Call]]:
+        for node in walk(nodes):
+            if isinstance(node, ast.Call):
+                yield self, self.call(node)
+                for function in self.callees(node) if levels else ():
+                    if function.node not in seen:
+                        seen.add(function.node)
+                        yield from self.at(function.module)._below(function.body, levels - 1, seen)  # noqa: SLF001
+
+    # ---- datasets ------------------------------------------------------------------------------------------------
+
+    def chains(self, expr: ast.expr) -> tuple[Chain, ...]:
+        """The ways in which an expression's Dataset may be made, each from its source to its last stage."""
+        return self.engine.chains.of(self.module, expr)
+
+    def stage_function(self, stage: Stage) -> Function | None:
+        """The project's function that a stage runs."""
+        return self.engine.chains.function(stage)
+
+    # ---- reporting -----------------------------------------------------------------------------------------------
+
+    def text(self, node: ast.AST, limit: int = 60) -> str:
+        """The source of a node on one line, for messages."""
+        text = " ".join(ast.unparse(node).split())
+        return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+    def span(self, node: ast.AST) -> Span:
+        """Where a node of this file stands."""
+        source = self.module.source
+        line = int(getattr(node, "lineno", 1))
+        end = int(getattr(node, "end_lineno", None) or line)
+        return Span(
+            path=self.module.path,
+            line=line,
+            column=source.column(line, getattr(node, "col_offset", 0)),
+            end_line=end,
+            end_column=source.column(end, int(getattr(node, "end_col_offset", None) or 0)),
+            function=self.module.scope_of(node).name,
+        )
+
+    def loop_span(self, loop: Loop) -> Span:
+        """The head of a loop, which may stand in another file."""
+        context = self.at(loop.module)
+        whole = context.span(loop.node)
+        if loop.is_comprehension:
+            return whole
+        lines = context.module.source.lines
+        end = len(lines[whole.line - 1]) + 1 if whole.line <= len(lines) else whole.column
+        return Span(
+            path=whole.path, line=whole.line, column=whole.column, end_line=whole.line, end_column=end,
+            function=whole.function,
+        )  # fmt: skip
+
+    def hit(
+        self,
+        node: ast.AST,
+        message: str,
+        *,
+        confidence: float = 0.9,
+        severity: CheckSeverity | None = None,
+        fix: FixPlan | None = None,
+        also: Iterable[Span] = (),
+    ) -> Hit:
+        """A report at a node of this file, with the rule's severity where none is given."""
+        return Hit(
+            code=self.rule.code,
+            span=self.span(node),
+            message=message,
+            confidence=confidence,
+            severity=severity or self.rule.severity,
+            fix=fix,
+            also=tuple(also),
+        )
+
+    def fix(
+        self, action: str, title: str, *nodes: ast.AST, safety: FixSafety, behaviour: str, **arguments: str
+    ) -> FixPlan:
+        """A plan for the fixer: which action on which nodes of this file, and what changes in behaviour."""
+        spans = tuple(self.span(node) for node in nodes)
+        return FixPlan(
+            action=action, title=title, safety=safety, behaviour=behaviour, spans=spans,
+            arguments=tuple(sorted(arguments.items())),
+        )  # fmt: skip

@@ -1,0 +1,50 @@
+"""Which files are checked: Python files and notebooks below folders, without what is not the project's own."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+EXCLUDED = frozenset(
+    ".git .hg .svn .tox .nox .venv venv env .env node_modules __pycache__ build dist site-packages .eggs .mypy_cache "
+    ".ruff_cache .pytest_cache .ipynb_checkpoints __pypackages__".split()
+)
+"""Folders that are never entered below a path that was given."""
+ENDINGS = (".py", ".ipynb")
+
+
+def discover(paths: Iterable[Path], exclude: Iterable[str] = ()) -> list[Path]:
+    """Files to check, sorted, each once.
+
+    Args:
+        paths: files (taken whatever they are called) and folders.
+        exclude: patterns of paths below a folder, or of folders' names: ``examples/old``, ``*_pb2.py``.
+    """
+    patterns = tuple(exclude)
+    found: dict[Path, None] = {}
+    for path in paths:
+        if path.is_dir():
+            found.update(dict.fromkeys(_walk(path, patterns)))
+        else:
+            found[path] = None
+    return sorted(found)
+
+
+def _walk(root: Path, patterns: tuple[str, ...]) -> Iterator[Path]:
+    for folder, folders, files in os.walk(root):
+        here = Path(folder)
+        inside = here.relative_to(root)
+        folders[:] = [
+            name for name in sorted(folders) if name not in EXCLUDED and not _excluded(inside / name, patterns)
+            and not (here / name / "pyvenv.cfg").exists()
+        ]  # fmt: skip
+        for name in sorted(files):
+            if name.endswith(ENDINGS) and not _excluded(inside / name, patterns):
+                yield here / name
+
+
+def _excluded(path: Path, patterns: tuple[str, ...]) -> bool:
+    text = path.as_posix()
+    return any(fnmatch.fnmatch(text, p) or fnmatch.fnmatch(path.name, p) or text.startswith(f"{p}/") for p in patterns)

@@ -1,0 +1,369 @@
+"""Loops around code, through calls inside of the project; whether an expression varies in them; what is traced."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from stepscope.checker.bindings import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, FunctionNode, LoopNode
+from stepscope.checker.infer import Inference
+from stepscope.checker.modules import Module
+from stepscope.checker.names import Function
+from stepscope.checker.syntax import last_word
+from stepscope.checker.tags import Tag
+
+MAX_LEVELS = 3
+"""Calls between a loop and the code that it repeats."""
+_CHANGING = frozenset(
+    "time.time time.perf_counter time.monotonic time.time_ns next input random.random random.randint random.choice "
+    "random.uniform random.randrange random.sample random.gauss".split()
+)
+"""Calls that give something else each time."""
+_TRACED_METHODS = frozenset({"call", "train_step", "test_step", "predict_step", "compute_loss", "update_state"})
+"""Of Keras models, layers, losses and metrics: run inside of compiled functions."""
+TRACING = frozenset(
+    {
+        "tensorflow.function", "tensorflow.map_fn", "tensorflow.vectorized_map", "tensorflow.while_loop",
+        "tensorflow.cond", "tensorflow.scan", "tensorflow.py_function.inside", "tensorflow.custom_gradient",
+        "tensorflow.contrib.eager.defun", "keras.layers.Lambda", "tensorflow.switch_case", "tensorflow.case",
+        "jax.jit", "tensorflow.compat.v1.wrap_function",
+        *(f"tensorflow.data.Dataset.{m}" for m in ("map", "filter", "interleave", "flat_map", "scan", "reduce",
+          "take_while", "group_by_window", "bucket_by_sequence_length", "apply", "map_with_legacy_function")),
+        "tensorflow.data.experimental.parallel_interleave", "tensorflow.data.experimental.map_and_batch",
+    }
+)  # fmt: skip
+"""Calls that trace the functions that they are given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop that repeats a piece of code."""
+
+    module: Module
+    node: LoopNode
+    via: tuple[tuple[Module, ast.Call], ...] = ()
+    """The calls that lead from the loop's body to the code, outermost first; empty when it stands in the body."""
+    iterations: int | None = None
+    """How often it runs, where the source says so."""
+
+    @property
+    def is_comprehension(self) -> bool:
+        """A comprehension or generator expression."""
+        return isinstance(self.node, COMPREHENSIONS)
+
+    @property
+    def line(self) -> int:
+        """Its first line."""
+        return self.node.lineno
+
+    @property
+    def body(self) -> list[ast.AST]:
+        """What it repeats."""
+        node = self.node
+        if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+            return list(node.body)
+        return [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+
+
+class Loops:
+    """Answers about loops.
+
+    Args:
+        inference: values and callers.
+    """
+
+    def __init__(self, inference: Inference) -> None:
+        self.inference = inference
+        self.names = inference.names
+        self._traced: dict[FunctionNode, bool] = {}
+
+    def around(
+        self, module: Module, node: ast.AST, *, calls: bool = True, levels: int = MAX_LEVELS
+    ) -> tuple[Loop, ...]:
+        """The loops that repeat a node, innermost first; with ``calls`` also those of the project's callers."""
+        return tuple(self._around(module, node, levels if calls else 0, (), frozenset()))
+
+    def _around(
+        self,
+        module: Module,
+        node: ast.AST,
+        levels: int,
+        via: tuple[tuple[Module, ast.Call], ...],
+        seen: frozenset[ast.AST],
+    ) -> Iterable[Loop]:
+        child, parent = node, module.parent(node)
+        before: ast.AST = node
+        while parent is not None:
+            if isinstance(parent, LOOPS) and _repeats(parent, child, before):
+                yield Loop(module, parent, via, self.iterations(module, parent))
+            if isinstance(parent, FUNCTIONS) and child in _function_body(parent):
+                function = self.names.function(module, parent)
+                if levels and parent not in seen and not self.inference.is_graph_function(function):
+                    for caller, call in self.inference.callers(function):
+                        yield from self._around(caller, call, levels - 1, ((caller, call), *via), seen | {parent})
+                return
+            before, child, parent = child, parent, module.parent(parent)
+
+    def iterations(self, module: Module, loop: LoopNode) -> int | None:
+        """How often a loop runs, where that is written down: ``range(3)``, a literal."""
+        if isinstance(loop, ast.While):
+            return None
+        if isinstance(loop, (ast.For, ast.AsyncFor)):
+            return self.length(module, loop.iter)
+        total = 1
+        for generator in loop.generators:
+            length = self.length(module, generator.iter)
+            if length is None:
+                return None
+            total *= length
+        return total
+
+    def length(self, module: Module, expr: ast.expr) -> int | None:
+        """The number of elements of what is iterated over, where it is written down."""
+        if isinstance(expr, (ast.List, ast.Tuple, ast.Set)):
+            return len(expr.elts) if not any(isinstance(e, ast.Starred) for e in expr.elts) else None
+        if isinstance(expr, ast.Dict):
+            return len(expr.keys)
+        if isinstance(expr, ast.Name):
+            values = {self.length(module, v) for v in self.sources(module, expr)}
+            return values.pop() if len(values) == 1 else None
+        if not isinstance(expr, ast.Call):
+            return None
+        word = expr.func.attr if isinstance(expr.func, ast.Attribute) else getattr(expr.func, "id", "")
+        if word in ("range", "trange"):
+            bounds = [self.integer(module, a) for a in expr.args]
+            known = [b for b in bounds if b is not None]
+            return len(range(*known)) if known and len(known) == len(bounds) and known[2:] != [0] else None
+        if word in (
+            "enumerate",
+            "reversed",
+            "sorted",
+            "list",
+            "tuple",
+            "tqdm",
+            "track",
+            "zip",
+            "items",
+            "keys",
+            "values",
+        ):
+            base = expr.func.value if isinstance(expr.func, ast.Attribute) and not expr.args else None
+            candidates = [base] if base is not None else expr.args[:1] if word != "zip" else expr.args
+            lengths = [n for a in candidates if (n := self.length(module, a)) is not None]
+            return min(lengths, default=None)
+        return None
+
+    def integer(self, module: Module, expr: ast.expr) -> int | None:
+        """An integer that is written down, through names."""
+        if isinstance(expr, ast.Constant):
+            return expr.value if isinstance(expr.value, int) and not isinstance(expr.value, bool) else None
+        if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.USub):
+            inner = self.integer(module, expr.operand)
+            return -inner if inner is not None else None
+        if isinstance(expr, ast.Name):
+            values = {self.integer(module, v) for v in self.sources(module, expr)}
+            return values.pop() if len(values) == 1 else None
+        return None
+
+    def sources(self, module: Module, name: ast.Name) -> list[ast.expr]:
+        """The expressions that are assigned to a name in the same file; empty when anything else binds it."""
+        bindings = self.names.reaching(module, name)
+        exprs = [b.value for b in bindings if b.kind == "assign" and b.value is not None and b.value is not name]
+        return exprs if len(exprs) == len(bindings) else []
+
+    # ---- what varies ---------------------------------------------------------------------------------------------
+
+    def varies(self, module: Module, expr: ast.expr, loop: LoopNode) -> bool | None:
+        """Whether an expression in a loop's body takes other values in other iterations. None: not known."""
+        return self._varies(module, expr, loop, set())
+
+    def _varies(self, module: Module, expr: ast.AST, loop: LoopNode, open_: set[Binding]) -> bool | None:
+        if isinstance(expr, ast.Name):
+            return self._name_varies(module, expr, loop, open_)
+        if isinstance(expr, ast.Constant):
+            return False
+        if isinstance(expr, ast.Attribute):
+            base = self._varies(module, expr.value, loop, open_)
+            return base if base is not False else self._stored(module, expr, loop)
+        parts = [c for c in ast.iter_child_nodes(expr) if isinstance(c, (ast.expr, ast.keyword, ast.comprehension))]
+        if isinstance(expr, ast.Call):
+            if self.names.name(module, expr.func) in _CHANGING or getattr(expr.func, "id", "") in ("next", "input"):
+                return True
+            known = _any(self._varies(module, p, loop, open_) for p in parts)
+            return known if known is not False or self._pure(module, expr) else None
+        if isinstance(expr, ast.Lambda):
+            return None
+        return _any(self._varies(module, p, loop, open_) for p in parts)
+
+    def _name_varies(self, module: Module, expr: ast.Name, loop: LoopNode, open_: set[Binding]) -> bool | None:
+        answers: list[bool | None] = []
+        bindings = self.names.reaching(module, expr)
+        inside = [b for b in bindings if self.within(module, b.node, loop)]
+        for binding in inside:
+            if binding in open_ or binding.kind in ("element", "aug"):
+                answers.append(True)
+            elif binding.kind in ("assign", "unpack", "with") and binding.value is not None:
+                open_.add(binding)
+                answers.append(self._varies(module, binding.value, loop, open_))
+                open_.discard(binding)
+            elif binding.kind in ("def", "class", "import"):
+                answers.append(False)
+            else:
+                answers.append(None)
+        if len(inside) > 1 or (inside and len(inside) < len(bindings)):
+            answers.append(None)
+        if not inside and self._mutated(module, expr.id, loop):
+            answers.append(None)
+        return _any(answers)
+
+    def within(self, module: Module, node: ast.AST, loop: LoopNode) -> bool:
+        """A node stands inside of a loop, its targets included."""
+        current: ast.AST | None = node
+        while current is not None:
+            if current is loop:
+                return True
+            current = module.parent(current)
+        return False
+
+    def _stored(self, module: Module, expr: ast.Attribute, loop: LoopNode) -> bool | None:
+        """An attribute: whether the loop's own body assigns it; not known when it may be assigned elsewhere."""
+        text = ast.dump(expr.value)
+        for store in module.flow.stores:
+            if isinstance(store, ast.Attribute) and store.attr == expr.attr and self.within(module, store, loop):
+                return True if ast.dump(store.value) == text else None
+        value = self.inference.value(module, expr.value)
+        if value.cls is not None:
+            owner = self.names.owner(value.cls, expr.attr)
+            made = {b.scope.name.rpartition(".")[2] for b in owner.scope.attributes[expr.attr]} if owner else set()
+            return None if made - {"__init__", "build"} else False
+        return False
+
+    def _mutated(self, module: Module, name: str, loop: LoopNode) -> bool:
+        """Something is stored into an object in the loop, or a method is called that may change it."""
+        for store in module.flow.stores:
+            base: ast.AST = store
+            while isinstance(base, (ast.Attribute, ast.Subscript)):
+                base = base.value
+            if isinstance(base, ast.Name) and base.id == name and self.within(module, store, loop):
+                return True
+        words = ("append", "extend", "add", "update", "insert", "pop", "popleft", "appendleft", "remove", "clear")
+        return any(
+            isinstance(call.func, ast.Attribute)
+            and isinstance(call.func.value, ast.Name)
+            and call.func.value.id == name
+            and self.within(module, call, loop)
+            for word in words
+            for call in module.flow.calls.get(word, ())
+        )
+
+    def _pure(self, module: Module, call: ast.Call) -> bool:
+        """The same arguments give the same result: conversions and arithmetic of Python."""
+        if isinstance(call.func, ast.Name) and not self.names.reaching(module, call.func):
+            return call.func.id in (
+                "int",
+                "float",
+                "str",
+                "len",
+                "abs",
+                "min",
+                "max",
+                "round",
+                "range",
+                "tuple",
+                "list",
+            )
+        return self.names.name(module, call.func).startswith(("math.", "numpy.arange", "numpy.zeros", "numpy.ones"))
+
+    # ---- what is traced ------------------------------------------------------------------------------------------
+
+    def traced(self, module: Module, node: ast.AST) -> bool:
+        """Whether a node runs while a graph is traced: in a tf.function, in what tf.data or Keras compiles."""
+        function = self.enclosing(module, node)
+        return function is not None and self.is_traced(function)
+
+    def enclosing(self, module: Module, node: ast.AST) -> Function | None:
+        """The innermost function around a node."""
+        child, parent = node, module.parent(node)
+        while parent is not None:
+            if isinstance(parent, FUNCTIONS) and child in _function_body(parent):
+                return self.names.function(module, parent)
+            child, parent = parent, module.parent(parent)
+        return None
+
+    def is_traced(self, function: Function, levels: int = MAX_LEVELS) -> bool:
+        """A tf.function, a function given to something that traces it, or one that only such functions call."""
+        known = self._traced.get(function.node)
+        if known is None:
+            self._traced[function.node] = False
+            known = self._traced[function.node] = self._is_traced(function, levels)
+        return known
+
+    def _is_traced(self, function: Function, levels: int) -> bool:
+        if self.inference.is_graph_function(function) or self._keras_method(function) or self._given(function):
+            return True
+        outer = self.enclosing(function.module, function.node)
+        if outer is not None and self.is_traced(outer, levels):
+            return True
+        callers = self.inference.callers(function) if levels else ()
+        return bool(callers) and all(self._from_traced(m, c, levels - 1) for m, c in callers)
+
+    def _from_traced(self, module: Module, call: ast.Call, levels: int) -> bool:
+        outer = self.enclosing(module, call)
+        return outer is not None and self.is_traced(outer, levels)
+
+    def _keras_method(self, function: Function) -> bool:
+        if function.cls is None or function.name not in _TRACED_METHODS:
+            return False
+        tag = self.inference.instance(function.cls).tag
+        return tag in (Tag.MODEL, Tag.LAYER) or any(
+            name.startswith(("keras.losses.", "keras.metrics.")) for name in self.names.lineage(function.cls)
+        )
+
+    def _given(self, function: Function) -> bool:
+        """Given by name to a call that traces it, in its own file."""
+        node = function.node
+        if isinstance(node, ast.Lambda):
+            parent = function.module.parent(node)
+            call = function.module.parent(parent) if isinstance(parent, ast.keyword) else parent
+            return isinstance(call, ast.Call) and node is not call.func and self._traces(function.module, call)
+        for word in _TRACING_WORDS:
+            for call in function.module.flow.calls.get(word, ()):
+                given = [*call.args, *(k.value for k in call.keywords)]
+                named = (g for g in given if isinstance(g, (ast.Name, ast.Attribute)) and last_word(g) == function.name)
+                if any(self._is(function, g) for g in named) and self._traces(function.module, call):
+                    return True
+        return False
+
+    def _is(self, function: Function, expr: ast.expr) -> bool:
+        things = self.names.things(function.module, expr)
+        return any(isinstance(t, Function) and t.node is function.node for t in things)
+
+    def _traces(self, module: Module, call: ast.Call) -> bool:
+        names = self.names.names(module, call.func)
+        return any(name in TRACING or name.endswith((".Strategy.run", ".experimental_run_v2")) for name in names)
+
+
+_TRACING_WORDS = tuple(sorted({name.rpartition(".")[2] for name in TRACING}))
+
+
+def _function_body(function: FunctionNode) -> list[ast.AST]:
+    return [function.body] if isinstance(function, ast.Lambda) else list(function.body)
+
+
+def _repeats(loop: LoopNode, child: ast.AST, before: ast.AST) -> bool:
+    """Whether a child of a loop is run again and again."""
+    if isinstance(loop, (ast.For, ast.AsyncFor)):
+        return child in loop.body
+    if isinstance(loop, ast.While):
+        return child is loop.test or child in loop.body
+    return not (child is loop.generators[0] and before is loop.generators[0].iter)
+
+
+def _any(answers: Iterable[bool | None]) -> bool | None:
+    unknown = False
+    for answer in answers:
+        if answer:
+            return True
+        unknown = unknown or answer is None
+    return None if unknown else False

@@ -1,0 +1,159 @@
+"""The files of a project as modules that import each other.
+
+A file is read and passed over when it is asked for. Every look from one module at another goes through here and is
+noted, also one that found nothing: what a file's findings depend on is known afterwards.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from stepscope.checker.bindings import FUNCTIONS, Flow, Scope
+from stepscope.checker.flow import analyse
+from stepscope.checker.source import SkippedError, Source, read
+
+FRAMEWORKS = frozenset({"tensorflow", "keras", "tf_keras", "numpy", "torch", "jax", "sklearn"})
+"""Never looked for in a project, whose folders may be called like that."""
+
+
+@dataclass(slots=True, eq=False)
+class Module:
+    """A parsed file."""
+
+    path: str
+    """As given, with slashes."""
+    name: str
+    package: str
+    """Where its relative imports start."""
+    source: Source
+    flow: Flow
+
+    @property
+    def tree(self) -> ast.Module:
+        """Its syntax tree."""
+        return self.source.tree
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """The node around a node."""
+        return self.flow.parents.get(node)
+
+    def scope_of(self, node: ast.AST) -> Scope:
+        """The scope in which a node's names are looked up; a function's own node lies in the scope around it."""
+        child, parent = node, self.flow.parents.get(node)
+        while parent is not None:
+            scope = self.flow.scopes.get(parent)
+            if scope is not None and _inside(child, parent):
+                return scope
+            child, parent = parent, self.flow.parents.get(parent)
+        return self.flow.module
+
+
+def _inside(child: ast.AST, parent: ast.AST) -> bool:
+    """A statement of the body, not a decorator, default or base."""
+    if isinstance(parent, FUNCTIONS):
+        return child is parent.body if isinstance(parent, ast.Lambda) else isinstance(child, ast.stmt)
+    return isinstance(child, ast.stmt) or isinstance(parent, ast.Module)
+
+
+@dataclass(slots=True)
+class Looks:
+    """What one module's results rest on beside its own text."""
+
+    modules: set[str] = field(default_factory=set)
+    """Paths of files that were looked at."""
+    missing: set[str] = field(default_factory=set)
+    """Paths that were looked for and are no files of the project."""
+    words: set[str] = field(default_factory=set)
+    """Names whose calls were looked for in all files."""
+
+
+class Project:
+    """All files that may import each other.
+
+    Args:
+        files: path (with slashes) to a function that reads it.
+        roots: folders that were given to check; imports are looked for from a file's own folder up to them.
+    """
+
+    def __init__(self, files: Mapping[str, Callable[[], bytes]], roots: Iterable[str] = ()) -> None:
+        self.files = files
+        self.roots = tuple(PurePosixPath(root) for root in roots)
+        self.skipped: dict[str, str] = {}
+        self.looks: dict[str, Looks] = {}
+        self._modules: dict[str, Module | None] = {}
+        self._folders: dict[PurePosixPath, tuple[PurePosixPath, ...]] = {}
+        self._calling: dict[str, list[tuple[Module, ast.Call]]] | None = None
+
+    def load(self, path: str) -> Module | None:
+        """The module of a file; None when it had to be skipped, see ``skipped``."""
+        if path not in self._modules:
+            self._modules[path] = None
+            try:
+                source = read(path, self.files[path]())
+                name, package = self.name(path)
+                self._modules[path] = Module(path, name, package, source, analyse(source.tree, package=package))
+            except SkippedError as error:
+                self.skipped[path] = str(error)
+            except OSError as error:
+                self.skipped[path] = f"cannot be read: {error.strerror or error}"
+            except RecursionError:
+                self.skipped[path] = "nested too deeply"
+        return self._modules[path]
+
+    def name(self, path: str) -> tuple[str, str]:
+        """A file's dotted name and its package: as far up as there is an ``__init__.py``, else up to the root."""
+        pure = PurePosixPath(path)
+        folder = pure.parent
+        parts: list[str] = []
+        regular = str(folder / "__init__.py") in self.files
+        while folder.name and (str(folder / "__init__.py") in self.files or (not regular and folder not in self.roots)):
+            if not folder.name.isidentifier():
+                break
+            parts.insert(0, folder.name)
+            folder = folder.parent
+        package = ".".join(parts)
+        if pure.stem == "__init__":
+            return package or pure.parent.name, package
+        return ".".join([*parts, pure.stem]), package
+
+    def find(self, importer: Module, dotted: str) -> Module | None:
+        """The module that ``import dotted`` gives in a file, if it is one of the project."""
+        first = dotted.partition(".")[0]
+        if not dotted or (first in FRAMEWORKS and importer.name.partition(".")[0] != first):
+            return None
+        looks = self.looks.setdefault(importer.path, Looks())
+        inner = dotted.replace(".", "/")
+        for folder in self._search(PurePosixPath(importer.path).parent):
+            for path in (str(folder / f"{inner}.py"), str(folder / inner / "__init__.py")):
+                if path in self.files:
+                    looks.modules.add(path)
+                    return self.load(path)
+                looks.missing.add(path)
+        return None
+
+    def calls(self, asker: Module, word: str) -> list[tuple[Module, ast.Call]]:
+        """All calls in the project of something whose last name is ``word``."""
+        looks = self.looks.setdefault(asker.path, Looks())
+        looks.words.add(word)
+        if self._calling is None:
+            self._calling = {}
+            for path in self.files:
+                module = self.load(path)
+                if module is not None:
+                    for called, calls in module.flow.calls.items():
+                        self._calling.setdefault(called, []).extend((module, call) for call in calls)
+        found = self._calling.get(word, [])
+        looks.modules.update(module.path for module, _ in found if module is not asker)
+        return found
+
+    def _search(self, folder: PurePosixPath) -> tuple[PurePosixPath, ...]:
+        if folder not in self._folders:
+            found = [folder]
+            stop = next((root for root in self.roots if folder.is_relative_to(root)), folder)
+            while found[-1] != stop:
+                found.append(found[-1].parent)
+            self._folders[folder] = (*found, stop / "src") if stop.name != "src" else tuple(found)
+        return self._folders[folder]

@@ -1,0 +1,83 @@
+"""Code cells of a Jupyter notebook as Python text, line for line.
+
+Magics and shell lines become ``pass`` (or blank, in cells of another language), so that every line keeps its number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+_LINE_MAGIC = re.compile(r"^(\s*)(?:[%!].*|.*[^\s?]\?{1,2}\s*|\?{1,2}\s*[\w.]+\s*)$")
+_TIMED = re.compile(r"^(\s*)%time\s+(?=\S)")
+_ASSIGNED = re.compile(r"^(\s*[\w.,\s]+=\s*)[%!].*$")
+_PYTHON_CELLS = ("%%time", "%%timeit", "%%capture", "%%prun", "%%memit", "%%python", "%%python3")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A code cell: its number among all cells from 1, and its text, which ends in a newline."""
+
+    number: int
+    text: str
+
+
+def cells(data: bytes) -> tuple[Cell, ...]:
+    """The code cells of a notebook, formats 3 and 4.
+
+    Raises:
+        ValueError: it is no notebook, or one of another language.
+    """
+    try:
+        book = json.loads(data)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(book, dict):
+        book = {}
+    info = book.get("metadata")
+    kernel = info.get("kernelspec") if isinstance(info, dict) else None
+    language = kernel.get("language") if isinstance(kernel, dict) else None
+    if isinstance(language, str) and language.lower() not in {"python", "python3", "ipython"}:
+        raise ValueError(f"its language is {language}")
+    found = []
+    for number, cell in enumerate(_raw_cells(book), 1):
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            found.append(Cell(number, _python(_text(cell.get("source", cell.get("input", ""))))))
+    return tuple(found)
+
+
+def _raw_cells(book: dict[str, object]) -> list[object]:
+    raw = book.get("cells")
+    if isinstance(raw, list):
+        return raw
+    sheets = book.get("worksheets")
+    if isinstance(sheets, list) and sheets and isinstance(sheets[0], dict) and isinstance(sheets[0].get("cells"), list):
+        return list(sheets[0]["cells"])
+    raise ValueError("it has no cells")
+
+
+def _text(source: object) -> str:
+    text = "".join(str(part) for part in source) if isinstance(source, list) else str(source)
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", " ")
+
+
+def _python(text: str) -> str:
+    lines = text.split("\n")
+    first = next((line.strip() for line in lines if line.strip()), "")
+    if first.startswith("%%") and first.split()[0] not in _PYTHON_CELLS:
+        return "\n" * len(lines)
+    return "".join(_mask(line) + "\n" for line in lines)
+
+
+def _mask(line: str) -> str:
+    if "%" not in line and "!" not in line and "?" not in line:
+        return line
+    if _TIMED.match(line):
+        return _TIMED.sub(r"\1", line)
+    if line.lstrip().startswith("#"):
+        return line
+    magic = _LINE_MAGIC.match(line)
+    if magic and ("#" not in line or line.lstrip()[0] in "%!?") and not line.rstrip().endswith(("'?", '"?')):
+        return f"{magic.group(1)}pass"
+    return _ASSIGNED.sub(r"\1None", line)

@@ -1,0 +1,166 @@
+"""A tf.function is called in a loop with a Python number or string that changes, and is traced for each value.
+
+## What it does
+Reports calls of a `tf.function` in a loop, from code that is not traced itself, where an argument is a Python
+number, string, or a tuple or list of them, and takes another value in each iteration.
+
+## Why it is slow
+A Python value is part of a tf.function's signature: each new one makes a new graph, which costs from ten
+milliseconds to many seconds, and memory that is not given back. Tensors and NumPy values are not: one graph serves all.
+Measured with 60 steps of a small model: 62 times the CPU time.
+
+## Example
+Slow:
+
+```python
+import tensorflow as tf
+
+@tf.function
+def train_step(x, step):
+    return tf.reduce_sum(x) * tf.cast(step, tf.float32)
+
+batches = tf.data.Dataset.from_tensor_slices(tf.zeros([960, 8])).batch(16)
+for step, x in enumerate(batches):
+    train_step(x, step)
+```
+
+Fixed:
+
+```python
+import tensorflow as tf
+
+@tf.function
+def train_step(x, step):
+    return tf.reduce_sum(x) * tf.cast(step, tf.float32)
+
+batches = tf.data.Dataset.from_tensor_slices(tf.zeros([960, 8])).batch(16)
+for step, x in enumerate(batches):
+    train_step(x, tf.constant(step))
+```
+
+## When it is silent
+For bools (two graphs at most), `i % 4`, NumPy values, tensors, values that do not change in the loop, loops of at most
+five iterations, functions with an `input_signature` (which makes tensors of Python numbers), calls from inside of
+another tf.function (traced once), and wherever it is not known what the argument is.
+
+## Fix and its safety
+Pass `tf.constant(step)`, or keep the value in a `tf.Variable`. Not where the function needs a Python value: as a shape,
+in `range`, or to choose a branch of Python; then trace once per value on purpose, or make the branch a `tf.cond`.
+
+## Versions
+All with `tf.function`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.checker.context import Call, Context
+from stepscope.checker.hits import CheckSeverity, Hit
+from stepscope.checker.loops import Loop
+from stepscope.checker.names import Function
+from stepscope.checker.rule import Rule
+from stepscope.checker.tags import Tag, Value
+
+FEW = 5
+"""So many traces are what a program may want."""
+MANY = 50
+"""From so many traces on it is an error, also where the loop is one of epochs."""
+WORDS = {Tag.PY_SCALAR: "Python number", Tag.PY_STRING: "Python string"}
+
+
+def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
+    """All calls in a loop of what is a tf.function."""
+    seen: set[ast.AST] = set()
+    for part in _calls(node):
+        if part in seen or ctx.tag(part.func) is not Tag.FUNCTION:
+            continue
+        seen.add(part)
+        yield from _call(ctx, Call(part, ctx.name(part.func)))
+
+
+def _calls(node: ast.AST) -> Iterator[ast.Call]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call) and (part.args or part.keywords):
+            yield part
+
+
+def _call(ctx: Context, call: Call) -> Iterator[Hit]:
+    loops = ctx.loops(call.node, calls=False)
+    function = ctx.function(call.node.func)
+    if not loops or ctx.traced(call.node) or _signature(ctx, call, function):
+        return
+    arguments = [*enumerate(call.node.args), *((-1, k.value) for k in call.node.keywords if k.arg)]
+    for index, argument in arguments:
+        value = ctx.value(argument)
+        tag = _python(value)
+        loop = next((lp for lp in loops if ctx.varies(argument, lp) is True), None)
+        if tag is None or loop is None or _bounded(argument) or (loop.iterations or MANY) <= FEW:
+            continue
+        callee = ctx.text(call.node.func)
+        word = WORDS[tag] if not (value.many or value.parts) else f"tuple or list with a {WORDS[tag]}"
+        yield ctx.hit(
+            argument,
+            f"{callee} is traced anew for each value of {ctx.text(argument)}, a {word} that changes in the loop",
+            severity=_severity(loop, loops),
+            confidence=0.9,
+            also=[ctx.loop_span(loop)],
+            fix=ctx.fix(
+                "wrap-call",
+                f"Pass tf.constant({ctx.text(argument)})",
+                argument,
+                safety="unsafe",
+                behaviour="The function gets a tensor: where it needs a Python value (a shape, range, if), it fails.",
+                wrapper="tensorflow.constant",
+            )
+            if tag is Tag.PY_SCALAR and index >= -1 and not value.many
+            else None,
+        )
+
+
+def _python(value: Value) -> Tag | None:
+    """The tag of a Python value that is part of a signature; None for anything else."""
+    if value.parts:
+        return next((t for t in (_python(p) for p in value.parts) if t is not None), None)
+    return value.tag if value.tag in WORDS else None
+
+
+def _bounded(argument: ast.expr) -> bool:
+    """Takes few values: a remainder, a comparison."""
+    return isinstance(argument, ast.BinOp) and isinstance(argument.op, ast.Mod)
+
+
+def _signature(ctx: Context, call: Call, function: Function | None) -> bool:
+    """The tf.function was made with an input signature, or it cannot be told."""
+    made: list[ast.expr] = []
+    if function is not None and (decorator := ctx.at(function.module).graph_decorator(function)) is not None:
+        made.append(decorator)
+    elif isinstance(call.node.func, ast.Name):
+        made += [b.value for b in ctx.definitions(call.node.func) if b.value is not None]
+    return any(k.arg in ("input_signature", None) for m in made if isinstance(m, ast.Call) for k in m.keywords)
+
+
+def _severity(loop: Loop, loops: tuple[Loop, ...]) -> CheckSeverity:
+    """One trace a step is an error; one an epoch, with a loop of steps inside, a matter of seconds."""
+    outer = loops.index(loop) > 0
+    if loop.iterations is not None and loop.iterations < MANY:
+        return "info" if outer else "warning"
+    return "warning" if outer else "error"
+
+
+RULE = Rule(
+    code="TFF001",
+    name="changing-python-argument",
+    severity="error",
+    symptom="Time: slow execution time",
+    cause="Model: confusion with computation model",
+    introduced_stage="training",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
+    speedup=62.0,
+    remedy="pass a tensor: tf.constant(value)",
+    nodes=(ast.For, ast.While, ast.ListComp, ast.GeneratorExp),
+    on_node=check,
+    related=("GRF001",),
+)

@@ -1,0 +1,169 @@
+"""A tf.data stage runs one element at a time, because its function is stateful or the stage is never made parallel.
+
+## What it does
+Reports `map` without `num_parallel_calls` whose function is stateful (random ops, a captured Variable, a lookup table,
+`py_function`, `numpy_function`), and `interleave` without it.
+
+## Why it is slow
+tf.data makes a `map` parallel by itself, but only when its function has no state: a stateless one runs in parallel
+with or without the argument. A stateful function runs one element at a time on one core, and so does every
+`interleave`. Measured with a stateful function of 10 ms, eight parallel calls on two cores: 2.8 times the throughput.
+
+## Example
+Slow:
+
+```python
+import tensorflow as tf
+
+def augment(image):
+    image = tf.image.random_flip_left_right(image)
+    return tf.image.random_brightness(image, 0.2)
+
+images = tf.data.Dataset.from_tensor_slices(tf.zeros([512, 64, 64, 3]))
+batches = images.map(augment).batch(32)
+```
+
+Fixed:
+
+```python
+import tensorflow as tf
+
+def augment(image):
+    image = tf.image.random_flip_left_right(image)
+    return tf.image.random_brightness(image, 0.2)
+
+images = tf.data.Dataset.from_tensor_slices(tf.zeros([512, 64, 64, 3]))
+batches = images.map(augment, num_parallel_calls=tf.data.AUTOTUNE).batch(32)
+```
+
+## When it is silent
+When the function is stateless on a version that parallelises it, when nothing is known of the function, when the
+arguments are hidden behind `*args` or `**kwargs`, and on sources of a few elements (`range(10)`). A function whose only
+work is an elementwise one on an already batched dataset is reported all the same: batches are what takes long.
+
+## Fix and its safety
+`num_parallel_calls=tf.data.AUTOTUNE`. Elements keep their order; random ops draw in another order, so that a run with
+fixed seeds gives other numbers than before (`deterministic` does not change that). A function with `py_function` still
+runs Python one call at a time: moving the work into TensorFlow ops brings more.
+
+## Versions
+With TensorFlow before 2.7, where `map` is not made parallel by default, every `map` without the argument is reported.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.checker.context import Call, Context
+from stepscope.checker.effects import Effect
+from stepscope.checker.hits import Hit
+from stepscope.checker.names import Function
+from stepscope.checker.rule import Rule
+
+PARALLEL_BY_DEFAULT = (2, 7)
+"""From here on stateless maps are made parallel (option ``map_parallelization``)."""
+FEW = 32
+"""A source of so few elements needs no second core."""
+POSITION = {"map": 1, "map_with_legacy_function": 1, "interleave": 3}
+"""Where ``num_parallel_calls`` stands among the arguments."""
+
+
+def check(ctx: Context, call: Call) -> Iterator[Hit]:
+    """A map or interleave without a parallelism of its own."""
+    given = call.argument(POSITION[call.word], "num_parallel_calls")
+    if call.opaque or not _sequential(ctx, given) or _few(ctx, call):
+        return
+    function_expr = call.argument(0, "map_func")
+    function = ctx.function(function_expr) if function_expr is not None else None
+    if call.word == "interleave":
+        message = "interleave without num_parallel_calls reads its inputs one after the other"
+    elif function is None:
+        return
+    else:
+        effects = ctx.effects(function)
+        if not effects and ctx.version >= PARALLEL_BY_DEFAULT:
+            return
+        message = f"map runs {_title(function)} on one element at a time{_because(effects)}"
+    yield ctx.hit(
+        call.node,
+        message,
+        confidence=0.9,
+        fix=None
+        if given is not None
+        else ctx.fix(
+            "add-keyword",
+            "Add num_parallel_calls=tf.data.AUTOTUNE",
+            call.node,
+            safety="unsafe" if call.word != "interleave" and _random(ctx, function) else "safe",
+            behaviour="Elements keep their order; random ops draw in another order than before.",
+            keyword="num_parallel_calls",
+            value="tensorflow.data.AUTOTUNE",
+        ),
+    )
+
+
+def _sequential(ctx: Context, given: ast.expr | None) -> bool:
+    """Not given, None or 1."""
+    if given is None:
+        return True
+    return (isinstance(given, ast.Constant) and given.value is None) or ctx.integer(given) == 1
+
+
+def _few(ctx: Context, call: Call) -> bool:
+    """Every chain that leads here begins with a handful of elements."""
+    if call.receiver is None:
+        return False
+    sources = [chain.source for chain in ctx.chains(call.receiver)]
+    sizes = []
+    for source in sources:
+        if source.call is None or source.name not in ("range", "from_tensor_slices") or not source.call.args:
+            return False
+        first = source.call.args[-1]
+        at = ctx.at(source.module)
+        sizes.append(at.integer(first) if source.name == "range" else _elements(first))
+    return bool(sizes) and all(size is not None and size <= FEW for size in sizes)
+
+
+def _elements(expr: ast.expr) -> int | None:
+    return len(expr.elts) if isinstance(expr, ast.List) else None
+
+
+def _title(function: Function) -> str:
+    return "its lambda" if function.name == "<lambda>" else function.name
+
+
+def _because(effects: tuple[Effect, ...]) -> str:
+    """What makes it stateful, in the user's names."""
+    if not effects:
+        return ""
+    effect = effects[0]
+    short = effect.name.replace("tensorflow.", "tf.")
+    return {
+        "random": f": {short} makes it stateful",
+        "variable": f": it reads the variable {short}",
+        "table": f": the lookup table of {short} makes it stateful",
+        "python": f": {short} makes it stateful",
+        "side effect": f": {short} makes it stateful",
+    }[effect.kind]
+
+
+def _random(ctx: Context, function: Function | None) -> bool:
+    return function is None or any(e.kind != "table" for e in ctx.effects(function))
+
+
+RULE = Rule(
+    code="TFD001",
+    name="sequential-stateful-map",
+    severity="warning",
+    symptom="Time: slow execution time",
+    cause="API: inefficient API usage",
+    introduced_stage="data preparation",
+    exposed_stage="training",
+    pipeline_stage="preprocessing",
+    speedup=2.8,
+    remedy="pass num_parallel_calls=tf.data.AUTOTUNE",
+    calls=frozenset(f"tensorflow.data.Dataset.{name}" for name in POSITION),
+    on_call=check,
+    related=("INP001",),
+)
