@@ -7,6 +7,7 @@ noted, also one that found nothing: what a file's findings depend on is known af
 from __future__ import annotations
 
 import ast
+import posixpath
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -84,7 +85,8 @@ class Project:
         self.skipped: dict[str, str] = {}
         self.looks: dict[str, Looks] = {}
         self._modules: dict[str, Module | None] = {}
-        self._folders: dict[PurePosixPath, tuple[PurePosixPath, ...]] = {}
+        self._folders: dict[str, tuple[str, ...]] = {}
+        self._found: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
         self._calling: dict[str, list[tuple[Module, ast.Call]]] | None = None
 
     def load(self, path: str) -> Module | None:
@@ -124,15 +126,28 @@ class Project:
         first = dotted.partition(".")[0]
         if not dotted or (first in FRAMEWORKS and importer.name.partition(".")[0] != first):
             return None
+        folder = posixpath.dirname(importer.path)
+        key = folder, dotted
+        if key not in self._found:
+            self._found[key] = self._look(folder, dotted.replace(".", "/"))
+        path, missing = self._found[key]
         looks = self.looks.setdefault(importer.path, Looks())
-        inner = dotted.replace(".", "/")
-        for folder in self._search(PurePosixPath(importer.path).parent):
-            for path in (str(folder / f"{inner}.py"), str(folder / inner / "__init__.py")):
+        looks.missing.update(missing)
+        if not path:
+            return None
+        looks.modules.add(path)
+        return self.load(path)
+
+    def _look(self, folder: str, inner: str) -> tuple[str, tuple[str, ...]]:
+        """The file of a module, looked for from a folder up; and the paths where it was not."""
+        missing: list[str] = []
+        for place in self._search(folder):
+            start = f"{place}/{inner}" if place else inner
+            for path in (f"{start}.py", f"{start}/__init__.py"):
                 if path in self.files:
-                    looks.modules.add(path)
-                    return self.load(path)
-                looks.missing.add(path)
-        return None
+                    return path, tuple(missing)
+                missing.append(path)
+        return "", tuple(missing)
 
     def calls(self, asker: Module, word: str) -> list[tuple[Module, ast.Call]]:
         """All calls in the project of something whose last name is ``word``."""
@@ -149,11 +164,14 @@ class Project:
         looks.modules.update(module.path for module, _ in found if module is not asker)
         return found
 
-    def _search(self, folder: PurePosixPath) -> tuple[PurePosixPath, ...]:
+    def _search(self, folder: str) -> tuple[str, ...]:
+        """A file's own folder, those above it up to the root, and the root's ``src``; "" is the current one."""
         if folder not in self._folders:
-            found = [folder]
-            stop = next((root for root in self.roots if folder.is_relative_to(root)), folder)
+            pure = PurePosixPath(folder)
+            stop = next((root for root in self.roots if pure.is_relative_to(root)), pure)
+            found = [pure]
             while found[-1] != stop:
                 found.append(found[-1].parent)
-            self._folders[folder] = (*found, stop / "src") if stop.name != "src" else tuple(found)
+            places = [*found, stop / "src"] if stop.name != "src" else found
+            self._folders[folder] = tuple("" if str(place) == "." else str(place) for place in places)
         return self._folders[folder]

@@ -76,6 +76,7 @@ class Names:
         self.value_of = value_of
         self._things: dict[ast.expr, tuple[Thing, ...]] = {}
         self._functions: dict[ast.AST, Function] = {}
+        self._exports: dict[tuple[Module, str], tuple[Thing, ...]] = {}
 
     def name(self, module: Module, expr: ast.expr) -> str:
         """The qualified name of a library's thing or of the project's; "" when it is not known or not one."""
@@ -194,8 +195,16 @@ class Names:
             yield from self.class_attribute(base, attr)
         del module
 
-    def export(self, module: Module, name: str) -> Iterable[Thing]:
+    def export(self, module: Module, name: str) -> tuple[Thing, ...]:
         """What a module of the project gives under a name, submodules of a package included."""
+        key = module, name
+        found = self._exports.get(key)
+        if found is None:
+            self._exports[key] = ()  # modules may import each other's everything
+            found = self._exports[key] = _distinct(self._export(module, name))
+        return found
+
+    def _export(self, module: Module, name: str) -> Iterable[Thing]:
         scope = module.flow.module
         if name in scope.bindings:
             for binding in flat(self._global(scope, name)):
