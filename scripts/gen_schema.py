@@ -1,4 +1,4 @@
-"""Writes ``docs/schemas/report-1.json`` from ``stepscope.model.finding``; ``--check`` only compares.
+"""Writes ``docs/schemas/*.json`` from the structs of ``stepscope.model``; ``--check`` only compares.
 
 The docstring below a field becomes the field's description, which msgspec alone does not know.
 """
@@ -11,19 +11,19 @@ import inspect
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 
-from stepscope.model import finding
+from stepscope.model import check, finding
 
-TARGET = Path(__file__).parent.parent / "docs" / "schemas" / "report-1.json"
-ID = "urn:stepscope:schema:report:1"
+FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
 
 
-def field_texts() -> dict[str, dict[str, str]]:
+def field_texts(*modules: ModuleType) -> dict[str, dict[str, str]]:
     """Class to field to the docstring that stands below the field."""
     texts: dict[str, dict[str, str]] = {}
-    for node in ast.parse(inspect.getsource(finding)).body:
+    for node in [n for module in modules for n in ast.parse(inspect.getsource(module)).body]:
         if not isinstance(node, ast.ClassDef):
             continue
         for field, text in zip(node.body, node.body[1:], strict=False):
@@ -33,31 +33,46 @@ def field_texts() -> dict[str, dict[str, str]]:
     return texts
 
 
-def schema() -> dict[str, object]:
+def schema(struct: type[msgspec.Struct], name: str, *modules: ModuleType) -> dict[str, object]:
     """The JSON schema (2020-12) of a report."""
-    (root,), parts = msgspec.json.schema_components([finding.Report], ref_template="#/$defs/{name}")
-    for name, fields in field_texts().items():
+    (root,), parts = msgspec.json.schema_components([struct], ref_template="#/$defs/{name}")
+    for part, fields in field_texts(*modules).items():
         for field, text in fields.items():
-            parts[name]["properties"][field]["description"] = text
-    for part in parts.values():
-        part["description"] = " ".join(part["description"].split())
-    parts["Report"]["properties"]["schema"] = {"const": finding.SCHEMA}
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": ID, "title": finding.SCHEMA}
+            if part in parts:
+                parts[part]["properties"][field]["description"] = text
+    for described in parts.values():
+        described["description"] = " ".join(described["description"].split())
+    parts[struct.__name__]["properties"]["schema"] = {"const": name}
+    identity = f"urn:stepscope:schema:{name.removeprefix('stepscope.').replace('/', ':')}"
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": identity, "title": name}
     return {**head, **root, "$defs": parts}
 
 
+def schemas() -> dict[str, dict[str, object]]:
+    """The published schemas by file name."""
+    return {
+        "report-1.json": schema(finding.Report, finding.SCHEMA, finding),
+        "check-1.json": schema(check.CheckReport, check.SCHEMA, check, finding),
+    }
+
+
 def main() -> int:
-    """Write or compare; 1 when the file is not fresh."""
+    """Write or compare; 1 when a file is not fresh."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; fail when the file is not fresh")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is not fresh")
     options = parser.parse_args()
-    text = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
-    if options.check:
-        fresh = TARGET.exists() and TARGET.read_text(encoding="utf-8") == text
-        sys.stderr.write("" if fresh else f"{TARGET.name} is not fresh: run scripts/gen_schema.py\n")
-        return 0 if fresh else 1
-    TARGET.parent.mkdir(parents=True, exist_ok=True)
-    TARGET.write_text(text, encoding="utf-8")
+    stale = []
+    for name, content in schemas().items():
+        target = FOLDER / name
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if not options.check:
+                FOLDER.mkdir(parents=True, exist_ok=True)
+                target.write_text(text, encoding="utf-8")
+    if options.check and stale:
+        sys.stderr.write(f"{', '.join(stale)}: not fresh; run scripts/gen_schema.py\n")
+        return 1
     return 0
 
 

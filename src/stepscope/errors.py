@@ -9,7 +9,8 @@ from __future__ import annotations
 class StepscopeError(Exception):
     """Base of every error that is meant for the user.
 
-    ``exit_code`` is API (docs/exit-codes.md); codes below 64 belong to the job that was run.
+    ``exit_code`` is API (docs/exit-codes.md); codes below 64 belong to the job that was run,
+    except for ``check``, which runs none and exits as linters do.
     """
 
     exit_code = 70
@@ -19,6 +20,12 @@ class UsageError(StepscopeError):
     """The command line asks for something that cannot be done."""
 
     exit_code = 64
+
+
+class CheckError(StepscopeError):
+    """The checker cannot check: no such path, settings or baseline that cannot be read."""
+
+    exit_code = 2
 
 
 class SessionError(StepscopeError):

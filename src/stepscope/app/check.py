@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from stepscope.checker import discover, findings, run, versions
+import msgspec
+
+from stepscope._version import __version__
+from stepscope.checker import baseline, discover, findings, pins, run, settings, versions
 from stepscope.checker.context import Engine
 from stepscope.checker.modules import Project
 from stepscope.checker.registry import ALL
-from stepscope.errors import UsageError
+from stepscope.checker.rule import Rule
+from stepscope.errors import CheckError
+from stepscope.model.check import CheckedFor, CheckReport
 from stepscope.model.finding import Diagnostic, Finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What is checked, and for which versions."""
+    """What is checked and how; what is not given here is taken from the project's settings."""
 
     paths: tuple[Path, ...]
     select: tuple[str, ...] = ()
@@ -25,57 +31,135 @@ class Options:
     ignore: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     target_version: str = ""
+    baseline: Path | None = None
+    overlay: Mapping[str, bytes] = field(default_factory=dict)
+    """Content of files by path that is not yet on disk: what an editor holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What came of it."""
+    """What came of it: the report, and the hits behind it for whoever fixes them."""
 
-    findings: tuple[Finding, ...]
-    diagnostics: tuple[Diagnostic, ...]
-    files: int
-    target: versions.Target
+    report: CheckReport
+    results: tuple[run.FileResult, ...]
 
 
 def check(options: Options) -> Checked:
     """Check files.
 
     Raises:
-        UsageError: a path does not exist, or a code or version is none.
+        CheckError: a path does not exist; settings, a code, a version or the baseline make no sense.
     """
-    missing = [path for path in options.paths if not path.exists()]
+    missing = [path for path in options.paths if not path.exists() and str(path) not in options.overlay]
     if missing:
-        raise UsageError(f"{missing[0]} does not exist")
-    rules = tuple(r for r in ALL if _wanted(r.code, options.select, options.ignore))
-    files = [path.as_posix() for path in discover.discover(options.paths, options.exclude)]
-    readers = {path: functools.partial(Path.read_bytes, Path(path)) for path in files}
-    roots = [path.as_posix() if path.is_dir() else path.parent.as_posix() for path in options.paths]
-    engine = Engine(Project(readers, roots), _target(options.target_version))
-    by_code = {rule.code: rule for rule in rules}
-    found: list[Finding] = []
-    notes: list[Diagnostic] = []
-    for result in run.check(engine, files, rules):
-        module = engine.project.load(result.path)
-        source = module.source if module is not None else None
-        found += [findings.finding(by_code[hit.code], hit, source) for hit in result.hits]
-        notes += _notes(result)
-    return Checked(findings=tuple(found), diagnostics=tuple(notes), files=len(files), target=engine.target)
+        raise CheckError(f"{missing[0]} does not exist")
+    project, home = settings.load(options.paths[0])
+    rules = select(options.select or project.select, (*options.ignore, *project.ignore))
+    files = [path.as_posix() for path in discover.discover(options.paths, (*project.exclude, *options.exclude))]
+    target = _target(options, project)
+    engine = Engine(Project(_readers(files, options.overlay), _roots(options.paths)), target)
+    results = tuple(_without(project, home, result) for result in run.check(engine, files, rules))
+    found = [finding for result in results for finding in _findings(result)]
+    known = options.baseline or (home / project.baseline if project.baseline and home is not None else None)
+    left, hidden = baseline.new(found, baseline.read(known)) if known is not None else (tuple(found), 0)
+    report = CheckReport(
+        version=__version__,
+        target=CheckedFor(tensorflow=".".join(map(str, target.tensorflow)), keras=target.keras, source=target.source),
+        files=len(files),
+        rules=tuple(rule.code for rule in rules),
+        findings=left,
+        ignored=sum(result.ignored for result in results),
+        known=hidden,
+        diagnostics=tuple(note for result in results for note in _notes(result, rules)),
+    )
+    return Checked(report=report, results=results)
 
 
-def _wanted(code: str, select: Iterable[str], ignore: Iterable[str]) -> bool:
-    selected = tuple(select)
-    return (not selected or code.startswith(selected)) and not code.startswith(tuple(ignore) or ("?",))
+def write_baseline(path: Path, report: CheckReport) -> int:
+    """Make a baseline of what a report holds; the number of findings.
+
+    Raises:
+        CheckError: the file cannot be written.
+    """
+    return baseline.write(path, report.findings)
 
 
-def _target(text: str) -> versions.Target:
-    if not text:
-        return versions.Target()
-    version = versions.parse(text)
-    if version is None:
-        raise UsageError(f"{text!r} is no version of TensorFlow; expected something like 2.15")
-    return versions.target(version, "--target-version")
+def encode(report: CheckReport) -> str:
+    """A report as JSON text, schema ``stepscope.check/1``."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
 
 
-def _notes(result: run.FileResult) -> list[Diagnostic]:
+def select(wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[Rule, ...]:
+    """The rules whose codes begin with one of ``wanted`` (empty: all) and with none of ``unwanted``.
+
+    Raises:
+        CheckError: no rule's code begins like that.
+    """
+    wanted, unwanted = tuple(w.upper() for w in wanted), tuple(u.upper() for u in unwanted)
+    for word in (*wanted, *unwanted):
+        if not any(rule.code.startswith(word) for rule in ALL):
+            raise CheckError(f"no rule's code begins with {word!r}; all of them: stepscope rule")
+    chosen = (rule for rule in ALL if not wanted or rule.code.startswith(wanted))
+    return tuple(rule for rule in chosen if not unwanted or not rule.code.startswith(unwanted))
+
+
+def _readers(files: Iterable[str], overlay: Mapping[str, bytes]) -> dict[str, Callable[[], bytes]]:
+    disk = {path: functools.partial(Path.read_bytes, Path(path)) for path in files}
+    held = {path: functools.partial(bytes, content) for path, content in overlay.items()}
+    return {**disk, **held}
+
+
+def _roots(paths: Iterable[Path]) -> list[str]:
+    return [path.as_posix() if path.is_dir() else path.parent.as_posix() for path in paths]
+
+
+def _target(options: Options, project: settings.Settings) -> versions.Target:
+    """The command line, the settings, what the project pins, what is installed, the newest: the first that says."""
+    said = (("--target-version", options.target_version), ("pyproject.toml", project.target_version))
+    for source, text in said:
+        if text:
+            version = versions.parse(text)
+            if version is None:
+                raise CheckError(f"{source}: {text!r} is no version of TensorFlow; expected something like 2.15")
+            return versions.target(version, source)
+    first = options.paths[0].resolve()
+    folder = first if first.is_dir() else first.parent
+    while True:
+        pinned = pins.project_target(folder)
+        if pinned is not None:
+            return pinned
+        if (folder / ".git").exists() or folder.parent == folder:
+            return pins.installed_target() or versions.Target()
+        folder = folder.parent
+
+
+def _without(project: settings.Settings, home: Path | None, result: run.FileResult) -> run.FileResult:
+    """A result without what the settings ignore in that file."""
+    path = Path(result.path).absolute()
+    inside = path.relative_to(home) if home is not None and path.is_relative_to(home) else path
+    codes = [
+        code.upper()
+        for pattern, codes in project.per_file_ignores.items()
+        if fnmatch.fnmatch(inside.as_posix(), pattern) or fnmatch.fnmatch(inside.name, pattern)
+        for code in codes
+    ]
+    kept = tuple(hit for hit in result.hits if not codes or not hit.code.startswith(tuple(codes)))
+    return replace(result, hits=kept, ignored=result.ignored + len(result.hits) - len(kept))
+
+
+def _findings(result: run.FileResult) -> list[Finding]:
+    by_code = {rule.code: rule for rule in ALL}
+    return [findings.finding(by_code[hit.code], hit, result.cells) for hit in result.hits]
+
+
+def _notes(result: run.FileResult, rules: Iterable[Rule]) -> list[Diagnostic]:
+    """What a reader has to know: a file that was skipped, a rule that failed, a comment that silences nothing."""
     notes = [Diagnostic(code="DX070", text=f"{result.path}: skipped: {result.skipped}")] if result.skipped else []
-    return notes + [Diagnostic(code="DX071", text=f"{result.path}: {failure}") for failure in result.failures]
+    notes += [Diagnostic(code="DX071", text=f"{result.path}: a rule failed: {failure}") for failure in result.failures]
+    ran = {rule.code for rule in rules}
+    for ignore in result.unused:
+        if set(ignore.codes) <= ran or not ignore.codes:
+            codes = f"[{', '.join(ignore.codes)}]" if ignore.codes else ""
+            text = f"{result.path}:{ignore.line}: stepscope: ignore{codes} silences nothing; remove it"
+            notes.append(Diagnostic(code="DX072", text=text))
+    return notes

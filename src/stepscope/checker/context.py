@@ -202,16 +202,18 @@ class Context:
 
         Each call comes with the context of its own file. Bodies of functions that are only defined are left out.
         """
-        yield from self._below(nodes, levels, set())
-
-    def _below(self, nodes: Iterable[ast.AST], levels: int, seen: set[ast.AST]) -> Iterator[tuple[Context, Call]]:
-        for node in walk(nodes):
-            if isinstance(node, ast.Call):
-                yield self, self.call(node)
-                for function in self.callees(node) if levels else ():
+        seen: set[ast.AST] = set()
+        todo: list[tuple[Context, Iterable[ast.AST], int]] = [(self, nodes, levels)]
+        while todo:
+            at, some, left = todo.pop()
+            for node in walk(some):
+                if not isinstance(node, ast.Call):
+                    continue
+                yield at, at.call(node)
+                for function in at.callees(node) if left else ():
                     if function.node not in seen:
                         seen.add(function.node)
-                        yield from self.at(function.module)._below(function.body, levels - 1, seen)  # noqa: SLF001
+                        todo.append((at.at(function.module), function.body, left - 1))
 
     # ---- datasets ------------------------------------------------------------------------------------------------
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from stepscope.checker.hits import Hit, Span
 from stepscope.checker.rule import Rule
-from stepscope.checker.source import Source
+from stepscope.checker.source import Cells
 from stepscope.model.finding import Cost, Evidence, Finding, Place, Remedy, Safety
 
+PLAIN = Cells()
+"""A file that is no notebook."""
 
-def place(span: Span, source: Source | None = None) -> Place:
+
+def place(span: Span, cells: Cells = PLAIN) -> Place:
     """A span as a report names it; in a notebook by cell and the line in it."""
-    cell, line = source.cell(span.line) if source is not None else (0, span.line)
+    cell, line = cells.at(span.line)
     shift = span.line - line
     return Place(
         file=span.path,
@@ -23,7 +26,7 @@ def place(span: Span, source: Source | None = None) -> Place:
     )
 
 
-def finding(rule: Rule, hit: Hit, source: Source | None = None) -> Finding:
+def finding(rule: Rule, hit: Hit, cells: Cells = PLAIN) -> Finding:
     """The finding of a hit. Its cost is the prior of the rule's measured pair: what it is here, only a run shows."""
     safety: Safety = "review"
     if hit.fix is not None:
@@ -39,7 +42,7 @@ def finding(rule: Rule, hit: Hit, source: Source | None = None) -> Finding:
         introduced_stage=rule.introduced_stage,
         exposed_stage=rule.exposed_stage,
         pipeline_stage=rule.pipeline_stage,
-        where=(place(hit.span, source), *(place(s, source if s.path == hit.span.path else None) for s in hit.also)),
+        where=(place(hit.span, cells), *(place(s, cells if s.path == hit.span.path else PLAIN) for s in hit.also)),
         evidence=(Evidence(metric="pattern_speedup", value=rule.speedup, unit="ratio"),),
         cost=Cost(ratio=0.0, low=0.0, high=max(0.0, 1.0 - 1.0 / rule.speedup), basis="prior"),
         remedies=(Remedy(id=rule.name, text=rule.remedy, safety=safety),),

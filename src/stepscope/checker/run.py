@@ -6,10 +6,13 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from stepscope.checker import suppress
 from stepscope.checker.context import Call, Context, Engine
 from stepscope.checker.hits import Hit
 from stepscope.checker.modules import Module
 from stepscope.checker.rule import Rule
+from stepscope.checker.source import Cells
+from stepscope.checker.suppress import Ignore
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,12 @@ class FileResult:
     """Why it could not be checked; "" when it was."""
     failures: tuple[str, ...] = ()
     """Rules that failed on it, each with its error."""
+    ignored: int = 0
+    """Hits that comments silence."""
+    unused: tuple[Ignore, ...] = ()
+    """Comments that silence nothing."""
+    cells: Cells = field(default_factory=Cells)
+    """Of a notebook."""
 
 
 @dataclass(slots=True)
@@ -67,7 +76,8 @@ def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
         except Exception as error:  # noqa: BLE001 - one of the walls (STYLE 4.4): becomes a diagnostic of the file
             failures.setdefault(rule.code, f"{rule.code}: {type(error).__name__}: {error}")
     ordered = sorted(hits.values(), key=lambda h: (h.span.line, h.span.column, h.code))
-    return FileResult(path, tuple(ordered), failures=tuple(failures.values()))
+    kept, ignored, unused = suppress.split(ordered, suppress.ignores(module.source))
+    return FileResult(path, kept, "", tuple(failures.values()), ignored, unused, module.source.cells)
 
 
 def _found(engine: Engine, module: Module, todo: Plan) -> Iterator[tuple[Rule, Iterable[Hit]]]:

@@ -32,6 +32,24 @@ class SkippedError(Exception):
     """A file that cannot be checked; the text says why."""
 
 
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Where the code cells of a notebook begin in its text; empty for a Python file."""
+
+    starts: tuple[int, ...] = ()
+    """First line of each code cell."""
+    numbers: tuple[int, ...] = ()
+    """Its number among all cells, from 1."""
+
+    def at(self, line: int) -> tuple[int, int]:
+        """The cell's number and the line inside of it, both from 1; (0, line) for a Python file."""
+        found = (0, line)
+        for start, number in zip(self.starts, self.numbers, strict=True):
+            if start <= line:
+                found = (number, line - start + 1)
+        return found
+
+
 @dataclass(frozen=True)
 class Source:
     """A file's text and tree."""
@@ -40,10 +58,7 @@ class Source:
     """As it is shown."""
     text: str
     tree: ast.Module
-    cells: tuple[int, ...] = ()
-    """Of a notebook: the first line of each code cell in ``text``; empty for a Python file."""
-    cell_numbers: tuple[int, ...] = ()
-    """Of a notebook: the number of each of these cells among all cells, from 1."""
+    cells: Cells = Cells()
 
     @cached_property
     def lines(self) -> Sequence[str]:
@@ -56,14 +71,6 @@ class Source:
         if text.isascii():
             return offset + 1
         return len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore")) + 1
-
-    def cell(self, line: int) -> tuple[int, int]:
-        """Of a notebook: the cell's number and the line inside of it, both from 1; (0, line) for a Python file."""
-        found = (0, line)
-        for start, number in zip(self.cells, self.cell_numbers, strict=True):
-            if start <= line:
-                found = (number, line - start + 1)
-        return found
 
 
 def read(path: str, data: bytes) -> Source:
@@ -89,7 +96,7 @@ def read(path: str, data: bytes) -> Source:
     for cell in cells:
         starts.append(line)
         line += cell.text.count("\n")
-    return Source(path, text, tree, tuple(starts), tuple(cell.number for cell in cells))
+    return Source(path, text, tree, Cells(tuple(starts), tuple(cell.number for cell in cells)))
 
 
 def _decode(data: bytes) -> str:
