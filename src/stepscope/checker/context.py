@@ -281,11 +281,21 @@ class Context:
         )
 
     def fix(
-        self, action: str, title: str, *nodes: ast.AST, safety: FixSafety, behaviour: str, **arguments: str
+        self,
+        action: str,
+        title: str,
+        *nodes: ast.AST,
+        safety: FixSafety,
+        behaviour: str,
+        parts: Iterable[FixPlan] = (),
+        **arguments: str,
     ) -> FixPlan:
-        """A plan for the fixer: which action on which nodes of this file, and what changes in behaviour."""
+        """A plan for the fixer: which action on which nodes of this file, and what changes in behaviour.
+
+        ``parts``: further plans that belong to it. Actions and what they are told: docs/writing-rules.md.
+        """
         spans = tuple(self.span(node) for node in nodes)
         return FixPlan(
             action=action, title=title, safety=safety, behaviour=behaviour, spans=spans,
-            arguments=tuple(sorted(arguments.items())),
+            arguments=tuple(sorted(arguments.items())), parts=tuple(parts),
         )  # fmt: skip

@@ -24,7 +24,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixPlan:
-    """What a fix would do; ``checker.fixes`` does it.
+    """What a fix would do; ``checker.fixing`` does it.
 
     Plain data: ``action`` names the function that edits, ``arguments`` are what it is told.
     """
@@ -40,6 +40,8 @@ class FixPlan:
     spans: tuple[Span, ...]
     """The nodes to edit."""
     arguments: tuple[tuple[str, str], ...] = ()
+    parts: tuple[FixPlan, ...] = ()
+    """Further edits of the same fix: all are done, or none. Only what says what to edit counts in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from stepscope.checker import suppress
 from stepscope.checker.context import Call, Context, Engine
-from stepscope.checker.hits import Hit
+from stepscope.checker.hits import Hit, Span
 from stepscope.checker.modules import Module
 from stepscope.checker.rule import Rule
 from stepscope.checker.source import Cells
@@ -65,12 +65,12 @@ def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
     module = engine.project.load(path)
     if module is None:
         return FileResult(path, skipped=engine.project.skipped.get(path, "cannot be read"))
-    hits: dict[tuple[str, int, int], Hit] = {}
+    hits: dict[tuple[str, Span], Hit] = {}
     failures: dict[str, str] = {}
     for rule, found in _found(engine, module, todo):
         try:
             for hit in found:
-                hits.setdefault((hit.code, hit.span.line, hit.span.column), hit)
+                hits.setdefault((hit.code, hit.span), hit)
         except RecursionError:
             failures.setdefault(rule.code, f"{rule.code}: nested too deeply")
         except Exception as error:  # noqa: BLE001 - one of the walls (STYLE 4.4): becomes a diagnostic of the file

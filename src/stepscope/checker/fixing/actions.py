@@ -1,0 +1,32 @@
+"""Everything that a plan may ask for, by hand: name to the function that does it (docs/writing-rules.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from stepscope.checker.fixing import calls, chains, statements
+from stepscope.checker.fixing.work import Action
+
+ACTIONS: Mapping[str, Action] = MappingProxyType(
+    {
+        "add-decorator": statements.add_decorator,
+        "add-keyword": calls.add_keyword,
+        "direct-call": calls.direct_call,
+        "hoist-expression": statements.hoist_expression,
+        "hoist-statement": statements.hoist_statement,
+        "insert-call-in-chain": chains.insert_call_in_chain,
+        "insert-statement": statements.insert_statement,
+        "move-call-in-chain": chains.move_call_in_chain,
+        "remove-call-from-chain": chains.remove_call_from_chain,
+        "remove-decorator": statements.remove_decorator,
+        "remove-keyword": calls.remove_keyword,
+        "remove-statement": statements.remove_statement,
+        "rename-call": calls.rename_call,
+        "replace-expression": calls.replace_expression,
+        "replace-keyword": calls.replace_keyword,
+        "replace-statement": statements.replace_statement,
+        "unwrap-call": calls.unwrap_call,
+        "wrap-call": calls.wrap_call,
+    }
+)

@@ -1,0 +1,114 @@
+"""From plans to edits of one text, and from edits to a new text that is known to be sound.
+
+A fix is done only when the text that comes out parses, keeps every comment, and differs. What cannot be done is said
+with its reason; it never raises for what a file or a plan holds.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stepscope.checker.fixing.actions import ACTIONS
+from stepscope.checker.fixing.edits import CannotFixError, Edit, apply
+from stepscope.checker.fixing.naming import Naming
+from stepscope.checker.fixing.tree import Tree
+from stepscope.checker.fixing.work import Work
+from stepscope.checker.hits import FixPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a plan comes to: edits, or the reason why there are none."""
+
+    edits: tuple[Edit, ...] = ()
+    refused: str = ""
+
+
+class Fixer:
+    """Fixes for one text; parsed when the first plan comes.
+
+    Args:
+        text: the file's text, as rules saw it.
+        version: TensorFlow's version that is checked for.
+    """
+
+    def __init__(self, text: str, version: tuple[int, int]) -> None:
+        self.text = text
+        self.version = version
+        self._parsed: tuple[Tree, Naming] | CannotFixError | None = None
+        self._comments: Counter[str] | None = None
+
+    def plan(self, plan: FixPlan) -> Planned:
+        """The edits of a plan, checked on their own: the text that they give is sound."""
+        try:
+            edits = self._edits(plan)
+            self._hold(edits)
+        except CannotFixError as error:
+            return Planned(refused=str(error))
+        return Planned(edits)
+
+    def _hold(self, edits: tuple[Edit, ...]) -> None:
+        if not edits:
+            raise CannotFixError("nothing changes")
+        if any(a is not b and a.touches(b) for a in edits for b in edits):
+            raise CannotFixError("its parts overlap")
+        if self._comments is None:
+            self._comments = comments(self.text)
+        sound(apply(self.text, edits), self._comments)
+
+    def _edits(self, plan: FixPlan) -> tuple[Edit, ...]:
+        tree, naming = self._parse()
+        found: list[Edit] = []
+        for part in (plan, *plan.parts):
+            action = ACTIONS.get(part.action)
+            if action is None:
+                raise CannotFixError(f"no action is called {part.action}")
+            work = Work(part, tree, naming)
+            found += [*action(work), *work.imports]
+        return tuple(sorted(set(found)))
+
+    def _parse(self) -> tuple[Tree, Naming]:
+        if self._parsed is None:
+            try:
+                self._parsed = Tree(self.text), Naming(self.text, self.version)
+            except CannotFixError as error:
+                self._parsed = error
+        if isinstance(self._parsed, CannotFixError):
+            raise self._parsed
+        return self._parsed
+
+
+def compatible(chosen: Sequence[Edit], more: Sequence[Edit]) -> bool:
+    """Whether edits can be done together with others; the same import added twice is added once."""
+    return not any(a.touches(b) for a in chosen for b in more)
+
+
+def sound(text: str, kept: Counter[str]) -> None:
+    """Hold what a fix made against what it has to keep.
+
+    Raises:
+        CannotFixError: it does not parse, or one of the comments ``kept`` is lost.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise CannotFixError("the result would not parse") from error
+    if kept - comments(text):
+        raise CannotFixError("a comment would be lost")
+
+
+def comments(text: str) -> Counter[str]:
+    """The comments of a text, each with how often it stands there."""
+    tokens = tokenize.generate_tokens(io.StringIO(text, newline="").readline)
+    try:
+        return Counter(token.string.rstrip() for token in tokens if token.type == tokenize.COMMENT)
+    except (tokenize.TokenError, SyntaxError) as error:
+        raise CannotFixError(f"it cannot be split into words ({type(error).__name__})") from error
