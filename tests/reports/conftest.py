@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stepscope.model.finding import Report
 
 HERE = Path(__file__).parent
-NAMES = ("input-bound", "clean", "no-steps", "hostile", "eight", "long-paths", "no-series")
+NAMES = ("input-bound", "clean", "no-steps", "hostile", "eight", "long-paths", "no-series", "from-source")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

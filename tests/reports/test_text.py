@@ -69,6 +69,23 @@ def test_infos_are_counted_only(samples: ModuleType) -> None:
     assert "HST009" not in shown
 
 
+def test_what_only_the_source_shows_is_one_line(samples: ModuleType) -> None:
+    """Static findings without a measured cost are counted in one line with a command, and none of them is named."""
+    shown = text.render(samples.from_source(), width=200)
+    (line,) = [line for line in shown.splitlines() if line.startswith("source")]
+    assert "3 static findings on lines that this run did not see" in line
+    assert line.endswith("stepscope check train.py 'tools/a `b`.py'")
+    assert "KER001" not in shown
+    assert "source  " not in text.render(samples.input_bound())
+
+
+def test_the_edit_of_a_joined_finding_is_the_advice(samples: ModuleType) -> None:
+    """The rule's edit stands where the terminal has room for one remedy."""
+    assert "remedy: add num_parallel_calls=tf.data.AUTOTUNE at train.py:26" in text.render(
+        samples.from_source(), width=200
+    )
+
+
 def test_blind_is_not_clear(samples: ModuleType) -> None:
     """A detector that could not look is told apart from one that saw nothing."""
     shown = text.render(samples.no_series())

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope import store
-from stepscope.app import bundle, members, overhead, series, stage_shares
+from stepscope.app import bundle, join, members, overhead, series, stage_shares, static_check
 from stepscope.derive.anatomy import COMPONENTS
+from stepscope.derive.hot_lines import HotLines
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
 from stepscope.model.events import AgentDiagnostic
@@ -18,6 +19,7 @@ from stepscope.model.finding import (
     Place,
     Report,
     SessionSummary,
+    SourceCheck,
     StepTimes,
     Throughput,
 )
@@ -28,10 +30,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stepscope.derive.steps import Steps
+    from stepscope.model.finding import Checked, Finding
     from stepscope.model.session import Session
 
 MAX_DIAGNOSTICS = 20
 """Of one kind of text; what is more is counted."""
+MAX_STATIC = 200
+"""Static findings without a cost; what is more is counted."""
 
 
 def analyze(path: Path) -> Report:
@@ -68,9 +73,10 @@ def write_reports(session_dir: Path) -> Report:
 
 
 def report_of(session: Session) -> Report:
-    """Report of a session in memory. Pure."""
+    """Report of a session in memory. Pure, but for the time that the static check may take."""
     view = SessionView(session)
-    findings, checked, failures = base.run(registry.ALL, view)
+    found, checked, failures = base.run(registry.ALL, view)
+    findings, source_check, problems = _with_sources(view, found, checked)
     return Report(
         session=_summary(view),
         overhead=overhead.account(view),
@@ -78,10 +84,37 @@ def report_of(session: Session) -> Report:
         stages=stage_shares.build(view),
         findings=findings,
         checked=checked,
-        diagnostics=_diagnostics(view, failures),
+        diagnostics=_diagnostics(view, (*failures, *problems)),
         tasks=view.tasks,
+        source_check=source_check,
         series=series.build(view),
     )
+
+
+def _with_sources(
+    view: SessionView, found: tuple[Finding, ...], checked: tuple[Checked, ...]
+) -> tuple[tuple[Finding, ...], SourceCheck | None, tuple[Diagnostic, ...]]:
+    """The findings, joined with what the static checker says of the session's sources."""
+    try:
+        lines = HotLines(view)
+        static = static_check.check(view, lines.files())
+        if static is None:
+            return found, None, ()
+        joined = join.join(view, found, checked, static.hits, lines)
+    except Exception as error:  # noqa: BLE001 - a wall (STYLE 4.4): what was measured is reported all the same
+        failed = f"the sources could not be checked: {type(error).__name__}: {error}"
+        return found, None, (Diagnostic(code="DX075", text=failed),)
+    said = SourceCheck(
+        tensorflow=".".join(map(str, static.target.tensorflow)),
+        files=static.files,
+        lines=static.lines,
+        rules=static.rules,
+        findings=joined.rest[:MAX_STATIC],
+        not_shown=max(0, len(joined.rest) - MAX_STATIC),
+        left_out=static.left_out,
+        command=static_check.command(static.target, joined.rest),
+    )
+    return joined.findings, said, static.diagnostics
 
 
 def _summary(view: SessionView) -> SessionSummary:

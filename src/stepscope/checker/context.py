@@ -244,6 +244,7 @@ class Context:
             end_line=end,
             end_column=source.column(end, int(getattr(node, "end_col_offset", None) or 0)),
             function=self.module.scope_of(node).name,
+            name_line=_name_line(node),
         )
 
     def loop_span(self, loop: Loop) -> Span:
@@ -299,3 +300,11 @@ class Context:
             action=action, title=title, safety=safety, behaviour=behaviour, spans=spans,
             arguments=tuple(sorted(arguments.items())), parts=tuple(parts),
         )  # fmt: skip
+
+
+def _name_line(node: ast.AST) -> int:
+    """The line of a method's name where its object begins on an earlier one; else 0."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        line = node.func.end_lineno or node.lineno
+        return line if line != node.lineno else 0
+    return 0

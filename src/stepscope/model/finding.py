@@ -13,7 +13,8 @@ SCHEMA = "stepscope.report/1"
 
 Severity = Literal["high", "medium", "low", "info", "error", "warning"]
 """By measured cost: high, medium, low, info. Of what only the source shows: error, warning, info."""
-Origin = Literal["run", "static"]
+Origin = Literal["run", "static", "joined"]
+"""run: a detector saw it in a session. static: a rule saw it in the source. joined: both did."""
 Basis = Literal["measured", "modelled", "prior"]
 Safety = Literal["safe", "review", "unsafe"]
 PipelineStage = Literal[
@@ -138,6 +139,8 @@ class Remedy(Struct, frozen=True, kw_only=True):
     text: str
     safety: Safety = "review"
     what_if: str | None = None
+    rule: str = ""
+    """The rule of the static checker that advises it; "" for a detector's own advice."""
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -160,9 +163,12 @@ class Finding(Struct, frozen=True, kw_only=True):
     explanation: str = ""
     """Two or three sentences more than the title, for the long report."""
     origin: Origin = "run"
-    """run: a detector saw it in a session. static: a rule saw it in the source."""
+    """run: a detector saw it in a session. static: a rule saw it in the source; in a run's report its cost is what was
+    measured at its lines. joined: both saw it; the code is the detector's."""
     related_codes: tuple[str, ...] = ()
-    """Rules or detectors that see the same from the other side."""
+    """Rules or detectors that see the same from the other side. Of a joined finding: the rules that did."""
+    seen: bool | None = None
+    """Of a static finding in a run's report: whether the run saw its lines. Null elsewhere."""
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -328,6 +334,24 @@ class Task(Struct, frozen=True, kw_only=True):
     """Session.run in a MonitoredSession: what its hooks fetched in the same runs, each with its number of runs."""
 
 
+class SourceCheck(Struct, frozen=True, kw_only=True):
+    """What the static checker says of the sources that the session holds, beside what stands in the findings."""
+
+    tensorflow: str
+    """The version that it checked for: the job's, "2.21"."""
+    files: int
+    lines: int
+    rules: int
+    findings: tuple[Finding, ...] = ()
+    """Severity info: on lines that the run did not see, or that it did not see to cost anything. At most 200."""
+    not_shown: int = 0
+    """More of them."""
+    left_out: tuple[str, ...] = ()
+    """Files that were not checked, for want of time or because they cannot be, with the reason."""
+    command: str = ""
+    """What shows ``findings`` again, from the job's working directory; "" without any."""
+
+
 class Report(Struct, frozen=True, kw_only=True):
     """The whole report."""
 
@@ -341,6 +365,8 @@ class Report(Struct, frozen=True, kw_only=True):
     diagnostics: tuple[Diagnostic, ...]
     tasks: tuple[Task, ...] = ()
     """Of all processes, by total time, at most 1,000."""
+    source_check: SourceCheck | None = None
+    """Null where the session holds no sources, or no TensorFlow or Keras was used."""
     series: dict[str, tuple[float, ...]] = {}
     """Small series for charts, times in seconds since session start (keys: docs/report-schema.md)."""
 

@@ -56,9 +56,16 @@ def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
         f'<h3 id="finding-{number}"><span class="badge sev-{finding.severity}">{finding.severity}</span> '
         f"{escape(finding.title)}</h3>"
         f'<p class="note"><b>{escape(finding.code)}</b> {escape(finding.name)}'
-        f"{MIDDLE_DOT}<code>stepscope rule {escape(finding.code)}</code></p>"
+        f"{MIDDLE_DOT}<code>stepscope rule {escape(finding.code)}</code>{_rules(finding)}</p>"
         f'<div class="columns">{columns}</div><dl class="facts">{listed}</dl></article>'
     )
+
+
+def _rules(finding: Finding) -> str:
+    """Which rules of the static checker see the same in the source."""
+    if finding.origin != "joined":
+        return ""
+    return f"{MIDDLE_DOT}also in the source: {escape(', '.join(finding.related_codes))}"
 
 
 def _evidence(evidence: Sequence[Evidence]) -> str:
@@ -78,7 +85,8 @@ def _remedies(finding: Finding) -> str:
     for remedy in finding.remedies:
         proof = f" Prove it: <code>{escape(remedy.what_if)}</code>" if remedy.what_if is not None else ""
         safety = {"safe": "safe to apply", "review": "review the change", "unsafe": "changes results"}[remedy.safety]
-        parts.append(f'<li>{escape(remedy.text)} <span class="tag">{safety}</span>{proof}</li>')
+        rule = f"{escape(remedy.rule)}, " if remedy.rule and remedy.rule != finding.code else ""
+        parts.append(f'<li>{escape(remedy.text)} <span class="tag">{rule}{safety}</span>{proof}</li>')
     head = "Remedy" if len(parts) == 1 else "Remedies"
     return f'<div class="remedy"><h4>{head}</h4><ul>{"".join(parts)}</ul></div>' if parts else ""
 

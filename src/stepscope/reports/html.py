@@ -103,6 +103,7 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
         ("stages", "Pipeline stages", _stages(report)),
         ("tasks", "Tasks", _tasks(report)),
         ("checked", "What was checked", _checked(report)),
+        ("source", "In the source", _source(report)),
         ("measuring", "About this run", _about(report)),
     ]
     shown = [(key, title, text) for key, title, text in sections if text]
@@ -331,6 +332,24 @@ def _checked(report: Report) -> str:
     head = ("Detector", "Looks for", "Outcome", "Why it could not look")
     shown = table(head if blind else head[:3], rows)
     return f'<div class="card">{shown}</div>'
+
+
+def _source(report: Report) -> str:
+    """What the static checker sees beside the findings: its rules say what may be slow, not what was."""
+    check = report.source_check
+    if check is None:
+        return ""
+    rows = [
+        f'<th scope="row">{escape(f.code)}</th><td>{escape(f.title)}</td><td>{place(f.where[0])}</td>'
+        f"<td>{words.seen_text(f)}</td><td>{escape(f.remedies[0].text)}</td>"
+        for f in check.findings
+    ]
+    note = f'<p class="note">Checked without running: {escape(words.checked_sources(check))}.'
+    if check.command:
+        note += f" All of what is below: <code>{escape(check.command)}</code>."
+    left = "".join(f"<li>not checked: {escape(text)}</li>" for text in check.left_out)
+    shown = table(("Rule", "What", "Where", "In this run", "Remedy"), rows) if rows else ""
+    return f'<div class="card">{note}</p>{shown}{f"<ul>{left}</ul>" if left else ""}</div>'
 
 
 def _about(report: Report) -> str:

@@ -25,7 +25,7 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!$])")
 def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
     """The report as Markdown (CommonMark with tables). ``sources``: path to text, for excerpts of the code."""
     blocks = [_head(report), _anatomy(report), *_findings(report, sources or {}), _stages(report)]
-    blocks += [_tasks(report), _checked(report)]
+    blocks += [_tasks(report), _checked(report), _source(report)]
     return "\n\n".join(filter(None, [*blocks, _diagnostics(report)])) + "\n"
 
 
@@ -102,7 +102,8 @@ def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
         text.append(table(("evidence", " value", " threshold"), (_evidence(e) for e in finding.evidence)))
     for remedy in finding.remedies:
         proof = f" \u2014 prove it: {code(remedy.what_if)}" if remedy.what_if is not None else ""
-        text.append(f"**Remedy** ({remedy.safety}): {escape(remedy.text)}{proof}")
+        rule = f"{escape(remedy.rule)}, " if remedy.rule else ""
+        text.append(f"**Remedy** ({rule}{remedy.safety}): {escape(remedy.text)}{proof}")
     return "\n\n".join(text)
 
 
@@ -148,6 +149,28 @@ def _checked(report: Report) -> str:
     summary = escape(" \u00b7 ".join(words.checked_items(report.checked)))
     body = table(("detector", "name", "outcome", "why"), rows)
     return f"### Checked\n\n{summary}\n\n{body}" if rows else f"### Checked\n\n{summary}"
+
+
+def _source(report: Report) -> str:
+    check = report.source_check
+    if check is None:
+        return ""
+    head = f"### In the source\n\n{escape(words.checked_sources(check))}."
+    rows = [
+        (
+            code(f.code),
+            escape(f.title),
+            code(words.place_text(f.where[0])),
+            words.seen_text(f),
+            code(f.remedies[0].text),
+        )
+        for f in check.findings
+    ]
+    parts = [head, table(("rule", "what", "where", "in this run", "remedy"), rows) if rows else ""]
+    if check.command:
+        parts.append(f"All of them: {code(check.command)}")
+    parts.append("\n".join(f"- not checked: {code(text)}" for text in check.left_out))
+    return "\n\n".join(filter(None, parts))
 
 
 def _diagnostics(report: Report) -> str:

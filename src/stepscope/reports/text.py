@@ -73,6 +73,7 @@ def render(
     """
     width = max(width, MIN_WIDTH)
     lines = [*_header(report, width), (), *_findings(report, width), *_checked(report, width)]
+    lines += _source(report, width)
     lines += [*_diagnostics(report, width), *_paths(session_path, html_path, width)]
     return "".join(_paint(line, color=color) + "\n" for line in lines)
 
@@ -255,6 +256,15 @@ def _shorten(place: str, room: int) -> str:
 
 def _checked(report: Report, width: int) -> list[Line]:
     return _labelled("checked", TAIL, _wrap_items(words.checked_items(report.checked), width - TAIL))
+
+
+def _source(report: Report, width: int) -> list[Line]:
+    """One line for what only the source shows: without a measured cost it is no finding of this run."""
+    items = words.source_items(report.source_check)
+    if not items or report.source_check is None:
+        return []
+    command = words.printable(report.source_check.command).replace(" ", NO_BREAK)
+    return _labelled("source", TAIL, wrap(f"{SEPARATOR.join(items)}: {command}", width - TAIL))
 
 
 def _diagnostics(report: Report, width: int) -> list[Line]:

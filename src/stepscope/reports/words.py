@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Place,
         Report,
         SessionSummary,
+        SourceCheck,
         StageShare,
     )
 
@@ -311,6 +312,27 @@ def checked_items(checked: Iterable[Checked]) -> list[str]:
     if failed:
         items.append(f"{len(failed)} failed: {', '.join(failed)}")
     return items
+
+
+def source_items(check: SourceCheck | None) -> list[str]:
+    """What only the source shows: ``2 static findings on lines that this run did not see``; empty without any."""
+    if check is None:
+        return []
+    cheap = sum(bool(f.seen) for f in check.findings)
+    unseen = len(check.findings) - cheap + check.not_shown
+    counts = ((unseen, "on lines that this run did not see"), (cheap, "on lines without a measured cost"))
+    return [f"{plural(count, 'static finding')} {where}" for count, where in counts if count]
+
+
+def seen_text(finding: Finding) -> str:
+    """Whether a run saw the lines of a static finding."""
+    return "seen, no measured cost" if finding.seen else "not seen"
+
+
+def checked_sources(check: SourceCheck) -> str:
+    """``4 rules on 3 files (812 lines) for TensorFlow 2.21``."""
+    size = f"{plural(check.files, 'file')} ({plural(check.lines, 'line')})"
+    return f"{plural(check.rules, 'rule')} on {size} for TensorFlow {printable(check.tensorflow)}"
 
 
 def merged_diagnostics(diagnostics: Iterable[Diagnostic]) -> list[tuple[str, str, int]]:
