@@ -20,8 +20,9 @@ ds = ds.map(lambda x: tf.random.uniform([]))
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A project with one slow file."""
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with one slow file, and a cache of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
     (tmp_path / "train.py").write_text(SLOW)
     (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["tensorflow>=2.12"]\n')
     return tmp_path

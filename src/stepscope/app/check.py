@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
-import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 
 from stepscope._version import __version__
-from stepscope.checker import baseline, discover, findings, pins, run, settings, versions
-from stepscope.checker.context import Engine
-from stepscope.checker.modules import Project
+from stepscope.checker import baseline, cache, discover, findings, pins, run, settings, versions, work
 from stepscope.checker.registry import ALL
 from stepscope.checker.rule import Rule
 from stepscope.errors import CheckError
@@ -32,6 +29,8 @@ class Options:
     exclude: tuple[str, ...] = ()
     target_version: str = ""
     baseline: Path | None = None
+    cache: bool = True
+    """Take what has not changed from the last check, and keep what is found."""
     overlay: Mapping[str, bytes] = field(default_factory=dict)
     """Content of files by path that is not yet on disk: what an editor holds."""
 
@@ -57,8 +56,18 @@ def check(options: Options) -> Checked:
     rules = select(options.select or project.select, (*options.ignore, *project.ignore))
     files = [path.as_posix() for path in discover.discover(options.paths, (*project.exclude, *options.exclude))]
     target = _target(options, project)
-    engine = Engine(Project(_readers(files, options.overlay), _roots(options.paths)), target)
-    results = tuple(_without(project, home, result) for result in run.check(engine, files, rules))
+    held = [path for path in options.overlay if path not in files]
+    every = (*files, *held)
+    job = work.Job(
+        files=every,
+        todo=every,
+        roots=tuple(_roots(options.paths)),
+        codes=tuple(rule.code for rule in rules),
+        target=target,
+        overlay=options.overlay,
+    )
+    raw = _cached(job, options) if options.cache and not options.overlay else work.run(job).results
+    results = tuple(_without(project, home, result) for result in raw)
     found = [finding for result in results for finding in _findings(result)]
     known = options.baseline or (home / project.baseline if project.baseline and home is not None else None)
     left, hidden = baseline.new(found, baseline.read(known)) if known is not None else (tuple(found), 0)
@@ -73,6 +82,22 @@ def check(options: Options) -> Checked:
         diagnostics=tuple(note for result in results for note in _notes(result, rules)),
     )
     return Checked(report=report, results=results)
+
+
+def _cached(job: work.Job, options: Options) -> tuple[run.FileResult, ...]:
+    """Results of files that have not changed, nor anything that they rest on, from the cache; the others anew."""
+    packages = tuple(path for path in job.files if path.endswith("__init__.py"))
+    mark = cache.signature(job.roots, job.codes, job.target, packages)
+    kept_in = cache.place(options.paths)
+    entries = cache.load(kept_in, mark)
+    now = cache.states(job.files, entries)
+    stale = cache.stale(now, entries)
+    if not stale and len(entries) == len(now):
+        return tuple(entries[path].result for path in job.files)
+    done = work.run(replace(job, todo=tuple(path for path in job.files if path in stale)))
+    entries = cache.updated(now, entries, done.results, done.looks)
+    cache.save(kept_in, mark, entries)
+    return tuple(entries[path].result for path in job.files)
 
 
 def write_baseline(path: Path, report: CheckReport) -> int:
@@ -101,12 +126,6 @@ def select(wanted: Iterable[str], unwanted: Iterable[str]) -> tuple[Rule, ...]:
             raise CheckError(f"no rule's code begins with {word!r}; all of them: stepscope rule")
     chosen = (rule for rule in ALL if not wanted or rule.code.startswith(wanted))
     return tuple(rule for rule in chosen if not unwanted or not rule.code.startswith(unwanted))
-
-
-def _readers(files: Iterable[str], overlay: Mapping[str, bytes]) -> dict[str, Callable[[], bytes]]:
-    disk = {path: functools.partial(Path.read_bytes, Path(path)) for path in files}
-    held = {path: functools.partial(bytes, content) for path, content in overlay.items()}
-    return {**disk, **held}
 
 
 def _roots(paths: Iterable[Path]) -> list[str]:

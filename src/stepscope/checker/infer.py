@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from stepscope.checker import signatures as sig
-from stepscope.checker.bindings import Binding, FunctionNode
+from stepscope.checker.bindings import Binding
+from stepscope.checker.memo import Memo, Questions
 from stepscope.checker.modules import Module, Project
 from stepscope.checker.names import Function, Names, flat
 from stepscope.checker.syntax import last_word
@@ -39,19 +40,16 @@ class Inference:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.names = Names(project, self.value)
-        self._values: dict[ast.AST, Value] = {}
-        self._returned: dict[ast.AST, Value] = {}
-        self._bound: dict[Binding, Value] = {}
-        self._callers: dict[FunctionNode, tuple[tuple[Module, ast.Call], ...]] = {}
+        self.questions = questions = Questions()
+        self.names = Names(project, self.value, questions)
+        self._values: Memo[ast.expr, Value] = Memo(questions, UNKNOWN_VALUE, self._value)
+        self._returned: Memo[ast.AST, Value] = Memo(questions, UNKNOWN_VALUE, self._result)
+        self._bound: Memo[Binding, Value] = Memo(questions, UNKNOWN_VALUE, self._binding)
+        self._called: Memo[ast.AST, tuple[tuple[Module, ast.Call], ...]] = Memo(questions, (), self._find_callers)
 
     def value(self, module: Module, expr: ast.expr) -> Value:
         """What is known of an expression's value; while it is being found out, nothing is."""
-        found = self._values.get(expr)
-        if found is None:
-            self._values[expr] = UNKNOWN_VALUE
-            found = self._values[expr] = self._value(module, expr)
-        return found
+        return self._values.get(expr, module, expr)
 
     def _value(self, module: Module, expr: ast.expr) -> Value:
         if isinstance(expr, ast.Constant):
@@ -109,11 +107,7 @@ class Inference:
 
     def binding(self, module: Module, binding: Binding) -> Value:
         """What a binding gives its name."""
-        found = self._bound.get(binding)
-        if found is None:
-            self._bound[binding] = UNKNOWN_VALUE
-            found = self._bound[binding] = self._binding(module, binding)
-        return found
+        return self._bound.get(binding, module, binding)
 
     def _binding(self, module: Module, binding: Binding) -> Value:
         kind, value = binding.kind, binding.value
@@ -306,11 +300,7 @@ class Inference:
 
     def returned(self, function: Function) -> Value:
         """What a function of the project returns; a generator gives a container of what it yields."""
-        found = self._returned.get(function.node)
-        if found is None:
-            self._returned[function.node] = UNKNOWN_VALUE
-            found = self._returned[function.node] = self._result(function)
-        return found
+        return self._returned.get(function.node, function)
 
     def _result(self, function: Function) -> Value:
         scope = function.scope
@@ -362,13 +352,9 @@ class Inference:
 
     def callers(self, function: Function) -> tuple[tuple[Module, ast.Call], ...]:
         """The project's calls of a function, by whatever name they import it; at most ``MAX_CALLERS``, else none."""
-        found = self._callers.get(function.node)
-        if found is None:
-            self._callers[function.node] = ()
-            found = self._callers[function.node] = tuple(self._find_callers(function))
-        return found
+        return self._called.get(function.node, function)
 
-    def _find_callers(self, function: Function) -> Iterable[tuple[Module, ast.Call]]:
+    def _find_callers(self, function: Function) -> tuple[tuple[Module, ast.Call], ...]:
         word = function.name
         words = [word]
         if word in ("__init__", "__call__", "call") and function.cls is not None:
@@ -376,9 +362,9 @@ class Inference:
         if isinstance(function.node, ast.Lambda):
             words = assigned_names(function)
         candidates = [c for w in words for c in self.project.calls(function.module, w)]
-        found = [
+        found = tuple(
             (module, call)
             for module, call in candidates
             if any(f.node is function.node for f in self.callee(module, call))
-        ]
-        return found if len(found) <= MAX_CALLERS else []
+        )
+        return found if len(found) <= MAX_CALLERS else ()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from stepscope.checker.bindings import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, FunctionNode, LoopNode
 from stepscope.checker.infer import Inference
+from stepscope.checker.memo import Memo
 from stepscope.checker.modules import Module
 from stepscope.checker.names import Function
 from stepscope.checker.syntax import last_word
@@ -76,7 +77,7 @@ class Loops:
     def __init__(self, inference: Inference) -> None:
         self.inference = inference
         self.names = inference.names
-        self._traced: dict[FunctionNode, bool] = {}
+        self._traced: Memo[FunctionNode, bool] = Memo(inference.questions, False, self._is_traced)
 
     def around(
         self, module: Module, node: ast.AST, *, calls: bool = True, levels: int = MAX_LEVELS
@@ -291,26 +292,22 @@ class Loops:
             child, parent = parent, module.parent(parent)
         return None
 
-    def is_traced(self, function: Function, levels: int = MAX_LEVELS) -> bool:
+    def is_traced(self, function: Function) -> bool:
         """A tf.function, a function given to something that traces it, or one that only such functions call."""
-        known = self._traced.get(function.node)
-        if known is None:
-            self._traced[function.node] = False
-            known = self._traced[function.node] = self._is_traced(function, levels)
-        return known
+        return self._traced.get(function.node, function)
 
-    def _is_traced(self, function: Function, levels: int) -> bool:
+    def _is_traced(self, function: Function) -> bool:
         if self.inference.is_graph_function(function) or self._keras_method(function) or self._given(function):
             return True
         outer = self.enclosing(function.module, function.node)
-        if outer is not None and self.is_traced(outer, levels):
+        if outer is not None and self.is_traced(outer):
             return True
-        callers = self.inference.callers(function) if levels else ()
-        return bool(callers) and all(self._from_traced(m, c, levels - 1) for m, c in callers)
+        callers = self.inference.callers(function)
+        return bool(callers) and all(self._from_traced(m, c) for m, c in callers)
 
-    def _from_traced(self, module: Module, call: ast.Call, levels: int) -> bool:
+    def _from_traced(self, module: Module, call: ast.Call) -> bool:
         outer = self.enclosing(module, call)
-        return outer is not None and self.is_traced(outer, levels)
+        return outer is not None and self.is_traced(outer)
 
     def _keras_method(self, function: Function) -> bool:
         if function.cls is None or function.name not in _TRACED_METHODS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -18,6 +19,7 @@ from stepscope.checker.source import SkippedError, Source, read
 
 FRAMEWORKS = frozenset({"tensorflow", "keras", "tf_keras", "numpy", "torch", "jax", "sklearn"})
 """Never looked for in a project, whose folders may be called like that."""
+_CALLED = re.compile(r"(\w+)\s*\(")
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +61,12 @@ def _inside(child: ast.AST, parent: ast.AST) -> bool:
     return isinstance(child, ast.stmt) or isinstance(parent, ast.Module)
 
 
+def called_words(data: bytes) -> frozenset[str]:
+    """The words before an opening bracket in a file, found without parsing it."""
+    text = data.replace(b"\\n", b"\n").decode("utf-8", "ignore")
+    return frozenset(_CALLED.findall(text))
+
+
 @dataclass(slots=True)
 class Looks:
     """What one module's results rest on beside its own text."""
@@ -69,6 +77,12 @@ class Looks:
     """Paths that were looked for and are no files of the project."""
     words: set[str] = field(default_factory=set)
     """Names whose calls were looked for in all files."""
+
+    def add(self, other: Looks) -> None:
+        """Take over what another one rests on."""
+        self.modules |= other.modules
+        self.missing |= other.missing
+        self.words |= other.words
 
 
 class Project:
@@ -83,18 +97,22 @@ class Project:
         self.files = files
         self.roots = tuple(PurePosixPath(root) for root in roots)
         self.skipped: dict[str, str] = {}
+        self.loaded_bytes = 0
         self.looks: dict[str, Looks] = {}
         self._modules: dict[str, Module | None] = {}
         self._folders: dict[str, tuple[str, ...]] = {}
         self._found: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
-        self._calling: dict[str, list[tuple[Module, ast.Call]]] | None = None
+        self._calling: dict[str, list[str]] | None = None
+        self.known_words: dict[str, frozenset[str]] = {}
 
     def load(self, path: str) -> Module | None:
         """The module of a file; None when it had to be skipped, see ``skipped``."""
         if path not in self._modules:
             self._modules[path] = None
             try:
-                source = read(path, self.files[path]())
+                data = self.files[path]()
+                self.loaded_bytes += len(data)
+                source = read(path, data)
                 name, package = self.name(path)
                 self._modules[path] = Module(path, name, package, source, analyse(source.tree, package=package))
             except SkippedError as error:
@@ -156,13 +174,20 @@ class Project:
         if self._calling is None:
             self._calling = {}
             for path in self.files:
-                module = self.load(path)
-                if module is not None:
-                    for called, calls in module.flow.calls.items():
-                        self._calling.setdefault(called, []).extend((module, call) for call in calls)
-        found = self._calling.get(word, [])
-        looks.modules.update(module.path for module, _ in found if module is not asker)
-        return found
+                for called in self.words(path):
+                    self._calling.setdefault(called, []).append(path)
+        modules = [module for path in self._calling.get(word, ()) if (module := self.load(path)) is not None]
+        looks.modules.update(module.path for module in modules if module is not asker)
+        return [(module, call) for module in modules for call in module.flow.calls.get(word, ())]
+
+    def words(self, path: str) -> frozenset[str]:
+        """The words before an opening bracket in a file: all that it may call by name, and more."""
+        if path not in self.known_words:
+            try:
+                self.known_words[path] = called_words(self.files[path]())
+            except OSError:
+                self.known_words[path] = frozenset()
+        return self.known_words[path]
 
     def _search(self, folder: str) -> tuple[str, ...]:
         """A file's own folder, those above it up to the root, and the root's ``src``; "" is the current one."""

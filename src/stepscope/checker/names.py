@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from stepscope.checker.bindings import FUNCTIONS, Binding, FunctionNode, Scope
 from stepscope.checker.canonical import canonical
+from stepscope.checker.memo import Memo, Questions
 from stepscope.checker.modules import Module, Project
 from stepscope.checker.signatures import KINDS
 from stepscope.checker.tags import UNKNOWN_VALUE, Class, Value
@@ -69,14 +70,15 @@ class Names:
     Args:
         project: the modules.
         value_of: what is known of an expression's value (of an object whose method is meant).
+        questions: those that are open, shared with whoever answers ``value_of``.
     """
 
-    def __init__(self, project: Project, value_of: Callable[[Module, ast.expr], Value]) -> None:
+    def __init__(self, project: Project, value_of: Callable[[Module, ast.expr], Value], questions: Questions) -> None:
         self.project = project
         self.value_of = value_of
-        self._things: dict[ast.expr, tuple[Thing, ...]] = {}
+        self._things: Memo[ast.expr, tuple[Thing, ...]] = Memo(questions, (), self._resolved)
         self._functions: dict[ast.AST, Function] = {}
-        self._exports: dict[tuple[Module, str], tuple[Thing, ...]] = {}
+        self._exports: Memo[tuple[Module, str], tuple[Thing, ...]] = Memo(questions, (), self._exported)
 
     def name(self, module: Module, expr: ast.expr) -> str:
         """The qualified name of a library's thing or of the project's; "" when it is not known or not one."""
@@ -92,11 +94,10 @@ class Names:
 
     def things(self, module: Module, expr: ast.expr) -> tuple[Thing, ...]:
         """Everything that an expression may stand for, without repeats; empty when nothing is known."""
-        found = self._things.get(expr)
-        if found is None:
-            self._things[expr] = ()
-            found = self._things[expr] = _distinct(self._resolve(module, expr))
-        return found
+        return self._things.get(expr, module, expr)
+
+    def _resolved(self, module: Module, expr: ast.expr) -> tuple[Thing, ...]:
+        return _distinct(self._resolve(module, expr))
 
     def _resolve(self, module: Module, expr: ast.expr) -> Iterable[Thing]:
         if isinstance(expr, ast.Name):
@@ -197,12 +198,10 @@ class Names:
 
     def export(self, module: Module, name: str) -> tuple[Thing, ...]:
         """What a module of the project gives under a name, submodules of a package included."""
-        key = module, name
-        found = self._exports.get(key)
-        if found is None:
-            self._exports[key] = ()  # modules may import each other's everything
-            found = self._exports[key] = _distinct(self._export(module, name))
-        return found
+        return self._exports.get((module, name), module, name)
+
+    def _exported(self, module: Module, name: str) -> tuple[Thing, ...]:
+        return _distinct(self._export(module, name))
 
     def _export(self, module: Module, name: str) -> Iterable[Thing]:
         scope = module.flow.module

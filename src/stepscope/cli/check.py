@@ -31,6 +31,7 @@ FORMATS = ("text", "json")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="Text for people, or json.")
 @click.option("--baseline", type=click.Path(path_type=Path), help="Report only what this file does not know.")
 @click.option("--write-baseline", type=click.Path(path_type=Path), help="Write what is found now to this file.")
+@click.option("--no-cache", is_flag=True, help="Check everything anew, and keep nothing for the next time.")
 def check(
     paths: tuple[Path, ...],
     select: tuple[str, ...],
@@ -40,6 +41,8 @@ def check(
     format_: str,
     baseline: Path | None,
     write_baseline: Path | None,
+    *,
+    no_cache: bool,
 ) -> int:
     """Check Python files, notebooks and folders (default: this one) for what will cost time, without running them.
 
@@ -54,6 +57,7 @@ def check(
         exclude=exclude,
         target_version=target_version,
         baseline=baseline,
+        cache=not no_cache,
     )
     report = use_case.check(options).report
     if write_baseline is not None:

@@ -1,0 +1,133 @@
+"""Checking many files: in this process, or in several when there is enough to do."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stepscope.checker.context import Engine
+from stepscope.checker.modules import Looks, Project
+from stepscope.checker.registry import ALL
+from stepscope.checker.run import FileResult, check
+from stepscope.checker.versions import Target
+
+PARALLEL_BYTES = 600_000
+"""From here on processes pay: about 15,000 lines, which take some 0.3 s."""
+MAX_PROCESSES = 8
+RENEWED_BYTES = 24 << 20
+"""After so many bytes of parsed files a process starts anew: trees take some fifty times their text."""
+FRAMES = 4000
+"""Recursion limit while checking: questions about long chains of values ask each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What is to be checked; plain data, for other processes."""
+
+    files: tuple[str, ...]
+    """Every file of the project."""
+    todo: tuple[str, ...]
+    """Those to check."""
+    roots: tuple[str, ...]
+    codes: tuple[str, ...]
+    """Of the rules to run."""
+    target: Target
+    overlay: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Results in the order of the job's files, and what each file's results rest on."""
+
+    results: tuple[FileResult, ...]
+    looks: Mapping[str, Looks]
+
+
+def run(job: Job, processes: int | None = None) -> Outcome:
+    """Check files, in as many processes as pay.
+
+    Args:
+        job: what to check.
+        processes: how many at most; by default as many as there are CPUs for us, at most eight.
+    """
+    sizes = {path: _size(path) for path in job.todo}
+    count = min(processes or _cpus(), MAX_PROCESSES, len(job.todo))
+    if count <= 1 or sum(sizes.values()) < PARALLEL_BYTES:
+        return _work(job)
+    shares = _shares(job.todo, sizes, count)
+    parts = [
+        Job(files=job.files, todo=s, roots=job.roots, codes=job.codes, target=job.target, overlay=job.overlay)
+        for s in shares
+    ]
+    with ProcessPoolExecutor(len(parts)) as pool:
+        outcomes = list(pool.map(_work, parts))
+    looks: dict[str, Looks] = {}
+    for outcome in outcomes:
+        for path, more in outcome.looks.items():
+            looks.setdefault(path, Looks()).add(more)
+    by_path = {result.path: result for outcome in outcomes for result in outcome.results}
+    return Outcome(tuple(by_path[path] for path in job.todo), looks)
+
+
+def _work(job: Job) -> Outcome:
+    """Check files in this process."""
+    rules = tuple(rule for rule in ALL if rule.code in job.codes)
+    readers: dict[str, Callable[[], bytes]] = {p: functools.partial(Path.read_bytes, Path(p)) for p in job.files}
+    readers.update({path: functools.partial(bytes, content) for path, content in job.overlay.items()})
+    results: list[FileResult] = []
+    looks: dict[str, Looks] = {}
+    words: dict[str, frozenset[str]] = {}
+    with _unhindered():
+        todo = list(reversed(job.todo))
+        while todo:
+            project = Project(readers, job.roots)
+            project.known_words = words
+            engine = Engine(project, job.target)
+            while todo and project.loaded_bytes < RENEWED_BYTES:
+                results += check(engine, [todo.pop()], rules)
+            for path, more in project.looks.items():
+                looks.setdefault(path, Looks()).add(more)
+    return Outcome(tuple(results), looks)
+
+
+@contextmanager
+def _unhindered() -> Iterator[None]:
+    """Deep recursion allowed; no garbage collection, which would walk all trees again and again and free nothing."""
+    limit, collecting = sys.getrecursionlimit(), gc.isenabled()
+    sys.setrecursionlimit(max(limit, FRAMES))
+    gc.disable()
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+        if collecting:
+            gc.enable()
+
+
+def _shares(paths: tuple[str, ...], sizes: Mapping[str, int], count: int) -> list[tuple[str, ...]]:
+    """Neighbours stay together, because they import each other; shares are of about the same size."""
+    total = sum(sizes.values())
+    shares: list[list[str]] = [[] for _ in range(count)]
+    done = 0
+    for path in paths:
+        shares[min(count - 1, done * count // max(total, 1))].append(path)
+        done += sizes[path]
+    return [tuple(share) for share in shares if share]
+
+
+def _size(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
