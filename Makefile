@@ -101,6 +101,10 @@ ratchet: $(VENV)/.stamp ## module length, Any, type: ignore, broad except, noqa:
 bench-diagnosis: $(VENV)/.stamp ## precision, recall and top-1 accuracy on bench/cases
 	@$(BIN)/python benchmarks/diagnosis.py $(ARGS)
 
+.PHONY: bench-static-cases
+bench-static-cases: $(VENV)/.stamp ## which of bench/cases the static checker tells from the source
+	@$(BIN)/python benchmarks/static_cases.py $(ARGS)
+
 .PHONY: bench-input-truth
 bench-input-truth: $(VENV)/.stamp ## input wait against inputs of known cost
 	@$(BIN)/python benchmarks/input_truth.py $(ARGS)

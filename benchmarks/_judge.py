@@ -189,7 +189,7 @@ def right(finding: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
     return _says(known["expect_keywords"], said) and not _says(known["wrong_answers"], _plain(finding["title"]))
 
 
-def _line(finding: Mapping[str, Any], known: Mapping[str, Any]) -> bool | None:
+def meets_place(finding: Mapping[str, Any], known: Mapping[str, Any]) -> bool | None:
     """Whether a place of the finding meets a culprit's lines; None where the culprit has none."""
     if not known["where"]:
         return None
@@ -225,7 +225,7 @@ def judge(case: Case, slow: Ran, fixed: Ran) -> Verdict:
             "stage": hit["introduced_stage"] == known["introduced_stage"],
             "exposed": hit["exposed_stage"] == known["exposed_stage"],
             "pipeline": hit["pipeline_stage"] == known["pipeline_stage"],
-            "line": _line(hit, known),
+            "line": meets_place(hit, known),
             "cost": abs(cost - truth) <= COST_SLACK * truth if truth >= MIN_TRUTH else None,
             "gone": gone,
         }
