@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 import _judge
 from stepscope.app.check import Options, check
-
-Finding = Mapping[str, Any]
+from stepscope.model.finding import Finding
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = (ROOT / "bench" / "cases", ROOT.parent / "shared" / "cases")
@@ -54,12 +52,12 @@ def look(case: _judge.Case) -> Seen:
         return Seen(case=case, place=(), cause=(), others=(), alarms=_found(case, "clean"))
     slow = _found(case, "slow")
     known = case.known
-    place = tuple(f for f in slow if _judge.meets_place(f, known))
+    place = tuple(f for f in slow if _judge.meets_place(msgspec.to_builtins(f), known))
     causes = {known["cause"], *known.get("also_causes", ())}
     return Seen(
         case=case,
         place=place,
-        cause=tuple(f for f in place if f["cause"] in causes),
+        cause=tuple(f for f in place if f.cause in causes),
         others=tuple(f for f in slow if f not in place),
         alarms=_found(case, "fixed"),
     )
@@ -70,7 +68,7 @@ def _found(case: _judge.Case, kind: str) -> tuple[Finding, ...]:
     program = case.program(kind)
     files = [program] if program.suffix == ".py" else sorted(case.folder.glob("*.py"))
     report = check(Options(paths=tuple(files), target_version=VERSION)).report
-    return tuple(f for f in msgspec.to_builtins(report)["findings"] if f["severity"] != "info")
+    return tuple(f for f in report.findings if f.severity != "info")
 
 
 def table(seen: Sequence[Seen]) -> str:
@@ -97,7 +95,7 @@ def table(seen: Sequence[Seen]) -> str:
 
 
 def _codes(findings: Sequence[Finding]) -> str:
-    return ", ".join(dict.fromkeys(f"{f['code']}:{f['where'][0]['line']}" for f in findings))
+    return ", ".join(dict.fromkeys(f"{f.code}:{f.where[0].line}" for f in findings))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
