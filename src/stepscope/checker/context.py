@@ -7,8 +7,8 @@ Questions about nodes of other files (a function that a chain runs) go to ``ctx.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stepscope.checker.datasets import Chain, Chains, Stage
@@ -19,7 +19,8 @@ from stepscope.checker.loops import Loop, Loops
 from stepscope.checker.modules import Module, Project
 from stepscope.checker.names import Function, Thing
 from stepscope.checker.syntax import argument, walk
-from stepscope.checker.tags import Tag, Value
+from stepscope.checker.tags import Class, Tag, Value
+from stepscope.checker.values import passed
 from stepscope.checker.versions import Target
 
 if TYPE_CHECKING:
@@ -109,6 +110,10 @@ class Context:
         """The qualified name of what an expression stands for; "" when not known."""
         return self.engine.names.name(self.module, expr)
 
+    def names(self, expr: ast.expr) -> tuple[str, ...]:
+        """Every library name that an expression may stand for; without the project's."""
+        return self.engine.names.names(self.module, expr)
+
     def things(self, expr: ast.expr) -> tuple[Thing, ...]:
         """Everything an expression may stand for: library names, and Functions, Classes, Modules of the project."""
         return self.engine.names.things(self.module, expr)
@@ -140,6 +145,10 @@ class Context:
         """An integer that is written down, through names."""
         return self.engine.loops.integer(self.module, expr) if expr is not None else None
 
+    def length(self, expr: ast.expr) -> int | None:
+        """The number of elements of what is iterated over, where it is written down."""
+        return self.engine.loops.length(self.module, expr)
+
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node around a node."""
         return self.module.parent(node)
@@ -158,6 +167,18 @@ class Context:
         """The project's calls of a function."""
         return self.engine.inference.callers(function)
 
+    def given(self, function: Function, name: str) -> list[tuple[Context, ast.expr | None]]:
+        """What the project's calls of a function pass to a parameter; None: left to its default, or hidden."""
+        return [(self.at(module), passed(call, function, name)) for module, call in self.callers(function)]
+
+    def methods(self, cls: Class, name: str) -> list[Function]:
+        """A class's methods of a name, inherited ones included."""
+        return self.engine.inference.methods(cls, name)
+
+    def lineage(self, cls: Class) -> Iterable[str]:
+        """Qualified names of a class and of all that it inherits from."""
+        return self.engine.names.lineage(cls)
+
     def enclosing(self, node: ast.AST) -> Function | None:
         """The innermost function around a node."""
         return self.engine.loops.enclosing(self.module, node)
@@ -169,6 +190,15 @@ class Context:
     def vectorisable(self, function: Function) -> bool | None:
         """Whether a function gives the same on a batch as on its elements. None: not known."""
         return self.engine.effects.vectorisable(function)
+
+    def elementwise(self, function: Function, given: Mapping[ast.expr, str]) -> bool:
+        """Whether a function works on a batch when some expressions of its body do: a parse of the element."""
+        return self.engine.effects.elementwise.of(function, given)
+
+    def called(self, function: Function, levels: int = 2) -> frozenset[str]:
+        """Qualified names of what a function calls, itself and through the project's functions; "" among them when
+        something that it calls is not known."""
+        return frozenset(call.name for _, call in self.at(function.module).calls_below(function.body, levels))
 
     def graph_decorator(self, function: Function) -> ast.expr | None:
         """The ``@tf.function`` of a function."""
@@ -247,6 +277,18 @@ class Context:
             name_line=_name_line(node),
         )
 
+    def place(self, node: ast.AST) -> Span:
+        """Where a hit points: a method in a chain of calls begins at its own name, not where the chain begins."""
+        whole = self.span(node)
+        func = node.func if isinstance(node, ast.Call) else None
+        if not isinstance(func, ast.Attribute):
+            return whole
+        line = func.end_lineno or whole.line
+        if line == whole.line and not isinstance(func.value, ast.Call):
+            return whole
+        column = self.module.source.column(line, (func.end_col_offset or 0) - len(func.attr.encode()))
+        return replace(whole, line=line, column=column)
+
     def loop_span(self, loop: Loop) -> Span:
         """The head of a loop, which may stand in another file."""
         context = self.at(loop.module)
@@ -273,7 +315,7 @@ class Context:
         """A report at a node of this file, with the rule's severity where none is given."""
         return Hit(
             code=self.rule.code,
-            span=self.span(node),
+            span=self.place(node),
             message=message,
             confidence=confidence,
             severity=severity or self.rule.severity,

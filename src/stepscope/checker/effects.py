@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from stepscope.checker.elementwise import Elementwise
 from stepscope.checker.infer import Inference
 from stepscope.checker.modules import Module
 from stepscope.checker.names import Function
@@ -26,14 +27,6 @@ _RANDOM = frozenset(
 )
 _PYTHON = frozenset({"tensorflow.py_function", "tensorflow.numpy_function", "tensorflow.py_func"})
 _TABLES = ("tensorflow.lookup.", "tensorflow.contrib.lookup.")
-_VECTORISED = frozenset(
-    "tensorflow.cast tensorflow.divide tensorflow.multiply tensorflow.add tensorflow.subtract tensorflow.one_hot "
-    "tensorflow.abs tensorflow.square tensorflow.sqrt tensorflow.exp tensorflow.clip_by_value tensorflow.minimum "
-    "tensorflow.maximum tensorflow.negative tensorflow.image.convert_image_dtype tensorflow.identity "
-    "tensorflow.saturate_cast tensorflow.where tensorflow.sigmoid tensorflow.tanh tensorflow.to_float "
-    "tensorflow.nn.relu".split()
-)
-"""Work on a batch as on its elements, with the same result; one_hot and where because their inputs come along."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +49,7 @@ class Effects:
 
     def __init__(self, inference: Inference) -> None:
         self.inference = inference
+        self.elementwise = Elementwise(inference)
         self._effects: dict[ast.AST, tuple[Effect, ...]] = {}
 
     def of(self, function: Function) -> tuple[Effect, ...]:
@@ -105,25 +99,9 @@ class Effects:
         """True: elementwise, gives the same on a batch. None: not known. Stateful functions are never vectorisable."""
         if self.of(function):
             return False
-        module = function.module
-        for node in own_nodes(function):
-            if isinstance(node, ast.Call):
-                names = self.inference.names.names(module, node.func)
-                if not names or not all(name in _VECTORISED for name in names):
-                    return None
-            elif isinstance(node, (ast.Subscript, ast.If, ast.For, ast.While, ast.With, ast.Compare, ast.IfExp)):
-                if not (isinstance(node, ast.Subscript) and _key(node)):
-                    return None
-            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-                return None
-        return True
+        return True if self.elementwise.of(function) else None
 
 
 def own_nodes(function: Function) -> Iterable[ast.AST]:
     """Every node of a function's body, without the bodies of functions inside of it that are not called there."""
     yield from walk(function.body)
-
-
-def _key(node: ast.Subscript) -> bool:
-    """``features["image"]``: a part of a structure, not of a tensor."""
-    return isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)

@@ -11,9 +11,9 @@ from stepscope.checker.bindings import Binding
 from stepscope.checker.memo import Memo, Questions
 from stepscope.checker.modules import Module, Project
 from stepscope.checker.names import Function, Names, flat
-from stepscope.checker.syntax import last_word
+from stepscope.checker.syntax import default, last_word
 from stepscope.checker.tags import UNKNOWN_VALUE, Class, Tag, Value, join
-from stepscope.checker.values import arithmetic, assigned_names, at, default, many, passed, true
+from stepscope.checker.values import arithmetic, assigned_names, at, many, passed, true
 
 MAX_ELEMENTS = 16
 """Of a literal: elements that are looked at one by one."""

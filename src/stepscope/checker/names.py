@@ -15,6 +15,7 @@ from stepscope.checker.canonical import canonical
 from stepscope.checker.memo import Memo, Questions
 from stepscope.checker.modules import Module, Project
 from stepscope.checker.signatures import KINDS
+from stepscope.checker.syntax import default
 from stepscope.checker.tags import UNKNOWN_VALUE, Class, Value
 
 MAX_DEPTH = 24
@@ -160,6 +161,10 @@ class Names:
             )
         elif binding.kind == "assign" and isinstance(binding.value, _ALIASES):
             yield from self.things(module, binding.value)
+        elif binding.kind == "param" and isinstance(binding.scope.node, FUNCTIONS):
+            given = default(binding.scope.node.args, binding.name)
+            if isinstance(given, (ast.Name, ast.Attribute)):
+                yield from self.things(module, given)
 
     def function(self, module: Module, node: FunctionNode) -> Function:
         """The project's function of a node."""

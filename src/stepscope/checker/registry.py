@@ -10,6 +10,11 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.rules import (
     changing_python_argument,
     graph_ops_in_loop,
+    iterator_per_step,
+    map_before_batch,
+    one_file_at_a_time,
+    parse_single_before_batch,
+    python_file_loading,
     repeated_predict,
     sequential_stateful_map,
 )
@@ -18,5 +23,10 @@ ALL: tuple[Rule, ...] = (
     repeated_predict.RULE,
     graph_ops_in_loop.RULE,
     sequential_stateful_map.RULE,
+    map_before_batch.RULE,
+    one_file_at_a_time.RULE,
+    python_file_loading.RULE,
+    parse_single_before_batch.RULE,
+    iterator_per_step.RULE,
     changing_python_argument.RULE,
 )

@@ -27,6 +27,18 @@ def defaults(args: ast.arguments) -> list[ast.expr]:
     return [*args.defaults, *(d for d in args.kw_defaults if d is not None)]
 
 
+def default(args: ast.arguments, name: str) -> ast.expr | None:
+    """The default of a parameter."""
+    positional = [*args.posonlyargs, *args.args]
+    for arg, value in zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True):
+        if arg.arg == name:
+            return value
+    for arg, given in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+        if arg.arg == name:
+            return given
+    return None
+
+
 def annotations_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.expr]:
     """Annotations of parameters and result."""
     args = node.args

@@ -34,18 +34,6 @@ def passed(call: ast.Call, function: Function, name: str) -> ast.expr | None:
     return call.args[index]
 
 
-def default(args: ast.arguments, name: str) -> ast.expr | None:
-    """The default of a parameter."""
-    positional = [*args.posonlyargs, *args.args]
-    for arg, value in zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True):
-        if arg.arg == name:
-            return value
-    for arg, given in zip(args.kwonlyargs, args.kw_defaults, strict=True):
-        if arg.arg == name:
-            return given
-    return None
-
-
 def at(value: Value, path: tuple[int, ...]) -> Value:
     """The part of a value at a place in its structure."""
     for index in path:

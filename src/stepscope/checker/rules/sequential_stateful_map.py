@@ -48,6 +48,8 @@ runs Python one call at a time: moving the work into TensorFlow ops brings more.
 
 ## Versions
 With TensorFlow before 2.7, where `map` is not made parallel by default, every `map` without the argument is reported.
+For 2.7 to 2.11, whose projects commonly allow older versions as well, a stateless `map` that reads, parses or decodes
+is an info.
 """
 
 from __future__ import annotations
@@ -56,13 +58,16 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
+from stepscope.checker.costs import heavy
 from stepscope.checker.effects import Effect
-from stepscope.checker.hits import Hit
+from stepscope.checker.hits import CheckSeverity, Hit
 from stepscope.checker.names import Function
 from stepscope.checker.rule import Rule
 
 PARALLEL_BY_DEFAULT = (2, 7)
 """From here on stateless maps are made parallel (option ``map_parallelization``)."""
+STILL_OLDER = (2, 12)
+"""Projects of the releases before commonly allow a TensorFlow before 2.7 as well."""
 FEW = 32
 """A source of so few elements needs no second core."""
 POSITION = {"map": 1, "map_with_legacy_function": 1, "interleave": 3}
@@ -76,19 +81,25 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         return
     function_expr = call.argument(0, "map_func")
     function = ctx.function(function_expr) if function_expr is not None else None
+    severity: CheckSeverity = ctx.rule.severity
     if call.word == "interleave":
         message = "interleave without num_parallel_calls reads its inputs one after the other"
     elif function is None:
         return
     else:
         effects = ctx.effects(function)
-        if not effects and ctx.version >= PARALLEL_BY_DEFAULT:
+        by_default = not effects and ctx.version >= PARALLEL_BY_DEFAULT
+        if by_default and not (ctx.version < STILL_OLDER and any(heavy(name) for name in ctx.called(function))):
             return
         message = f"map runs {_title(function)} on one element at a time{_because(effects)}"
+        if by_default:
+            severity = "info"
+            message += " with TensorFlow before 2.7"
     yield ctx.hit(
         call.node,
         message,
-        confidence=0.9,
+        confidence=0.9 if severity == "warning" else 0.6,
+        severity=severity,
         fix=None
         if given is not None
         else ctx.fix(
