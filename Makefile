@@ -105,6 +105,18 @@ bench-diagnosis: $(VENV)/.stamp ## precision, recall and top-1 accuracy on bench
 bench-static-cases: $(VENV)/.stamp ## which of bench/cases the static checker tells from the source
 	@$(BIN)/python benchmarks/static_cases.py $(ARGS)
 
+.PHONY: bench-rules
+bench-rules: $(VENV)/.stamp ## what each rule's fix brings, slow and fixed in turn
+	@$(BIN)/python benchmarks/rules.py $(ARGS)
+
+.PHONY: bench-check
+bench-check: $(VENV)/.stamp ## speed of the checker, and what stops it; TREES=folders of sources
+	@$(BIN)/python benchmarks/check.py $(TREES) --write $(ARGS)
+
+.PHONY: bench-known-fixes
+bench-known-fixes: $(VENV)/.stamp ## does the checker see what maintainers fixed? CLONES=folder of clones
+	@$(BIN)/python benchmarks/known_fixes.py $(CLONES) --write $(ARGS)
+
 .PHONY: bench-input-truth
 bench-input-truth: $(VENV)/.stamp ## input wait against inputs of known cost
 	@$(BIN)/python benchmarks/input_truth.py $(ARGS)

@@ -28,7 +28,7 @@ else:
 ROOT = Path(__file__).resolve().parent.parent
 LIMITS = Path(__file__).with_name("ratchet.toml")
 TREES = ("src", "tests", "benchmarks", "bench", "scripts")
-PROGRAMS = ("bench/cases/", "/programs/", "tests/data/")
+PROGRAMS = ("bench/cases/", "bench/rules/", "/programs/", "tests/data/")
 """Programs as users write them, and data: not ours to count."""
 SOFT_LINES = 400
 HARD_LINES = 700
