@@ -50,7 +50,7 @@ def test_nothing_found(project: Path) -> None:
     (project / "train.py").write_text("import tensorflow as tf\n")
     done = call(project)
     assert done.return_value == 0
-    assert "checked 1 files for TensorFlow 2.12 (pyproject.toml): nothing found" in done.stderr
+    assert "checked 1 file for TensorFlow 2.12 (pyproject.toml): nothing found" in done.stderr
 
 
 def test_json_is_valid(project: Path) -> None:

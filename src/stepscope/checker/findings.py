@@ -45,7 +45,7 @@ def finding(rule: Rule, hit: Hit, cells: Cells = PLAIN) -> Finding:
         where=(place(hit.span, cells), *(place(s, cells if s.path == hit.span.path else PLAIN) for s in hit.also)),
         evidence=(Evidence(metric="pattern_speedup", value=rule.speedup, unit="ratio"),),
         cost=Cost(ratio=0.0, low=0.0, high=max(0.0, 1.0 - 1.0 / rule.speedup), basis="prior"),
-        remedies=(Remedy(id=rule.name, text=rule.remedy, safety=safety),),
+        remedies=(Remedy(id=rule.name, text=rule.remedy, safety=safety, fix=hit.fix.title if hit.fix else ""),),
         explanation=hit.fix.behaviour if hit.fix is not None else "",
         origin="static",
         related_codes=rule.related,

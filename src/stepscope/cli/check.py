@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from stepscope.errors import CheckError
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stepscope.app.check import Options
     from stepscope.model.check import CheckReport
 
 FOUND = 1
 """Exit code when something was found, as linters have it (docs/exit-codes.md)."""
-FORMATS = ("text", "json")
+CANNOT = 2
+"""Exit code when files could not be written."""
+FORMATS = ("text", "full", "concise", "json", "sarif", "github")
 
 
 @click.command(short_help="Check sources for what will be slow.")
@@ -28,7 +36,18 @@ FORMATS = ("text", "json")
     metavar="VERSION",
     help="TensorFlow to check for, e.g. 2.15. Default: what the project pins, else what is installed.",
 )
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="Text for people, or json.")
+@click.option("--fix", is_flag=True, help="Do the safe fixes, which change no results.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: also those that somebody has to look at.")
+@click.option("--diff", is_flag=True, help="Show what --fix would change, and write nothing.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="text",
+    help="Text for people (on a terminal full, with the source; else concise, a line each), json, sarif, or github "
+    "annotations.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of the terminal.")
 @click.option("--baseline", type=click.Path(path_type=Path), help="Report only what this file does not know.")
 @click.option("--write-baseline", type=click.Path(path_type=Path), help="Write what is found now to this file.")
 @click.option("--no-cache", is_flag=True, help="Check everything anew, and keep nothing for the next time.")
@@ -39,14 +58,19 @@ def check(
     exclude: tuple[str, ...],
     target_version: str,
     format_: str,
+    output: Path | None,
     baseline: Path | None,
     write_baseline: Path | None,
     *,
     no_cache: bool,
+    fix: bool,
+    unsafe_fixes: bool,
+    diff: bool,
 ) -> int:
     """Check Python files, notebooks and folders (default: this one) for what will cost time, without running them.
 
-    Exits with 0 when nothing was found, with 1 when something was, with 2 when it could not check.
+    Exits with 0 when nothing was found (or everything was fixed), with 1 when something was, with 2 when it could not
+    check. With --diff: with 1 when something would change.
     """
     from stepscope.app import check as use_case  # noqa: PLC0415 - not for --help
 
@@ -59,34 +83,69 @@ def check(
         baseline=baseline,
         cache=not no_cache,
     )
-    report = use_case.check(options).report
     if write_baseline is not None:
-        count = use_case.write_baseline(write_baseline, report)
+        count = use_case.write_baseline(write_baseline, use_case.check(options).report)
         click.echo(f"{write_baseline}: {count} findings are known from now on", err=True)
         return 0
-    if format_ == "json":
-        click.echo(use_case.encode(report))
+    if not (fix or diff):
+        report = use_case.check(options).report
+        _show(report, format_, output)
+        return FOUND if report.findings else 0
+    return _fix(options, format_, output, unsafe=unsafe_fixes, only_show=diff)
+
+
+def _fix(options: Options, format_: str, output: Path | None, *, unsafe: bool, only_show: bool) -> int:
+    """Fix, or show what would be fixed; the exit code."""
+    from stepscope.app import check_fix  # noqa: PLC0415 - not for --help
+
+    run = check_fix.fix(options, unsafe=unsafe)
+    if only_show:
+        _write("".join(check_fix.diff(change) for change in run.changes), output)
+        _say(line for line in (*(f"would fix {d}" for d in run.done), *_notes(run.report)))
+        files = f"{len(run.changes)} file{'s' if len(run.changes) != 1 else ''}"
+        _say([f"would fix {len(run.done)} in {files}" if run.done else "nothing would be fixed"])
+        return FOUND if run.changes else 0
+    failed = check_fix.write(run.changes)
+    _say(f"fixed {line}" for line in run.done)
+    _say(f"{note.code} {note.text}" for note in failed)
+    _show(run.report, format_, output)
+    return CANNOT if failed else FOUND if run.report.findings else 0
+
+
+def _show(report: CheckReport, format_: str, output: Path | None) -> None:
+    """The report in the format that was asked for, notes and summary on stderr."""
+    from stepscope.app import check_output  # noqa: PLC0415 - not for --help
+
+    if format_ in check_output.MACHINES:
+        text = check_output.MACHINES[format_](report)
     else:
-        _print(report)
-    return FOUND if report.findings else 0
+        terminal = output is None and sys.stdout.isatty()
+        text = check_output.text(
+            report,
+            excerpts=format_ == "full" or (format_ == "text" and terminal),
+            color=terminal and not os.environ.get("NO_COLOR"),
+            width=shutil.get_terminal_size((120, 24)).columns,
+        )
+    _write(text, output)
+    _say(_notes(report))
+    if format_ not in check_output.MACHINES:
+        _say([check_output.summary(report)])
 
 
-def _print(report: CheckReport) -> None:
-    """A line for each finding, in the form that editors know, and a summary."""
-    for finding in report.findings:
-        place = finding.where[0]
-        cell = f":cell {place.cell}" if place.cell else ""
-        code = click.style(finding.code, fg={"error": "red", "warning": "yellow"}.get(finding.severity), bold=True)
-        click.echo(f"{place.file}{cell}:{place.line}:{place.column}: {code} {finding.title}")
-    for note in report.diagnostics:
-        click.echo(f"{note.code} {note.text}", err=True)
-    if sys.stderr.isatty() or not report.findings:
-        click.echo(_summary(report), err=True)
+def _notes(report: CheckReport) -> list[str]:
+    return [f"{note.code} {note.text}" for note in report.diagnostics]
 
 
-def _summary(report: CheckReport) -> str:
-    counts = Counter(finding.severity for finding in report.findings)
-    found = ", ".join(f"{counts[word]} {word}" for word in ("error", "warning", "info") if counts[word])
-    hidden = "".join(f", {n} {word}" for n, word in ((report.ignored, "ignored"), (report.known, "known")) if n)
-    checked = f"checked {report.files} files for TensorFlow {report.target.tensorflow} ({report.target.source})"
-    return f"{checked}: {found or 'nothing found'}{hidden}"
+def _say(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line, err=True)
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CheckError(f"{output} cannot be written: {error.strerror}") from error

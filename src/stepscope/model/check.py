@@ -37,6 +37,8 @@ class CheckReport(Struct, frozen=True, kw_only=True):
     """In the order of files and lines."""
     ignored: int = 0
     """Silenced by comments or by settings for single files."""
+    fixed: int = 0
+    """Repaired by ``--fix``, and not among the findings any more."""
     known: int = 0
     """Left out because the baseline knows them."""
     diagnostics: tuple[Diagnostic, ...] = ()

@@ -141,6 +141,8 @@ class Remedy(Struct, frozen=True, kw_only=True):
     what_if: str | None = None
     rule: str = ""
     """The rule of the static checker that advises it; "" for a detector's own advice."""
+    fix: str = ""
+    """What ``check --fix`` does (safety "safe"), or with ``--unsafe-fixes`` ("unsafe"): "Add drop_remainder=True"."""
 
 
 class Finding(Struct, frozen=True, kw_only=True):

@@ -46,6 +46,7 @@ class NotebookContent:
             slots = dict(_slots(self._json))
         except (ValueError, KeyError, IndexError, TypeError) as error:
             raise CannotFixError("it is no notebook that can be read") from error
+        self._numbers = [cell.number for cell in cells]
         self._slots = [slots[cell.number] for cell in cells]
         self.text = "".join(cell.text for cell in cells)
         self._lines = Lines(self.text)
@@ -69,15 +70,9 @@ class NotebookContent:
             changes.append(Edit(slot.start, slot.end, _rendered(old, new, ascii_only=self._json.isascii())))
         return self._head + apply(self._json, changes).encode()
 
-    def changed(self, edits: Sequence[Edit]) -> Iterator[tuple[int, str, str]]:
-        """Cells that edits change: index among the code cells, source before and after."""
-        by_cell: dict[int, list[Edit]] = {}
-        for edit in edits:
-            cell = self._cell(edit.start)
-            by_cell.setdefault(cell, []).append(self._inside(cell, edit))
-        for cell, inside in sorted(by_cell.items()):
-            source = self._slots[cell].source
-            yield cell, source, apply(source + "\n", inside).removesuffix("\n")
+    def sources(self) -> list[tuple[int, str]]:
+        """The code cells as Jupyter shows them, by their number among all cells, from 1."""
+        return list(zip(self._numbers, (slot.source for slot in self._slots), strict=True))
 
     def _cell(self, offset: int) -> int:
         return max(index for index, start in enumerate(self._starts[:-1]) if start <= offset)

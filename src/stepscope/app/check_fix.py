@@ -1,0 +1,137 @@
+"""The use case of ``stepscope check --fix`` and ``--diff``: what rules plan is done, in memory first."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from stepscope.app import check as use_case
+from stepscope.checker import findings
+from stepscope.checker.fixing import files, rounds
+from stepscope.checker.fixing.edits import CannotFixError
+from stepscope.checker.fixing.notebooks import NotebookContent
+from stepscope.checker.hits import Hit
+from stepscope.checker.registry import ALL
+from stepscope.checker.versions import parse
+from stepscope.model.check import CheckReport
+from stepscope.model.finding import Diagnostic
+
+NOT_FIXED = "DX073"
+"""A fix that was asked for and not done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A file that fixes change."""
+
+    path: str
+    old: bytes
+    new: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixRun:
+    """What fixing comes to. Nothing is written yet."""
+
+    report: CheckReport
+    """Of the files as they are after the fixes."""
+    changes: tuple[Change, ...]
+    done: tuple[str, ...]
+    """A line for each fix: where, what is done, what changes in behaviour."""
+
+
+def fix(options: use_case.Options, *, unsafe: bool = False) -> FixRun:
+    """Check files, and do the fixes of what is reported.
+
+    Args:
+        options: what is checked.
+        unsafe: also the fixes that somebody has to look at.
+
+    Raises:
+        CheckError: as ``check``.
+    """
+    held = dict(options.overlay)
+    first = use_case.check(options)
+    checked: dict[frozenset[tuple[str, bytes]], use_case.Checked] = {}
+
+    def again(contents: Mapping[str, bytes]) -> rounds.Hits:
+        done = use_case.check(replace(options, overlay={**held, **contents}))
+        checked[frozenset(contents.items())] = done
+        return _reported(done)
+
+    def read(path: str) -> bytes:
+        return held[path] if path in held else Path(path).read_bytes()
+
+    version = parse(first.report.target.tensorflow)
+    outcome = rounds.fix(
+        _reported(first),
+        read,
+        again,
+        version=version or (0, 0),
+        allowed=("safe", "unsafe") if unsafe else ("safe",),
+    )
+    last = first
+    if outcome.contents:
+        last = checked.get(frozenset(outcome.contents.items())) or use_case.check(
+            replace(options, overlay={**held, **outcome.contents})
+        )
+    report = msgspec.structs.replace(
+        last.report,
+        fixed=len(outcome.done),
+        diagnostics=(*last.report.diagnostics, *_refused(outcome.refused)),
+    )
+    changes = tuple(Change(path=p, old=read(p), new=new) for p, new in sorted(outcome.contents.items()))
+    return FixRun(report=report, changes=changes, done=tuple(_line(fixed) for fixed in outcome.done))
+
+
+def write(changes: Iterable[Change]) -> list[Diagnostic]:
+    """Put changes into their files; what could not be written."""
+    failed = []
+    for change in changes:
+        try:
+            files.write(Path(change.path), change.new, old=change.old)
+        except CannotFixError as error:
+            failed.append(Diagnostic(code=NOT_FIXED, text=f"{change.path}: nothing was fixed: {error}"))
+    return failed
+
+
+def diff(change: Change) -> str:
+    """A change as a unified diff; of a notebook the cells that change, as ``cell 3`` of its path."""
+    old, new = rounds.content_of(change.path, change.old), rounds.content_of(change.path, change.new)
+    if isinstance(old, NotebookContent) and isinstance(new, NotebookContent):
+        cells = zip(old.sources(), new.sources(), strict=True)
+        return "".join(_diff(f"{change.path}:cell {number}", before, after) for (number, before), (_, after) in cells)
+    return _diff(change.path, old.text, new.text)
+
+
+def _diff(path: str, old: str, new: str) -> str:
+    lines = difflib.unified_diff(
+        old.splitlines(keepends=True), new.splitlines(keepends=True), fromfile=path, tofile=path
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _reported(done: use_case.Checked) -> dict[str, list[Hit]]:
+    """The hits behind the findings of a report: what is ignored or known is not fixed either."""
+    by_code = {rule.code: rule for rule in ALL}
+    shown = set(done.report.findings)
+    return {
+        result.path: [h for h in result.hits if findings.finding(by_code[h.code], h, result.cells) in shown]
+        for result in done.results
+        if not result.skipped
+    }
+
+
+def _refused(refused: Iterable[rounds.Fixed]) -> Iterator[Diagnostic]:
+    for fixed in refused:
+        where = f"{fixed.hit.span.path}:{fixed.hit.span.line}"
+        yield Diagnostic(code=NOT_FIXED, text=f"{where}: {fixed.hit.code} not fixed: {fixed.refused}")
+
+
+def _line(fixed: rounds.Fixed) -> str:
+    where = f"{fixed.hit.span.path}:{fixed.hit.span.line}"
+    return f"{where}: {fixed.hit.code} {fixed.plan.title}. {fixed.plan.behaviour}"

@@ -1,0 +1,83 @@
+"""The outputs of ``stepscope check``: what renderers need beside the report is gathered here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from stepscope.app.check import encode
+from stepscope.checker import notebook
+from stepscope.checker.fixing.edits import CannotFixError
+from stepscope.checker.fixing.files import PythonContent
+from stepscope.checker.registry import ALL
+from stepscope.model.check import CheckReport
+from stepscope.model.finding import Place
+from stepscope.reports import check_github, check_sarif, check_text
+
+
+def text(report: CheckReport, *, excerpts: bool, color: bool, width: int) -> str:
+    """For people: a line for each finding, with ``excerpts`` the source below it."""
+    lines = Sources() if excerpts else None
+    return check_text.render(report.findings, lines=lines, color=color, width=width)
+
+
+def github(report: CheckReport) -> str:
+    """Annotations of a pull request: workflow commands of GitHub Actions."""
+    return check_github.render(report.findings)
+
+
+def sarif(report: CheckReport) -> str:
+    """SARIF 2.1.0, for code scanning."""
+    rules = [
+        check_sarif.RuleText(code=r.code, name=r.name, severity=r.severity, remedy=r.remedy, doc=r.doc)
+        for r in ALL
+        if r.code in report.rules
+    ]
+    return check_sarif.render(report, rules, Path.cwd())
+
+
+def json(report: CheckReport) -> str:
+    """Schema ``stepscope.check/1``."""
+    return f"{encode(report)}\n"
+
+
+def summary(report: CheckReport) -> str:
+    """What was looked at, what was found, what can be fixed."""
+    return check_text.summary(report)
+
+
+MACHINES: Mapping[str, Callable[[CheckReport], str]] = MappingProxyType(
+    {"json": json, "sarif": sarif, "github": github}
+)
+"""Formats that are not for people."""
+
+
+class Sources:
+    """Lines of the files that findings name, each file read once; none where it cannot be read."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[str, int | None], list[str]] = {}
+        self._seen: set[str] = set()
+
+    def __call__(self, place: Place) -> list[str]:
+        """The lines of a place's file, or of its cell."""
+        if place.file not in self._seen:
+            self._seen.add(place.file)
+            self._load(place.file)
+        return self._read.get((place.file, place.cell), [])
+
+    def _load(self, path: str) -> None:
+        try:
+            data = Path(path).read_bytes()
+            if path.endswith(".ipynb"):
+                for cell in notebook.cells(data):
+                    self._read[path, cell.number] = _lines(cell.text)
+            else:
+                self._read[path, None] = _lines(PythonContent(data).text)
+        except (OSError, ValueError, CannotFixError):
+            return
+
+
+def _lines(content: str) -> list[str]:
+    return content.replace("\r\n", "\n").replace("\r", "\n").split("\n")
