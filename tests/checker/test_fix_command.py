@@ -39,7 +39,7 @@ def test_fix(train: Path) -> None:
     assert text.count(CALL) == 1
     assert train.stat().st_mode & 0o777 == 0o640
     assert done.return_value == 1
-    assert done.stdout.startswith("train.py:6:6: TFD001 map runs augment")
+    assert done.stdout.startswith("train.py:6:34: TFD001 map runs augment")
     assert "fixed train.py:6: TFD001 Add num_parallel_calls=tf.data.AUTOTUNE. Elements keep their order" in done.stderr
     assert "1 warning, 1 fixed\n[*] 1 fixable with --fix --unsafe-fixes" in done.stderr
 
