@@ -54,7 +54,7 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from stepscope.checker.context import Context
-from stepscope.checker.hits import Hit
+from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.loops import Loop
 from stepscope.checker.rule import Rule
 from stepscope.checker.tags import Tag
@@ -108,8 +108,27 @@ def _report(ctx: Context, node: ast.Call, dataset: ast.expr) -> Iterator[Hit]:
             f"{ctx.text(node)} makes a new iterator of {ctx.text(dataset)} in each iteration",
             confidence=0.9 if not loop.via else 0.8,
             also=[ctx.loop_span(loop)],
+            fix=_fix(ctx, node, loop),
         )
         return
+
+
+def _fix(ctx: Context, node: ast.Call, loop: Loop) -> FixPlan | None:
+    """``iter(ds)`` before the loop, for ``next(iter(ds))`` right in a loop of this file."""
+    made = node.args[0] if node.args else None
+    plain = isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and len(made.args) == 1
+    if loop.via or loop.is_comprehension or made is None or not plain:
+        return None
+    return ctx.fix(
+        "hoist-expression",
+        "Make the iterator once, before the loop",
+        made,
+        loop.node,
+        safety="unsafe",
+        behaviour="Each iteration gets the next element instead of the first; repeat() the dataset if it is short.",
+        name="iterator",
+        inner="$0",
+    )
 
 
 def _same(ctx: Context, dataset: ast.expr, loop: Loop) -> bool:

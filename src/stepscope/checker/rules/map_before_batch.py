@@ -86,7 +86,17 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             node if local else call.node,
             f"map runs {name} on each element, and would give the same on whole batches",
             confidence=0.85,
-            also=[ctx.span(call.node) if local else at.span(node)],
+            also=[ctx.place(call.node) if local else at.span(node)],
+            fix=ctx.fix(
+                "move-call-in-chain",
+                "Call batch before map",
+                call.node,
+                node,
+                safety="safe",
+                behaviour="The function is given batches; its results are the same.",
+            )
+            if local and _adjacent(call.node, node)
+            else None,
         )
 
 
@@ -105,6 +115,18 @@ def _moved(ctx: Context, chain: Chain, index: int) -> Stage | None:
         elif stage.name not in NEUTRAL:
             return None
     return found
+
+
+def _adjacent(batch: ast.Call, first: ast.Call) -> bool:
+    """Only maps stand between a map and the batch, in one chain of calls."""
+    below: ast.expr = batch
+    while isinstance(below, ast.Call) and isinstance(below.func, ast.Attribute):
+        below = below.func.value
+        if below is first:
+            return True
+        if not (isinstance(below, ast.Call) and isinstance(below.func, ast.Attribute) and below.func.attr == "map"):
+            return False
+    return False
 
 
 def _small(ctx: Context, source: Stage) -> bool:

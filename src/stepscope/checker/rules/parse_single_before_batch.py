@@ -56,7 +56,7 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.datasets import Chain, Stage
-from stepscope.checker.hits import Hit
+from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.names import Function
 from stepscope.checker.rule import Rule
 
@@ -81,8 +81,33 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             node if local else call.node,
             "examples are parsed one by one and batched afterwards: parse_example does a batch in one call",
             confidence=0.85,
-            also=[ctx.span(call.node) if local else ctx.at(stage.module).span(node)],
+            also=[ctx.place(call.node) if local else ctx.at(stage.module).span(node)],
+            fix=_fix(ctx, call, stage),
         )
+
+
+def _fix(ctx: Context, call: Call, stage: Stage) -> FixPlan | None:
+    """Swap the two calls and parse the batch, where the function serves this map alone."""
+    function = ctx.stage_function(stage)
+    if function is None or stage.call is None or stage.call is not call.receiver or function.module is not ctx.module:
+        return None
+    parsing = _parse_call(ctx, function)
+    maps = [c for c in ctx.calls("map") if (f := ctx.function(c.node.args[0])) is not None and f.node is function.node]
+    if parsing is None or len(maps) != 1:
+        return None
+    title = "Batch first, and parse the batch"
+    behaviour = "The function is given a batch of records; features have the same values, with a batch dimension."
+    name = "tensorflow.io.parse_example"
+    rename = ctx.fix("rename-call", title, parsing, safety="unsafe", behaviour=behaviour, name=name)
+    return ctx.fix(
+        "move-call-in-chain",
+        title,
+        call.node,
+        stage.call,
+        safety="unsafe",
+        behaviour=behaviour,
+        parts=[rename],
+    )
 
 
 def _parsing(ctx: Context, chain: Chain, index: int) -> Stage | None:

@@ -1,0 +1,178 @@
+"""Costly work that gives the same each epoch is done again each epoch, behind the cache or without one.
+
+## What it does
+Reports a deterministic `map` that reads, parses or transforms behind a `cache` that holds nothing costly, or that
+parses behind any cache. As an info: such a map without a cache, where `fit` says that there are several epochs.
+
+## Why it is slow
+What stands before `cache` runs once, what stands behind it runs in every epoch. Measured over five epochs of parsed
+strings: 3 times the CPU time of the cache behind the map.
+
+## Example
+Slow:
+
+```python
+import tensorflow as tf
+
+def load(path):
+    return tf.io.decode_raw(tf.io.read_file(path), tf.float32)
+
+paths = tf.data.Dataset.list_files("rows/*.bin", shuffle=False)
+batches = paths.cache().map(load, num_parallel_calls=tf.data.AUTOTUNE).batch(32)
+```
+
+Fixed:
+
+```python
+import tensorflow as tf
+
+def load(path):
+    return tf.io.decode_raw(tf.io.read_file(path), tf.float32)
+
+paths = tf.data.Dataset.list_files("rows/*.bin", shuffle=False)
+batches = paths.map(load, num_parallel_calls=tf.data.AUTOTUNE).cache().batch(32)
+```
+
+## When it is silent
+When the function is random (a cache behind it would freeze the augmentation) or not known; when images are decoded
+from cached bytes, which is a choice (decoded ones take ten times the memory); when another cache follows.
+
+## Fix and its safety
+Move `cache()` behind the map. The results are the same; memory must hold what the map gives, or `cache(filename)` a
+disk.
+
+## Versions
+All.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.checker.context import Call, Context
+from stepscope.checker.costs import DECODES, READS, RESIZES, heavy
+from stepscope.checker.datasets import Chain, Stage
+from stepscope.checker.hits import Hit
+from stepscope.checker.rule import Rule
+
+CHEAP_SOURCES = frozenset({"from_tensor_slices", "list_files", "range", "from_tensors", "random"})
+KEEPS = frozenset({"cache", "snapshot", "save"})
+
+
+def check(ctx: Context, call: Call) -> Iterator[Hit]:
+    """A map behind a cache, or a fit of several epochs."""
+    if call.word == "fit":
+        yield from _missing(ctx, call)
+        return
+    chains = ctx.chains(call.node)
+    caches = [_before(ctx, chain, chain.index(call.node)) for chain in chains]
+    cache = caches[0] if caches else None
+    if cache is None or any(c is None or c.call is not cache.call for c in caches) or _kept_later(ctx, call.node):
+        return
+    local = cache.module is ctx.module
+    own = cache.call is not None and local and _in_chain(call.node, cache.call)
+    yield ctx.hit(
+        call.node,
+        f"{_title(ctx, chains[0].stages[chains[0].index(call.node)])} runs again in each epoch, behind the cache",
+        confidence=0.85,
+        also=[ctx.at(cache.module).place(cache.call)] if cache.call is not None else (),
+        fix=ctx.fix(
+            "move-call-in-chain",
+            "Move cache() behind the map",
+            call.node,
+            cache.call,
+            safety="unsafe",
+            behaviour="The results are the same; the cache holds what the map gives, which may take more memory.",
+        )
+        if own and cache.call is not None
+        else None,
+    )
+
+
+def _before(ctx: Context, chain: Chain, index: int) -> Stage | None:
+    """The cache before a deterministic and costly map that it should stand behind."""
+    if index < 0:
+        return None
+    costs = _costs(ctx, chain.stages[index])
+    cache = next((s for s in reversed(chain.stages[:index]) if s.name == "cache"), None)
+    if not costs or cache is None or any(s.name in ("batch", "unbatch") for s in chain.stages[:index]):
+        return None
+    before = chain.stages[: chain.stages.index(cache)]
+    cheap = before[0].name in CHEAP_SOURCES and all(_cheap(ctx, s) for s in before[1:])
+    return cache if cheap or not costs & (DECODES | RESIZES | READS) else None
+
+
+def _costs(ctx: Context, stage: Stage) -> frozenset[str]:
+    """The costly calls of a deterministic map; empty when there are none, or it is not known to be deterministic."""
+    function = ctx.stage_function(stage) if stage.name == "map" else None
+    if function is None or any(e.kind != "table" for e in ctx.effects(function)):
+        return frozenset()
+    called = ctx.called(function)
+    random = any("random" in name for name in called)
+    return frozenset(name for name in called if heavy(name)) if "" not in called and not random else frozenset()
+
+
+def _cheap(ctx: Context, stage: Stage) -> bool:
+    if stage.name != "map":
+        return stage.name in ("shuffle", "take", "skip", "shard", "repeat")
+    function = ctx.stage_function(stage)
+    return function is not None and not any(heavy(name) or not name for name in ctx.called(function))
+
+
+def _kept_later(ctx: Context, node: ast.Call) -> bool:
+    return any(
+        chain.index(node) >= 0 for call in ctx.calls(*KEEPS) if call.receiver for chain in ctx.chains(call.receiver)
+    )
+
+
+def _in_chain(outer: ast.Call, inner: ast.Call) -> bool:
+    below: ast.expr = outer
+    while isinstance(below, ast.Call) and isinstance(below.func, ast.Attribute):
+        below = below.func.value
+        if below is inner:
+            return True
+    return False
+
+
+def _title(ctx: Context, stage: Stage) -> str:
+    function = ctx.stage_function(stage)
+    return "its lambda" if function is None or function.name == "<lambda>" else function.name
+
+
+def _missing(ctx: Context, call: Call) -> Iterator[Hit]:
+    """``fit(ds, epochs=20)`` on a dataset that is read and parsed anew in each epoch."""
+    data = call.argument(0, "x")
+    epochs = ctx.integer(call.argument(3, "epochs"))
+    if data is None or epochs is None or epochs <= 1:
+        return
+    for chain in ctx.chains(data):
+        if not chain.complete or any(s.name in KEEPS or s.name == "repeat" for s in chain.stages):
+            continue
+        stage = next((s for s in chain.stages if _costs(ctx, s)), None)
+        if stage is None or stage.call is None or stage.module is not ctx.module:
+            continue
+        yield ctx.hit(
+            stage.call,
+            f"{_title(ctx, stage)} runs again in each of the {epochs} epochs, where cache() would keep what it gives",
+            confidence=0.5,
+            severity="info",
+            also=[ctx.span(call.node)],
+        )
+
+
+RULE = Rule(
+    code="TFD004",
+    name="misplaced-cache",
+    severity="warning",
+    symptom="Time: slow execution time",
+    cause="API: inefficient API usage",
+    introduced_stage="data preparation",
+    exposed_stage="training",
+    pipeline_stage="preprocessing",
+    speedup=3.0,
+    remedy="put cache() behind what is costly and the same each epoch, before what is random",
+    calls=frozenset({"tensorflow.data.Dataset.map", "keras.Model.fit"}),
+    on_call=check,
+    related=("INP001",),
+)
