@@ -120,28 +120,31 @@ def outcome(what: Outcome, hint: str = "") -> tuple[Checked, ...]:
 
 
 def test_the_related_detector_keeps_code_and_cost_and_gets_the_edit() -> None:
-    """Two views of one place are one finding: the detector's, with the rule's edit before its own advice."""
+    """Two views of one place are one finding: the detector's, with the rule's edit after its own advice."""
     one = found("HST001", place(1, 9))
     result = joined(hot(), hit(fix=plan()), run=(one,))
     (finding,) = result.findings
     assert result.rest == ()
     assert (finding.code, finding.cost, finding.severity) == ("HST001", one.cost, "high")
     assert (finding.origin, finding.related_codes) == ("joined", ("VEC009",))
-    assert [(r.id, r.rule, r.safety) for r in finding.remedies] == [
-        ("row-by-row", "VEC009", "safe"),
-        ("own", "", "review"),
-    ]
-    assert finding.remedies[0].text == "add axis=0 at train.py:4"
+    own, edit = finding.remedies
+    assert (own.text, own.rule, own.edit) == ("make it faster", "", None)
+    assert (edit.id, edit.rule, edit.safety) == ("row-by-row", "VEC009", "safe")
+    assert edit.text == "add axis=0 at train.py:4"
+    assert edit.edit == "stepscope check --diff --select VEC009 train.py"
     assert finding.where == one.where
     assert finding.explanation == (
         "It is Python. VEC009 sees it in the source: rows are read one by one. Results keep their order."
     )
 
 
-def test_advice_without_an_edit_comes_last() -> None:
-    """A rule that only advises stands behind what the detector measured."""
+def test_advice_without_an_edit_has_no_command() -> None:
+    """A rule that only advises says what to do; nothing can show the edit."""
     (finding,) = joined(hot(), hit(), run=(found("HST001", place(1, 9)),)).findings
-    assert [r.text for r in finding.remedies] == ["make it faster", "work on all rows at once"]
+    assert [(r.text, r.edit) for r in finding.remedies] == [
+        ("make it faster", None),
+        ("work on all rows at once", None),
+    ]
 
 
 def test_another_pattern_on_the_same_statement_is_no_finding_of_its_own() -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+
 import pytest
+from click.testing import CliRunner
 from tests.derive.sessions import CWD, MS, SCRIPT, Job
 from tests.detectors.jobs import train_loop
 
 from stepscope.app import analyze, static_check
 from stepscope.app.static_check import StaticCheck, check, command, target_of
 from stepscope.checker import versions
+from stepscope.cli.main import cli
 from stepscope.model.finding import SourceCheck
 
 MAP = """\
@@ -167,3 +172,17 @@ def test_the_command_names_files_or_the_folder_around_them() -> None:
     assert command(result.target, found) == "stepscope check --target-version 2.15 models"
     assert command(result.target, found[:1]) == "stepscope check --target-version 2.15 'models/a x.py'"
     assert command(versions.Target(), ()) == ""
+
+
+def test_the_commands_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a report tells people to type is a command of ours, and shows what the report speaks of."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(MAP)
+    said = analyze.report_of(job({SCRIPT: MAP}).session()).source_check
+    assert said is not None
+    edit = said.findings[0].remedies[0].edit
+    assert edit is not None
+    for typed, shown in ((said.command, "TFD001"), (edit, "+    .map(augment, num_parallel_calls=tf.data.AUTOTUNE)")):
+        name, *arguments = shlex.split(typed)
+        assert name == "stepscope"
+        assert shown in CliRunner().invoke(cli, arguments).output

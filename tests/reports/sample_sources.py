@@ -40,12 +40,16 @@ JOINED = Finding(
     cost=Cost(ratio=0.58, low=0.55, high=0.6, ns_per_step=46 * MS),
     remedies=(
         Remedy(
+            id="parallel-map",
+            text="give the map num_parallel_calls=tf.data.AUTOTUNE: it runs one element at a time now",
+        ),
+        Remedy(
             id="sequential-stateful-map",
             text="add num_parallel_calls=tf.data.AUTOTUNE at train.py:26",
             safety="unsafe",
             rule="TFD001",
+            edit="stepscope check --diff --unsafe-fixes --select TFD001 train.py",
         ),
-        Remedy(id="cache-after-map", text="cache() after it, or do the work offline"),
     ),
     explanation="The batch is not ready when the step asks for it. TFD001 sees it in the source: map runs "
     "read_pictures on one element at a time: tf.random.uniform makes it stateful. Random ops draw in another order "

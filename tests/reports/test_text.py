@@ -79,11 +79,11 @@ def test_what_only_the_source_shows_is_one_line(samples: ModuleType) -> None:
     assert "source  " not in text.render(samples.input_bound())
 
 
-def test_the_edit_of_a_joined_finding_is_the_advice(samples: ModuleType) -> None:
-    """The rule's edit stands where the terminal has room for one remedy."""
-    assert "remedy: add num_parallel_calls=tf.data.AUTOTUNE at train.py:26" in text.render(
-        samples.from_source(), width=200
-    )
+def test_the_edit_of_a_joined_finding_stands_below_the_advice(samples: ModuleType) -> None:
+    """What the checker can change is said with the command that shows it, after what the detector advises."""
+    shown = text.render(samples.from_source(), width=200)
+    assert shown.index("remedy: give the map num_parallel_calls") < shown.index("edit: add num_parallel_calls")
+    assert "train.py:26: stepscope check --diff --unsafe-fixes --select TFD001 train.py\n" in shown
 
 
 def test_blind_is_not_clear(samples: ModuleType) -> None:

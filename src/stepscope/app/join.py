@@ -2,8 +2,8 @@
 
 A static finding is certain of a pattern and knows nothing of its cost; a run knows the cost. So, in this order:
 
-1. Where a detector's finding has the same root, the two are one: the detector's code, cost and words, and the rule's
-   edit.
+1. Where a detector's finding has the same root, the two are one: the detector's code, cost and advice, and the rule's
+   edit. The detector knows what was paid; the edit is the nearest one, not always the one that saves most.
 2. Where a detector that sees the same at run time has looked and found nothing, the pattern costs nothing here: info.
 3. Where the steps are known to pay for the finding's lines (``derive.hot_lines``), it is a finding of its own. Its cost
    is the share of that time that the pattern's fix removed where it was measured, never more than was measured here.
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from stepscope.app import static_check
 from stepscope.app.static_check import StaticHit
 from stepscope.detectors.base import cost_of, severity_of
 from stepscope.model.finding import Checked, Evidence, Finding, Place, Remedy
@@ -152,8 +153,7 @@ def _joined(view: SessionView, finding: Finding, item: StaticHit) -> Finding:
     remedy = _remedy(item, place)
     remedies = finding.remedies
     if advises and all(r.id != remedy.id for r in remedies):
-        first = item.hit.fix is not None and finding.code in item.rule.related
-        remedies = (remedy, *remedies) if first else (*remedies, remedy)
+        remedies = (*remedies, remedy)
     said = f"{item.rule.code} sees it in the source: {item.hit.message}."
     if advises and item.hit.fix is not None:
         said += f" {item.hit.fix.behaviour}"
@@ -175,11 +175,15 @@ def _joined(view: SessionView, finding: Finding, item: StaticHit) -> Finding:
 def _remedy(item: StaticHit, place: Place) -> Remedy:
     """The rule's advice; where it plans an edit, that edit and its place."""
     advice = item.finding.remedies[0]
-    text = advice.text
-    if item.hit.fix is not None:
-        title = item.hit.fix.title
-        text = f"{title[:1].lower()}{title[1:]} at {place.file}:{place.line}"
-    return replace(advice, text=text, rule=item.rule.code)
+    fix = item.hit.fix
+    if fix is None:
+        return replace(advice, rule=item.rule.code)
+    return replace(
+        advice,
+        text=f"{fix.title[:1].lower()}{fix.title[1:]} at {place.file}:{place.line}",
+        rule=item.rule.code,
+        edit=static_check.edit_command(item.rule.code, place.file, safe=fix.safety == "safe"),
+    )
 
 
 # ---- a root of its own

@@ -132,6 +132,11 @@ def command(target: versions.Target, found: Sequence[Finding]) -> str:
     return shlex.join(["stepscope", "check", *chosen, *files])
 
 
+def edit_command(code: str, file: str, *, safe: bool) -> str:
+    """The command that shows what the checker would change in a file for one rule."""
+    return shlex.join(["stepscope", "check", "--diff", *([] if safe else ["--unsafe-fixes"]), "--select", code, file])
+
+
 def _affordable(ranked: Iterable[str], sources: Mapping[str, str]) -> tuple[list[str], list[str]]:
     """The files to check, and those that are too much, with the reason."""
     chosen: list[str] = []

@@ -143,6 +143,8 @@ class Remedy(Struct, frozen=True, kw_only=True):
     """The rule of the static checker that advises it; "" for a detector's own advice."""
     fix: str = ""
     """What ``check --fix`` does (safety "safe"), or with ``--unsafe-fixes`` ("unsafe"): "Add drop_remainder=True"."""
+    edit: str | None = None
+    """The command that shows the edit, from the job's working directory, where the checker can make it."""
 
 
 class Finding(Struct, frozen=True, kw_only=True):

@@ -243,6 +243,11 @@ def _finding(number: int, finding: Finding, width: int) -> list[Line]:
     proof = next((r.what_if for r in finding.remedies if r.what_if is not None), None)
     if proof is not None:
         lines += [(indent, Piece(text)) for text in wrap(f"prove it: {words.printable(proof)}", room)]
+    edit = next((r for r in finding.remedies if r.edit is not None), None)
+    if edit is not None and edit.edit is not None:
+        said = "" if edit is finding.remedies[0] else f"{words.printable(edit.text)}: "
+        shown = words.printable(edit.edit).replace(" ", NO_BREAK)
+        lines += [(indent, Piece(text)) for text in wrap(f"edit: {said}{shown}", room)]
     return lines
 
 
