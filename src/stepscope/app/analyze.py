@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope import store
-from stepscope.app import bundle, join, members, overhead, series, stage_shares, static_check
+from stepscope.app import bundle, members, overhead, series, stage_shares
 from stepscope.derive.anatomy import COMPONENTS
-from stepscope.derive.hot_lines import HotLines
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
 from stepscope.model.events import AgentDiagnostic
@@ -95,6 +94,9 @@ def _with_sources(
     view: SessionView, found: tuple[Finding, ...], checked: tuple[Checked, ...]
 ) -> tuple[tuple[Finding, ...], SourceCheck | None, tuple[Diagnostic, ...]]:
     """The findings, joined with what the static checker says of the session's sources."""
+    from stepscope.app import join, static_check  # the sidecar of a job that runs for days never needs the checker
+    from stepscope.derive.hot_lines import HotLines
+
     try:
         lines = HotLines(view)
         static = static_check.check(view, lines.files())
