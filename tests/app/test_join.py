@@ -24,7 +24,6 @@ def hit(
     line: int = SLOW,
     *,
     end: int = 0,
-    name_line: int = 0,
     path: str = SCRIPT,
     function: str = "make_batch",
     fix: FixPlan | None = None,
@@ -56,7 +55,6 @@ def hit(
         end_line=end or line,
         end_column=20,
         function=function,
-        name_line=name_line,
     )
     found = Hit(
         code=made.code, span=span, message="rows are read one by one", confidence=0.9, severity=made.severity, fix=fix
@@ -177,7 +175,7 @@ def test_places_that_do_not_meet_stay_apart(where: Place) -> None:
 
 def test_a_stage_of_a_chain_is_told_by_its_own_line() -> None:
     """Of a chain over many lines, the detector's line decides which stage is meant."""
-    stages = [hit(30, end=32, name_line=32, related=("INP001",)), hit(30, end=34, name_line=34, related=("INP001",))]
+    stages = [hit(32, related=("INP001",)), hit(34, related=("INP001",))]
     job = train_loop(20 * MS)
     result = joined(job, *stages, run=(found("INP001", place(34)),))
     assert result.findings[0].related_codes == ("VEC009",)

@@ -96,7 +96,7 @@ def _weight(item: StaticHit) -> tuple[int, float, str, int]:
 def _heat(item: StaticHit, lines: HotLines) -> Heat:
     span = item.hit.span
     waits = item.rule.pipeline_stage in WAITING_STAGES
-    return lines.heat(span.path, span.first_line, span.end_line, waits=waits)
+    return lines.heat(span.path, span.line, span.end_line, waits=waits)
 
 
 # ---- one root
@@ -142,7 +142,7 @@ def _inside(view: SessionView, item: StaticHit, finding: Finding) -> bool:
 
 def _overlap(view: SessionView, place: Place, span: Span) -> bool:
     same = place.file in (span.path, _place(view, span).file)
-    return same and place.line <= span.end_line and span.first_line <= (place.end_line or place.line)
+    return same and place.line <= span.end_line and span.line <= (place.end_line or place.line)
 
 
 def _joined(view: SessionView, finding: Finding, item: StaticHit) -> Finding:
@@ -223,7 +223,7 @@ def _one_per_place(own: Sequence[tuple[StaticHit, Finding]]) -> Iterator[Finding
         span = item.hit.span
         for index, (other, first) in enumerate(kept):
             there = other.hit.span
-            if there.path == span.path and there.first_line <= span.end_line and span.first_line <= there.end_line:
+            if there.path == span.path and there.line <= span.end_line and span.line <= there.end_line:
                 codes = tuple(dict.fromkeys((*first.related_codes, item.rule.code)))
                 remedies = (*first.remedies, *finding.remedies) if item.rule is not other.rule else first.remedies
                 kept[index] = other, replace(first, related_codes=codes, remedies=remedies)
@@ -249,10 +249,10 @@ def _info(view: SessionView, item: StaticHit, refuted: Sequence[str], *, seen: b
 
 def _seen(item: StaticHit, lines: HotLines) -> bool:
     span = item.hit.span
-    return bool(lines.seen(span.path, span.first_line, span.end_line, span.function))
+    return bool(lines.seen(span.path, span.line, span.end_line, span.function))
 
 
 def _place(view: SessionView, span: Span) -> Place:
     """A span as the report names places."""
-    place = view.place(span.path, span.first_line, span.end_line, span.function)
-    return replace(place, column=span.column if span.first_line == span.line else None, end_column=span.end_column)
+    place = view.place(span.path, span.line, span.end_line, span.function)
+    return replace(place, column=span.column, end_column=span.end_column)

@@ -274,7 +274,6 @@ class Context:
             end_line=end,
             end_column=source.column(end, int(getattr(node, "end_col_offset", None) or 0)),
             function=self.module.scope_of(node).name,
-            name_line=_name_line(node),
         )
 
     def place(self, node: ast.AST) -> Span:
@@ -342,11 +341,3 @@ class Context:
             action=action, title=title, safety=safety, behaviour=behaviour, spans=spans,
             arguments=tuple(sorted(arguments.items())), parts=tuple(parts),
         )  # fmt: skip
-
-
-def _name_line(node: ast.AST) -> int:
-    """The line of a method's name where its object begins on an earlier one; else 0."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        line = node.func.end_lineno or node.lineno
-        return line if line != node.lineno else 0
-    return 0

@@ -20,13 +20,6 @@ class Span:
     end_column: int
     function: str = ""
     """Qualified inside of the module; "" at its top."""
-    name_line: int = 0
-    """Of a call in a chain over several lines: the line of the called name, which is what a running program shows."""
-
-    @property
-    def first_line(self) -> int:
-        """Where the thing itself begins: of a call in a chain, its name rather than the chain's head."""
-        return self.name_line or self.line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
