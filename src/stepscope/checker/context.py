@@ -20,6 +20,7 @@ from stepscope.checker.modules import Module, Project
 from stepscope.checker.names import Function, Thing
 from stepscope.checker.syntax import argument, walk
 from stepscope.checker.tags import Class, Tag, Value
+from stepscope.checker.tracing import Tracing
 from stepscope.checker.values import passed
 from stepscope.checker.versions import Target
 
@@ -42,6 +43,7 @@ class Engine:
         self.inference = Inference(project)
         self.names = self.inference.names
         self.loops = Loops(self.inference)
+        self.tracing = Tracing(self.inference)
         self.effects = Effects(self.inference)
         self.chains = Chains(self.inference)
 
@@ -181,7 +183,7 @@ class Context:
 
     def enclosing(self, node: ast.AST) -> Function | None:
         """The innermost function around a node."""
-        return self.engine.loops.enclosing(self.module, node)
+        return self.engine.tracing.enclosing(self.module, node)
 
     def effects(self, function: Function) -> tuple[Effect, ...]:
         """What makes a function stateful for tf.data; empty when nothing that is known of."""
@@ -206,7 +208,7 @@ class Context:
 
     def traced(self, node: ast.AST) -> bool:
         """Whether a node runs while a graph is traced: inside of a tf.function, a map function, a Keras step."""
-        return self.engine.loops.traced(self.module, node)
+        return self.engine.tracing.traced(self.module, node)
 
     # ---- loops ---------------------------------------------------------------------------------------------------
 

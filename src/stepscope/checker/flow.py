@@ -184,7 +184,7 @@ class _Pass:
             self.block(body, parent)
             ends.append((self.env, self.dead))
         live = [env for env, ended in ends if not ended]
-        self.env = _merged(live or [ends[0][0]])
+        self.env = _merged(live or [env for env, _ in ends])
         self.dead = not live
 
     def _if(self, node: ast.If) -> None:
@@ -278,7 +278,7 @@ class _Pass:
         self.block(node.orelse, node)
         ends.insert(0, (self.env, self.dead))
         live = [env for env, ended in ends if not ended]
-        self.env, self.dead = _merged(live or [middle]), not live
+        self.env, self.dead = _merged(live or [env for env, _ in ends]), not live
         self.block(node.finalbody, node)
 
     def _with(self, node: ast.With | ast.AsyncWith) -> None:

@@ -358,7 +358,9 @@ class Inference:
         word = function.name
         words = [word]
         if word in ("__init__", "__call__", "call") and function.cls is not None:
-            words = [function.cls.scope.name] if word == "__init__" else []
+            own = function.cls.scope.name.rpartition(".")[2]
+            made = word == "__init__"
+            words = [own, *self.project.subclasses(function.module, own)] if made else []
         if isinstance(function.node, ast.Lambda):
             words = assigned_names(function)
         candidates = [c for w in words for c in self.project.calls(function.module, w)]

@@ -1,4 +1,4 @@
-"""Loops around code, through calls inside of the project; whether an expression varies in them; what is traced."""
+"""Loops around code, through calls inside of the project; whether an expression varies in them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stepscope.checker.bindings import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, FunctionNode, LoopNode
+from stepscope.checker.bindings import COMPREHENSIONS, FUNCTIONS, LOOPS, Binding, LoopNode
 from stepscope.checker.infer import Inference
-from stepscope.checker.memo import Memo
 from stepscope.checker.modules import Module
-from stepscope.checker.names import Function
-from stepscope.checker.syntax import last_word
-from stepscope.checker.tags import Tag
+from stepscope.checker.syntax import default, function_body, last_word
+from stepscope.checker.values import passed
 
 MAX_LEVELS = 3
 """Calls between a loop and the code that it repeats."""
@@ -21,20 +19,6 @@ _CHANGING = frozenset(
     "random.uniform random.randrange random.sample random.gauss".split()
 )
 """Calls that give something else each time."""
-_TRACED_METHODS = frozenset({"call", "train_step", "test_step", "predict_step", "compute_loss", "update_state"})
-"""Of Keras models, layers, losses and metrics: run inside of compiled functions."""
-TRACING = frozenset(
-    {
-        "tensorflow.function", "tensorflow.map_fn", "tensorflow.vectorized_map", "tensorflow.while_loop",
-        "tensorflow.cond", "tensorflow.scan", "tensorflow.py_function.inside", "tensorflow.custom_gradient",
-        "tensorflow.contrib.eager.defun", "keras.layers.Lambda", "tensorflow.switch_case", "tensorflow.case",
-        "jax.jit", "tensorflow.compat.v1.wrap_function",
-        *(f"tensorflow.data.Dataset.{m}" for m in ("map", "filter", "interleave", "flat_map", "scan", "reduce",
-          "take_while", "group_by_window", "bucket_by_sequence_length", "apply", "map_with_legacy_function")),
-        "tensorflow.data.experimental.parallel_interleave", "tensorflow.data.experimental.map_and_batch",
-    }
-)  # fmt: skip
-"""Calls that trace the functions that they are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +61,6 @@ class Loops:
     def __init__(self, inference: Inference) -> None:
         self.inference = inference
         self.names = inference.names
-        self._traced: Memo[FunctionNode, bool] = Memo(inference.questions, False, self._is_traced)
 
     def around(
         self, module: Module, node: ast.AST, *, calls: bool = True, levels: int = MAX_LEVELS
@@ -98,7 +81,7 @@ class Loops:
         while parent is not None:
             if isinstance(parent, LOOPS) and _repeats(parent, child, before):
                 yield Loop(module, parent, via, self.iterations(module, parent))
-            if isinstance(parent, FUNCTIONS) and child in _function_body(parent):
+            if isinstance(parent, FUNCTIONS) and child in function_body(parent):
                 function = self.names.function(module, parent)
                 if levels and parent not in seen and not self.inference.is_graph_function(function):
                     for caller, call in self.inference.callers(function):
@@ -165,13 +148,38 @@ class Loops:
         if isinstance(expr, ast.Name):
             values = {self.integer(module, v) for v in self.sources(module, expr)}
             return values.pop() if len(values) == 1 else None
-        return None
+        return self._arithmetic(module, expr) if isinstance(expr, ast.BinOp) else None
+
+    def _arithmetic(self, module: Module, expr: ast.BinOp) -> int | None:
+        left, right = self.integer(module, expr.left), self.integer(module, expr.right)
+        if left is None or right is None:
+            return None
+        if isinstance(expr.op, ast.Add):
+            return left + right
+        if isinstance(expr.op, ast.Sub):
+            return left - right
+        if isinstance(expr.op, ast.Mult):
+            return left * right
+        return left // right if isinstance(expr.op, ast.FloorDiv) and right else None
 
     def sources(self, module: Module, name: ast.Name) -> list[ast.expr]:
-        """The expressions that are assigned to a name in the same file; empty when anything else binds it."""
+        """The expressions that a name stands for in its file; empty when anything else binds it.
+
+        Of a parameter it is the default, as long as no call of the project passes anything.
+        """
         bindings = self.names.reaching(module, name)
-        exprs = [b.value for b in bindings if b.kind == "assign" and b.value is not None and b.value is not name]
+        exprs = [e for b in bindings if (e := self._source(module, b)) is not None and e is not name]
         return exprs if len(exprs) == len(bindings) else []
+
+    def _source(self, module: Module, binding: Binding) -> ast.expr | None:
+        if binding.kind == "assign":
+            return binding.value
+        node = binding.scope.node
+        if binding.kind != "param" or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return None
+        function = self.names.function(module, node)
+        given = any(passed(call, function, binding.name) for _, call in self.inference.callers(function))
+        return None if given else default(node.args, binding.name)
 
     # ---- what varies ---------------------------------------------------------------------------------------------
 
@@ -185,8 +193,11 @@ class Loops:
         if isinstance(expr, ast.Constant):
             return False
         if isinstance(expr, ast.Attribute):
+            stored = self._stored(module, expr, loop, open_)
+            if stored:
+                return True
             base = self._varies(module, expr.value, loop, open_)
-            return base if base is not False else self._stored(module, expr, loop)
+            return base if base is not False else stored
         parts = [c for c in ast.iter_child_nodes(expr) if isinstance(c, (ast.expr, ast.keyword, ast.comprehension))]
         if isinstance(expr, ast.Call):
             if self.names.name(module, expr.func) in _CHANGING or getattr(expr.func, "id", "") in ("next", "input"):
@@ -202,8 +213,10 @@ class Loops:
         bindings = self.names.reaching(module, expr)
         inside = [b for b in bindings if self.within(module, b.node, loop)]
         for binding in inside:
-            if binding in open_ or binding.kind in ("element", "aug"):
+            if binding in open_ or binding.kind == "aug" or binding.node is loop:
                 answers.append(True)
+            elif binding.kind == "element" and binding.value is not None:
+                answers.append(self._inner(module, binding.value, loop, open_))
             elif binding.kind in ("assign", "unpack", "with") and binding.value is not None:
                 open_.add(binding)
                 answers.append(self._varies(module, binding.value, loop, open_))
@@ -227,12 +240,23 @@ class Loops:
             current = module.parent(current)
         return False
 
-    def _stored(self, module: Module, expr: ast.Attribute, loop: LoopNode) -> bool | None:
+    def _inner(self, module: Module, iterated: ast.expr, loop: LoopNode, open_: set[Binding]) -> bool | None:
+        """What an inner loop runs over: the same in each iteration only if it is written down."""
+        varies = self._varies(module, iterated, loop, open_)
+        fixed = isinstance(iterated, (ast.List, ast.Tuple)) or last_word(getattr(iterated, "func", iterated)) == "range"
+        return varies if fixed or varies else None
+
+    def _stored(self, module: Module, expr: ast.Attribute, loop: LoopNode, open_: set[Binding]) -> bool | None:
         """An attribute: whether the loop's own body assigns it; not known when it may be assigned elsewhere."""
         text = ast.dump(expr.value)
         for store in module.flow.stores:
             if isinstance(store, ast.Attribute) and store.attr == expr.attr and self.within(module, store, loop):
-                return True if ast.dump(store.value) == text else None
+                if ast.dump(store.value) != text:
+                    return None
+                statement = module.parent(store)
+                if isinstance(statement, ast.Assign) and statement.value is not expr:
+                    return self._varies(module, statement.value, loop, open_)
+                return True
         value = self.inference.value(module, expr.value)
         if value.cls is not None:
             owner = self.names.owner(value.cls, expr.attr)
@@ -275,77 +299,6 @@ class Loops:
                 "list",
             )
         return self.names.name(module, call.func).startswith(("math.", "numpy.arange", "numpy.zeros", "numpy.ones"))
-
-    # ---- what is traced ------------------------------------------------------------------------------------------
-
-    def traced(self, module: Module, node: ast.AST) -> bool:
-        """Whether a node runs while a graph is traced: in a tf.function, in what tf.data or Keras compiles."""
-        function = self.enclosing(module, node)
-        return function is not None and self.is_traced(function)
-
-    def enclosing(self, module: Module, node: ast.AST) -> Function | None:
-        """The innermost function around a node."""
-        child, parent = node, module.parent(node)
-        while parent is not None:
-            if isinstance(parent, FUNCTIONS) and child in _function_body(parent):
-                return self.names.function(module, parent)
-            child, parent = parent, module.parent(parent)
-        return None
-
-    def is_traced(self, function: Function) -> bool:
-        """A tf.function, a function given to something that traces it, or one that only such functions call."""
-        return self._traced.get(function.node, function)
-
-    def _is_traced(self, function: Function) -> bool:
-        if self.inference.is_graph_function(function) or self._keras_method(function) or self._given(function):
-            return True
-        outer = self.enclosing(function.module, function.node)
-        if outer is not None and self.is_traced(outer):
-            return True
-        callers = self.inference.callers(function)
-        return bool(callers) and all(self._from_traced(m, c) for m, c in callers)
-
-    def _from_traced(self, module: Module, call: ast.Call) -> bool:
-        outer = self.enclosing(module, call)
-        return outer is not None and self.is_traced(outer)
-
-    def _keras_method(self, function: Function) -> bool:
-        if function.cls is None or function.name not in _TRACED_METHODS:
-            return False
-        tag = self.inference.instance(function.cls).tag
-        return tag in (Tag.MODEL, Tag.LAYER) or any(
-            name.startswith(("keras.losses.", "keras.metrics.")) for name in self.names.lineage(function.cls)
-        )
-
-    def _given(self, function: Function) -> bool:
-        """Given by name to a call that traces it, in its own file."""
-        node = function.node
-        if isinstance(node, ast.Lambda):
-            parent = function.module.parent(node)
-            call = function.module.parent(parent) if isinstance(parent, ast.keyword) else parent
-            return isinstance(call, ast.Call) and node is not call.func and self._traces(function.module, call)
-        for word in _TRACING_WORDS:
-            for call in function.module.flow.calls.get(word, ()):
-                given = [*call.args, *(k.value for k in call.keywords)]
-                named = (g for g in given if isinstance(g, (ast.Name, ast.Attribute)) and last_word(g) == function.name)
-                if any(self._is(function, g) for g in named) and self._traces(function.module, call):
-                    return True
-        return False
-
-    def _is(self, function: Function, expr: ast.expr) -> bool:
-        things = self.names.things(function.module, expr)
-        return any(isinstance(t, Function) and t.node is function.node for t in things)
-
-    def _traces(self, module: Module, call: ast.Call) -> bool:
-        names = self.names.names(module, call.func)
-        return any(name in TRACING or name.endswith((".Strategy.run", ".experimental_run_v2")) for name in names)
-
-
-_TRACING_WORDS = tuple(sorted({name.rpartition(".")[2] for name in TRACING}))
-
-
-def _function_body(function: FunctionNode) -> list[ast.AST]:
-    return [function.body] if isinstance(function, ast.Lambda) else list(function.body)
 
 
 def _repeats(loop: LoopNode, child: ast.AST, before: ast.AST) -> bool:

@@ -7,6 +7,7 @@ noted, also one that found nothing: what a file's findings depend on is known af
 from __future__ import annotations
 
 import ast
+import contextlib
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +21,8 @@ from stepscope.checker.source import SkippedError, Source, read
 FRAMEWORKS = frozenset({"tensorflow", "keras", "tf_keras", "numpy", "torch", "jax", "sklearn"})
 """Never looked for in a project, whose folders may be called like that."""
 _CALLED = re.compile(r"(\w+)\s*\(")
+_CLASS = re.compile(r"^\s*class\s+(\w+)\s*\(([^()]*)\)\s*:", re.MULTILINE)
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(slots=True, eq=False)
@@ -62,9 +65,14 @@ def _inside(child: ast.AST, parent: ast.AST) -> bool:
 
 
 def called_words(data: bytes) -> frozenset[str]:
-    """The words before an opening bracket in a file, found without parsing it."""
-    text = data.replace(b"\\n", b"\n").decode("utf-8", "ignore")
-    return frozenset(_CALLED.findall(text))
+    """The words before an opening bracket in a file and those of bases of classes, found without parsing it."""
+    text = _text(data)
+    return frozenset(_CALLED.findall(text)).union(*(_WORD.findall(bases) for _, bases in _CLASS.findall(text)))
+
+
+def _text(data: bytes) -> str:
+    """Good enough to look for words in, also in the strings of a notebook."""
+    return data.replace(b"\\n", b"\n").decode("utf-8", "ignore")
 
 
 @dataclass(slots=True)
@@ -103,6 +111,7 @@ class Project:
         self._folders: dict[str, tuple[str, ...]] = {}
         self._found: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
         self._calling: dict[str, list[str]] | None = None
+        self._subclasses: dict[str, set[str]] | None = None
         self.known_words: dict[str, frozenset[str]] = {}
 
     def load(self, path: str) -> Module | None:
@@ -179,6 +188,25 @@ class Project:
         modules = [module for path in self._calling.get(word, ()) if (module := self.load(path)) is not None]
         looks.modules.update(module.path for module in modules if module is not asker)
         return [(module, call) for module in modules for call in module.flow.calls.get(word, ())]
+
+    def subclasses(self, asker: Module, word: str) -> tuple[str, ...]:
+        """Names of classes in the project one of whose bases is called ``word``, and of their subclasses."""
+        if self._subclasses is None:
+            self._subclasses = {}
+            for path in self.files:
+                with contextlib.suppress(OSError):
+                    for name, bases in _CLASS.findall(_text(self.files[path]())):
+                        for base in _WORD.findall(bases):
+                            self._subclasses.setdefault(base, set()).add(name)
+        found: dict[str, None] = {}
+        todo = [word]
+        while todo:
+            base = todo.pop()
+            self.looks.setdefault(asker.path, Looks()).words.add(base)
+            fresh = [name for name in sorted(self._subclasses.get(base, ())) if name not in found and name != word]
+            found.update(dict.fromkeys(fresh))
+            todo += fresh
+        return tuple(found)
 
     def words(self, path: str) -> frozenset[str]:
         """The words before an opening bracket in a file: all that it may call by name, and more."""

@@ -136,15 +136,13 @@ class Names:
         first = scope
         while scope is not None:
             if name.id in scope.bindings and (scope is first or not isinstance(scope.node, ast.ClassDef)):
-                if scope.parent is None:
-                    return self._global(scope, name.id)
-                return tuple(scope.bindings[name.id])
+                return tuple(scope.bindings[name.id]) if scope is first else self._global(scope, name.id)
             scope = scope.parent
         return ()
 
     @staticmethod
     def _global(scope: Scope, name: str) -> tuple[Binding, ...]:
-        """What a global is bound to once the module has run, and what functions bind it to."""
+        """What a name is bound to where its scope ends, and what functions inside bind it to."""
         end = scope.end.get(name, ())
         return (*end, *(b for b in scope.bindings[name] if b.scope is not scope and b not in end)) or tuple(
             scope.bindings[name]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import gc
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from stepscope.checker import suppress
@@ -13,6 +16,9 @@ from stepscope.checker.modules import Module
 from stepscope.checker.rule import Rule
 from stepscope.checker.source import Cells
 from stepscope.checker.suppress import Ignore
+
+FRAMES = 4000
+"""Recursion limit while checking: questions about long chains of values ask each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +132,19 @@ def _matches(name: str, wanted: frozenset[str]) -> bool:
 def check(engine: Engine, paths: Iterable[str], rules: Sequence[Rule]) -> list[FileResult]:
     """Run rules over files, in this process."""
     todo = plan(rules, engine.target.tensorflow)
-    return [check_file(engine, path, todo) for path in paths]
+    with _unhindered():
+        return [check_file(engine, path, todo) for path in paths]
+
+
+@contextmanager
+def _unhindered() -> Iterator[None]:
+    """Deep recursion allowed; no garbage collection, which would walk all trees again and again and free nothing."""
+    limit, collecting = sys.getrecursionlimit(), gc.isenabled()
+    sys.setrecursionlimit(max(limit, FRAMES))
+    gc.disable()
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+        if collecting:
+            gc.enable()

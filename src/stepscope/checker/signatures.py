@@ -182,6 +182,18 @@ _NOT_TENSORS = (
     "tensorflow.add_to_collection", "tensorflow.get_variable_scope", "tensorflow.tables_initializer",
     "tensorflow.guarantee_const", "tensorflow.layers.", "tensorflow.function",
 )  # fmt: skip
+_FUNCTION, _METHOD = 2, 3
+"""Parts of ``tensorflow.zeros`` and of ``tensorflow.Tensor.numpy``."""
+_OPS = frozenset(
+    "math nn image io strings linalg random signal sparse ragged bitwise audio quantization sets raw_ops losses layers "
+    "dtypes spectral manip".split()
+)
+"""Modules of ops."""
+_NO_OPS = frozenset(
+    "get_shape shape set_shape op name dtype device consumers graph is_compatible_with load initialized_value "
+    "initializer from_proto to_proto experimental_ref ref".split()
+)
+"""Of tensors and variables: what is no op."""
 _NUMPY_NOT_ARRAYS = frozenset(
     "numpy.save numpy.savez numpy.savetxt numpy.set_printoptions numpy.errstate numpy.seterr numpy.ndenumerate "
     "numpy.ndindex numpy.nditer numpy.dtype numpy.finfo numpy.iinfo numpy.shape numpy.ndim numpy.size "
@@ -225,14 +237,17 @@ def _keras(name: str, head: str, last: str) -> Value:
 
 
 def _tensorflow(name: str, head: str, last: str) -> Value:
+    """Ops give tensors; so do methods of tensors and variables, as far as these have them."""
+    parts = name.split(".")
+    if parts[1] in ("Tensor", "Variable"):
+        return TENSOR if len(parts) == _METHOD and last not in _NO_OPS else UNKNOWN_VALUE
+    if any(part[:1].isupper() for part in parts[1:-1]):
+        return UNKNOWN_VALUE  # a method of a class that the tables do not know
     if last[:1].isupper():
         return OPTIMIZER if head == "tensorflow.train." and last.endswith("Optimizer") else Value(kind=name)
-    if name.startswith("tensorflow.layers.") or not name.startswith(_NOT_TENSORS):
-        owner = head.rstrip(".").rpartition(".")[2]
-        if owner[:1].isupper() and owner not in ("Tensor", "Variable"):
-            return UNKNOWN_VALUE  # a method of a class that the tables do not know
-        return TENSOR
-    return UNKNOWN_VALUE
+    if len(parts) > _FUNCTION and parts[1] not in _OPS:
+        return UNKNOWN_VALUE
+    return TENSOR if name.startswith("tensorflow.layers.") or not name.startswith(_NOT_TENSORS) else UNKNOWN_VALUE
 
 
 @lru_cache(maxsize=4096)

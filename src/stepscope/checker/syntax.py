@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from stepscope.checker.bindings import COMPREHENSIONS, FUNCTIONS
+from stepscope.checker.bindings import COMPREHENSIONS, FUNCTIONS, FunctionNode
 
 _SKIPPED = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
 
@@ -98,3 +98,8 @@ def argument(call: ast.Call, index: int, keyword: str) -> ast.expr | None:
     if 0 <= index < len(call.args) and not any(isinstance(a, ast.Starred) for a in before):
         return call.args[index]
     return None
+
+
+def function_body(function: FunctionNode) -> list[ast.AST]:
+    """Statements, or the expression of a lambda."""
+    return [function.body] if isinstance(function, ast.Lambda) else list(function.body)

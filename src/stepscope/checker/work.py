@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import functools
-import gc
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,8 +20,6 @@ PARALLEL_BYTES = 600_000
 MAX_PROCESSES = 8
 RENEWED_BYTES = 24 << 20
 """After so many bytes of parsed files a process starts anew: trees take some fifty times their text."""
-FRAMES = 4000
-"""Recursion limit while checking: questions about long chains of values ask each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,31 +79,20 @@ def _work(job: Job) -> Outcome:
     results: list[FileResult] = []
     looks: dict[str, Looks] = {}
     words: dict[str, frozenset[str]] = {}
-    with _unhindered():
-        todo = list(reversed(job.todo))
-        while todo:
-            project = Project(readers, job.roots)
-            project.known_words = words
-            engine = Engine(project, job.target)
-            while todo and project.loaded_bytes < RENEWED_BYTES:
-                results += check(engine, [todo.pop()], rules)
-            for path, more in project.looks.items():
-                looks.setdefault(path, Looks()).add(more)
+    todo = list(reversed(job.todo))
+    while todo:
+        project = Project(readers, job.roots)
+        project.known_words = words
+        results += check(Engine(project, job.target), _some(todo, project), rules)
+        for path, more in project.looks.items():
+            looks.setdefault(path, Looks()).add(more)
     return Outcome(tuple(results), looks)
 
 
-@contextmanager
-def _unhindered() -> Iterator[None]:
-    """Deep recursion allowed; no garbage collection, which would walk all trees again and again and free nothing."""
-    limit, collecting = sys.getrecursionlimit(), gc.isenabled()
-    sys.setrecursionlimit(max(limit, FRAMES))
-    gc.disable()
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
-        if collecting:
-            gc.enable()
+def _some(todo: list[str], project: Project) -> Iterator[str]:
+    """Files from the end of a list, until the project has grown so large that it is better made anew."""
+    while todo and project.loaded_bytes < RENEWED_BYTES:
+        yield todo.pop()
 
 
 def _shares(paths: tuple[str, ...], sizes: Mapping[str, int], count: int) -> list[tuple[str, ...]]:
