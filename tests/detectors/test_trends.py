@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 from tests.derive.sessions import MS, POOL, SCRIPT, TRACED, Frame, Job, S
-from tests.detectors.jobs import LOOP_LINE, PERIOD, REPORT, STEPS, called_back, nothing, saving
+from tests.detectors.jobs import LOOP_LINE, MAIN_CALL, PERIOD, REPORT, STEPS, called_back, nothing, saving
 from tests.detectors.trend_jobs import (
     MB,
     crowded,
@@ -360,3 +360,21 @@ def test_what_rises_is_the_usual_call() -> None:
         now += 50 * MS + drawn + late + MS
     (found,) = (f for f in look(job)[0] if f.code == "TRD001")
     assert "the callback Report.on_train_batch_end" in found.title
+
+
+@pytest.mark.parametrize(("name", "codes"), [("validate", []), ("train_step", ["HST009"])])
+def test_another_function_every_ten_steps_is_work_and_no_stall(name: str, codes: list[str]) -> None:
+    """A validation that the program calls every ten steps is wanted; a longer step each time is not."""
+    job = Job()
+    step = job.function(**MAIN_CALL)
+    at = 0
+    for i in range(STEPS):
+        stalled = 300 * MS if i % 10 == 9 else 0
+        if name == "train_step":
+            step.at(at, PERIOD + stalled)
+        else:
+            step.at(at, PERIOD)
+            if stalled:
+                job.function(name, line=40, **{**MAIN_CALL, "call_line": 7}).at(at + PERIOD, stalled)
+        at += PERIOD + stalled
+    assert [f.code for f in look(job)[0]] == codes

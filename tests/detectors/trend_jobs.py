@@ -92,18 +92,19 @@ def stalled(size: int, at: Iterable[int] = range(10, STEPS - 1, 10), *, part: Ki
     Args:
         size: of one stall.
         at: numbers of the steps that stall.
-        part: what is recorded there; without, it is Python of ``report``.
+        part: what is recorded there, FUNCTION: the step's call; without, it is Python of ``report``.
     """
     job = Job()
     job.sources[SCRIPT] = SOURCE
     step = job.function(**MAIN_CALL)
-    what = job.call(part, "gc generation 2" if part is Kind.GC else "what", role="x") if part is not None else None
+    inside = part is Kind.FUNCTION
+    what = job.call(part, "gc generation 2", role="x") if part is not None and not inside else None
     stalls = set(at)
     usual = (PERIOD * (STEPS - 2) - size * len(stalls)) // (STEPS - 2)
     now = 0
     main = Frame(SCRIPT, "main", CALL)
     for i in range(STEPS):
-        step.at(now, usual - MS)
+        step.at(now, usual - MS + (size if inside and i in stalls else 0))
         job.samples([now + usual // 2], main, dur=usual)
         end = now + usual
         if i in stalls:

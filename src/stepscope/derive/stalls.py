@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import hot
+from stepscope.derive import hot, intervals
 from stepscope.derive.anatomy import COMPONENTS
 from stepscope.derive.contention import short_command
 from stepscope.derive.epochs import EPOCH_END
@@ -44,6 +44,9 @@ _SAME_SIZE = 0.4
 _ENRICHED = 3.0
 """Code of another thread, or a neighbour, is named when it is that much more active in stalls than outside."""
 _MIN_RIVAL_CORES = 0.3
+MIN_EXPLAINED = 0.5
+"""Of the stalls' time: another function that the program calls every N steps, such as a validation, is its work."""
+_CALLS = (Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL)
 _KINDS = {"callbacks": Kind.CALLBACK, "gc": Kind.GC, "saving": Kind.SAVE}
 
 
@@ -132,6 +135,8 @@ def _of_part(view: SessionView, component: str, part: F64, step_ns: float, usual
     excess = float(sum(over[e].sum() for e in kept))
     inside = np.concatenate(kept)
     windows = steps.windows[0][inside], steps.windows[1][inside]
+    if component == "call" and _other_calls_ns(view, windows) >= MIN_EXPLAINED * excess:
+        return None
     spot, samples = _spot(view, component, windows)
     return Stalls(
         component=component,
@@ -149,6 +154,20 @@ def _of_part(view: SessionView, component: str, part: F64, step_ns: float, usual
         rival=_rival(view, windows),
         samples=samples,
     )
+
+
+def _other_calls_ns(view: SessionView, windows: tuple[I64, I64]) -> int:
+    """Time of calls that begin in the windows and are not the step's own."""
+    steps = view.steps
+    if steps is None or steps.anchors is None:
+        return 0
+    records = steps.worker.records
+    others = [n.id for n in view.names.values() if n.text != steps.anchors.text]
+    mine = np.isin(records.kind, _CALLS) & np.isin(records.name, others) & (records.thread == steps.thread)
+    starts = records.start_ns[mine]
+    ends = starts + records.dur_ns[mine]
+    inside = _inside(starts, windows)
+    return intervals.total(intervals.merge(starts[inside], ends[inside]))
 
 
 def _regular(intervals: F64) -> tuple[float, float]:
