@@ -6,7 +6,7 @@ other things meanwhile. Ten of them in a step of 1 ms are 4 %. So the agent's th
 aside for as long as it takes to come down to the budget, then there is a window again. What is said about the steps is
 said of the windows; calls that make steps are still counted while the rest lasts.
 
-Each second of a rest leaves REST records: when, how long, how many calls of which kind were only counted.
+A rest leaves REST records twelve times a second: when, how long, how many calls of which kind were only counted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ LONG_WINDOW_NS = 3_000_000_000
 """No window waits longer for something that has not seen enough of it."""
 MIN_REST_NS = 250_000_000
 MAX_REST_NS = 10_000_000_000
-REPORT_NS = 1_000_000_000
+REPORT_NS = 80_000_000
+"""A job that is killed loses at most what it did in its last 100 ms, counts of calls too."""
 COUNTED = (Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
 """Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count."""
 RESTING = frozenset(map(int, (*COUNTED, Kind.EXECUTION, Kind.HOOK, Kind.CALLBACK, Kind.SYNC)))
