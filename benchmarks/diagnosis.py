@@ -95,6 +95,28 @@ def keep_report(folder: Path | None, case: _judge.Case, kind: str, ran: _judge.R
     return ran
 
 
+def kept_report(folder: Path, case: _judge.Case, kind: str) -> _judge.Ran:
+    """A report that ``keep_report`` kept."""
+    path = folder / f"{case.name}.{kind}.json"
+    try:
+        report = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        return _judge.Ran(report=None, error=f"no report: {error}", seconds=0.0, output="")
+    return _judge.Ran(report=report, error="" if report else "no report", seconds=0.0, output="")
+
+
+def judge_kept(cases: Sequence[_judge.Case], folder: Path) -> list[_judge.Verdict]:
+    """Judge reports of earlier runs, of parts for example."""
+    verdicts = []
+    for case in cases:
+        if case.clean:
+            verdicts.append(_judge.judge_clean(case, kept_report(folder, case, "clean")))
+        else:
+            slow, fixed = (kept_report(folder, case, kind) for kind in ("slow", "fixed"))
+            verdicts.append(_judge.judge(case, slow, fixed))
+    return verdicts
+
+
 def diagnose(cases: Sequence[_judge.Case], python: str, timeout: float, keep: Path | None) -> list[_judge.Verdict]:
     """Run and judge every case."""
     stepscope = [sys.executable, "-m", "stepscope", "run"]
@@ -126,6 +148,7 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=180.0, help="seconds a program may take")
     parser.add_argument("--measure", type=int, metavar="RUNS", default=0, help="measure slow/fixed without stepscope")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep every report here")
+    parser.add_argument("--judge", type=Path, metavar="FOLDER", help="run nothing, judge the reports kept here")
     parser.add_argument("--no-write", action="store_true", help="leave docs/benchmarks/diagnosis.md as it is")
     options = parser.parse_args()
     # not resolved: a virtual environment's python is a link, and the link is what makes it one
@@ -137,7 +160,10 @@ def main() -> int:
         parser.error("no case matches")
     if options.measure:
         return 1 if measure(cases, python, options.measure, options.timeout) else 0
-    verdicts = diagnose(cases, python, options.timeout, options.keep)
+    if options.judge is not None:
+        verdicts = judge_kept(cases, options.judge)
+    else:
+        verdicts = diagnose(cases, python, options.timeout, options.keep)
     page = table(verdicts)
     print(page)
     if not options.only and not options.no_write and python == sys.executable:

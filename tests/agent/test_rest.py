@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stepscope.agent import rest
+from stepscope.formats.ring import RingReader
 from stepscope.wire.kinds import Kind
 
 from .conftest import Armed, Measured, read_process
@@ -51,7 +52,7 @@ def loop(opened: AgentState) -> type[Loop]:
     count = opened.rest.counter(Kind.FUNCTION)
 
     def light(self: Any) -> str:
-        count()
+        opened.rest.untold[rest.SLOTS[Kind.FUNCTION]] = count()
         return "light"
 
     opened.patch(Patched, "hook", lambda _: "wrapped", (int(Kind.HOOK), None))
@@ -103,6 +104,28 @@ def test_a_fast_job_rests_and_wakes(opened: AgentState, loop: type[Loop], armed:
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
     told = {r.flags >> 8: r.arg for r in measured(armed).kinds(Kind.REST)}
     assert told == {int(Kind.EXECUTION): 0, int(Kind.FUNCTION): 7}
+
+
+def test_what_is_counted_outlives_the_process(opened: AgentState, loop: type[Loop], armed: Armed) -> None:
+    """Before it is told, the count stands in the ring: a reader of a dead process makes the record of it, once."""
+    opened.rest.tick(START)
+    busy(opened, 1000)
+    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    for _ in range(7):
+        calls(loop)
+    opened.rest.tick(opened.now() + rest.REPORT_NS)
+    for _ in range(5):
+        calls(loop)
+    (folder,) = (armed.folder / "procs").iterdir()
+    reader = RingReader(str(folder / "ring"))
+    told = reader.drain(opened.now(), final=True).records
+    assert int(told["arg"][told["kind"] == Kind.REST].sum()) == 7
+    batch = reader.take_untold(opened.now() + 2 * rest.REPORT_NS)
+    assert {int(r["flags"]) >> 8: int(r["arg"]) for r in batch.records} == {Kind.EXECUTION: 0, Kind.FUNCTION: 5}
+    assert list(batch.indexes) == [reader.cursor - 2, reader.cursor - 1]
+    assert len(reader.take_untold(opened.now()).records) == 0
+    opened.rest.end(opened.now())
+    assert len(RingReader(str(folder / "ring")).take_untold(opened.now()).records) == 0
 
 
 def test_a_window_lasts_until_enough_was_seen(opened: AgentState, loop: type[Loop]) -> None:

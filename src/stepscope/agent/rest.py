@@ -6,7 +6,8 @@ other things meanwhile. Ten of them in a step of 1 ms are 4 %. So the agent's th
 aside for as long as it takes to come down to the budget, then there is a window again. What is said about the steps is
 said of the windows; calls that make steps are still counted while the rest lasts.
 
-A rest leaves REST records twelve times a second: when, how long, how many calls of which kind were only counted.
+Each second of a rest leaves REST records: when, how long, how many calls of which kind were only counted. What has been
+counted since stands in the ring's header, where it outlives a job that is killed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import itertools
 
 from stepscope.wire.kinds import Kind
+from stepscope.wire.ring import UNTOLD, UNTOLD_KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +42,10 @@ LONG_WINDOW_NS = 3_000_000_000
 """No window waits longer for something that has not seen enough of it."""
 MIN_REST_NS = 250_000_000
 MAX_REST_NS = 10_000_000_000
-REPORT_NS = 80_000_000
-"""A job that is killed loses at most what it did in its last 100 ms, counts of calls too."""
+REPORT_NS = 1_000_000_000
+SLOTS = {kind: 1 + position for position, kind in enumerate(UNTOLD_KINDS)}
+"""Where in ``Rest.untold`` the calls of a kind are counted; as many places further stands what has been told."""
+TOLD = len(UNTOLD_KINDS)
 COUNTED = (Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
 """Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count."""
 RESTING = frozenset(map(int, (*COUNTED, Kind.EXECUTION, Kind.HOOK, Kind.CALLBACK, Kind.SYNC)))
@@ -58,7 +62,6 @@ class Rest:
     __slots__ = (
         "_counters",
         "_forbidden",
-        "_kind_counts",
         "_since",
         "_state",
         "_told",
@@ -70,6 +73,7 @@ class Rest:
         "executions",
         "on",
         "steps_are_functions",
+        "untold",
     )
 
     def __init__(self, state: AgentState) -> None:
@@ -78,6 +82,8 @@ class Rest:
         """Read by wrappers that stay."""
         self.executions = 0
         """Calls of Keras' step functions while ``on``; they count themselves."""
+        self.untold = memoryview(bytearray(UNTOLD.size)).cast("Q")
+        """Part of the ring's header: whoever counts a call sets the number in its slot."""
         self.steps_are_functions = False
         """Some step function of Keras is a tf.function object: nothing but its call counts it."""
         self.before: list[Callable[[int], object]] = []
@@ -85,8 +91,7 @@ class Rest:
         self.enough: list[Callable[[], bool]] = []
         """Asked on the agent's thread whether a window has seen what it is there for: the calls of many to a step are
         soon enough to see what they cost, and then their step has hardly been seen."""
-        self._counters = {kind: itertools.count() for kind in COUNTED}
-        self._kind_counts = dict.fromkeys(COUNTED, 0)
+        self._counters = {kind: itertools.count(1) for kind in COUNTED}
         self._forbidden = not state.config.get("rest", True)
         self._since = 0
         self._until = 0
@@ -95,7 +100,7 @@ class Rest:
         self._written = (0, 0)
 
     def counter(self, kind: Kind) -> Callable[[], int]:
-        """What a light wrapper of that kind calls."""
+        """What a light wrapper of that kind calls, to put the result into ``untold``."""
         return self._counters[kind].__next__
 
     def forbid(self) -> None:
@@ -164,37 +169,44 @@ class Rest:
         else:
             most = max(kinds.count(int(kind)) for kind in COUNTED)
             counted = frozenset([kind for kind in COUNTED if 2 * kinds.count(int(kind)) >= max(most, 1)][:1])
-        self.executions = 0
-        self._kind_counts = {kind: self._count(kind) for kind in COUNTED}
-        self._told = self._state.now()
-        self._until = self._told + rest_ns
+        counts = {kind: self._count(kind) for kind in UNTOLD_KINDS}
         self.on = True
         self._state.put_aside(counted)
+        # Now, not before: what a wrapper recorded until here is left as it is, what begins later is counted.
+        self._settle(self._state.now(), counts)
+        self._until = self._told + rest_ns
 
     def end(self, now_ns: int) -> None:
         """Attach again, and say what was counted. Nothing happens when there is no rest."""
         if not self.on:
             return
+        ends = self._state.now()  # what begins from here on may be recorded again
         self._state.put_back()
         self.on = False
-        self._tell(self._state.now())
+        self._tell(ends)
+        self.untold[0] = 0
         self._open_window(now_ns)
 
     def _count(self, kind: Kind) -> int:
-        return int(repr(self._counters[kind])[6:-1])
+        """Calls of a kind that were only counted so far."""
+        return self.executions if kind == Kind.EXECUTION else int(repr(self._counters[kind])[6:-1]) - 1
+
+    def _settle(self, now_ns: int, counts: dict[Kind, int]) -> None:
+        """All of these calls have been told of; there may be more by now."""
+        for kind, calls in counts.items():
+            self.untold[SLOTS[kind] + TOLD] = calls
+            self.untold[SLOTS[kind]] = self._count(kind)
+        self.untold[0] = self._told = now_ns
 
     def _tell(self, now_ns: int) -> None:
-        counts = {Kind.EXECUTION: self.executions}
-        self.executions = 0
-        for kind in COUNTED:
-            now = self._count(kind)
-            counts[kind] = now - self._kind_counts[kind]
-            self._kind_counts[kind] = now
+        counts = {kind: self._count(kind) for kind in UNTOLD_KINDS}
+        self.untold[0] = 0  # a kill between the two tells of these calls once at most
         write, thread = self._state.write, self._state.thread()
         for kind, calls in counts.items():
-            if calls or kind == Kind.EXECUTION:
-                write(self._told, now_ns - self._told, calls, 0, int(Kind.REST), int(kind) << 8, thread)
-        self._told = now_ns
+            new = calls - self.untold[SLOTS[kind] + TOLD]
+            if new or kind == Kind.EXECUTION:
+                write(self._told, now_ns - self._told, new, 0, int(Kind.REST), int(kind) << 8, thread)
+        self._settle(now_ns, counts)
 
     def after_fork(self) -> None:
         """In a forked child: attached, without a window; its own thread opens one."""
@@ -202,3 +214,4 @@ class Rest:
             self._state.put_back()
         self.on = False
         self._since = 0
+        self.untold = memoryview(bytearray(UNTOLD.size)).cast("Q")

@@ -116,6 +116,7 @@ class AgentState:
             if origin == "fork":
                 slots //= _CHILD_SLOTS_DIVISOR
             self._ring = make_ring(self.folder, list(self.config.get("ring_dirs") or ()), slots)
+            self.rest.untold = self._ring.untold
             self._rebind(self._ring.buffer, self._ring.slots, self._ring.claim, self._thin)
         except Exception as error:
             self.take_out("no ring: %s: %s" % (type(error).__name__, error))

@@ -84,7 +84,11 @@ class WorkerDrain:
         self._ring = self._ring or self._open_ring()
         if self._ring is None:
             return
-        batch = self._ring.drain(now_ns, final=final)
+        self._take(self._ring.drain(now_ns, final=final))
+        if final:
+            self._take(self._ring.take_untold(now_ns))
+
+    def _take(self, batch: Batch) -> None:
         if len(batch.records):
             self._batches.append(batch)
             self.recent.add_records(batch.records)
@@ -156,6 +160,7 @@ class WorkerDrain:
             self.pending = 0
             if self._ring is not None and self._writable:
                 self._ring.mark_durable(self._durable_records)
+                self._ring.forget_untold()
         if self._lines:
             rows = [EventRow(line.at - self._origin_ns if line.at else 0, line.type, line.text) for line in self._lines]
             writer.write_events(self.key, rows, LogPosition(*self._tail.position))

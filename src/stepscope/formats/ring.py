@@ -17,7 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import CaptureError
-from stepscope.wire.ring import HEADER, HEADER_BYTES, MAGIC, READER_OFFSET, RECORD_BYTES, VERSION
+from stepscope.wire.kinds import Kind
+from stepscope.wire.ring import (
+    HEADER,
+    HEADER_BYTES,
+    MAGIC,
+    READER_OFFSET,
+    RECORD_BYTES,
+    UNTOLD,
+    UNTOLD_KINDS,
+    UNTOLD_OFFSET,
+    VERSION,
+)
 
 RECORD_DTYPE = np.dtype(
     [
@@ -124,6 +135,7 @@ class RingReader:
         self.torn = 0
         """Slots that were claimed and never completed, in all."""
         self._hole_since = -1
+        self._untold_taken = False
 
     def drain(self, now_ns: int, *, final: bool = False) -> Batch:
         """All complete records from the cursor on.
@@ -223,6 +235,29 @@ class RingReader:
         if self._hole_since < 0:
             self._hole_since = now_ns
         return now_ns - self._hole_since >= HOLE_PATIENCE_NS
+
+    def take_untold(self, now_ns: int) -> Batch:
+        """REST records for calls that a dead writer had counted and not yet told of; none the second time."""
+        since, *counts = UNTOLD.unpack_from(self._map, UNTOLD_OFFSET)
+        if self._untold_taken or not since or since > now_ns:
+            return Batch(records=np.empty(0, RECORD_DTYPE), indexes=np.empty(0, np.int64))
+        self._untold_taken = True
+        half = len(UNTOLD_KINDS)
+        calls = {kind: now - then for kind, now, then in zip(UNTOLD_KINDS, counts[:half], counts[half:], strict=True)}
+        told = [(kind, max(0, count)) for kind, count in calls.items() if count > 0 or kind == Kind.EXECUTION]
+        records = np.zeros(len(told), RECORD_DTYPE)
+        records["start_ns"], records["dur_ns"] = since, now_ns - since
+        records["kind"] = Kind.REST
+        records["arg"] = [count for _, count in told]
+        records["flags"] = [int(kind) << 8 for kind, _ in told]
+        indexes = np.arange(self.cursor, self.cursor + len(told), dtype=np.int64)
+        self.cursor += len(told)
+        return Batch(records=records, indexes=indexes)
+
+    def forget_untold(self) -> None:
+        """What ``take_untold`` gave is durable."""
+        if self._untold_taken:
+            UNTOLD.pack_into(self._map, UNTOLD_OFFSET, *([0] * (1 + 2 * len(UNTOLD_KINDS))))
 
     def mark_durable(self, count: int) -> None:
         """Tell whoever looks that the first ``count`` records are on disk."""

@@ -62,7 +62,7 @@ class Kind(enum.IntEnum):
     """The agent's thread woke up. dur: CPU time that the agent's thread used since the last tick; arg: records
     written so far by this process."""
     REST = 21
-    """A part of a rest, in which hot wrappers were detached (``agent.rest``): records of other kinds
+    """A second, or the last part of one, in which hot wrappers were detached (``agent.rest``): records of other kinds
     are missing. arg: calls that were only counted; flag bits 8-15 hold their Kind."""
     BUILD = 22
     """A model, a SavedModel, a graph or a session was loaded or made: the outermost such call. The name line has

@@ -9,6 +9,9 @@ Layout (little endian)::
     24   Q   pid
     32   Q   reader: how many records the reader has made durable (written by the reader)
     40   Q   start_ns: CLOCK_MONOTONIC when the ring was made
+    64   Q   untold_ns: since when calls have only been counted, without a REST record that says so; 0: they are not
+    72   4Q  calls that were only counted so far, one number for each of UNTOLD_KINDS
+    104  4Q  the same as they were at untold_ns
     4096 ... slots x record
 
 A record's last field is its sequence number, 1 + index, low 32 bits, written last: a slot is complete
@@ -31,6 +34,8 @@ import struct
 import sys
 import time
 
+from stepscope.wire.kinds import Kind
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +55,10 @@ KIND_OFFSET = 28
 KIND = struct.Struct("<H")
 HEADER = struct.Struct("<8sIIQQQQ")
 READER_OFFSET = 32
+UNTOLD_OFFSET = 64
+UNTOLD = struct.Struct("<9Q")
+UNTOLD_KINDS = (Kind.EXECUTION, Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
+"""Kinds whose calls are counted while wrappers rest: what a process has counted is not lost with it."""
 DEFAULT_SLOTS = 1_250_000
 """60 s at 20,000 records a second (DESIGN 3)."""
 MIN_SLOTS = 8_192
@@ -87,6 +96,8 @@ class RingWriter:
             raise
         finally:
             os.close(fd)
+        self.untold = memoryview(self.buffer)[UNTOLD_OFFSET : UNTOLD_OFFSET + UNTOLD.size].cast("Q")
+        """``untold_ns`` and the counts beside it."""
         self._counter = itertools.count()
         self.claim: Callable[[], int] = self._counter.__next__
         """The next index; each is given once, to whichever thread asks."""

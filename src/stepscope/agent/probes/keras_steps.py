@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.probes.common import Loop, shared
 from stepscope.agent.probes.support import lacking, leaf, leave, report, user_stack
+from stepscope.agent.rest import SLOTS
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -127,10 +128,11 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
     write = state.write
     thread = state.thread
     rest = state.rest
+    slot = SLOTS[Kind.EXECUTION]
 
     def step(iterator: Any) -> Any:
         if rest.on:
-            rest.executions += 1
+            rest.executions = rest.untold[slot] = rest.executions + 1
             try:
                 return original(iterator)
             except BaseException as error:

@@ -23,7 +23,7 @@ def attach_model(state: AgentState, module: Any) -> None:
     cls = getattr(module, "Model", None)
     why = "no Model" if cls is None else lacking(cls, "__call__", ("self",))
     if cls is not None and not why:
-        rests = (int(Kind.MODEL_CALL), light(cls.__call__, state.rest.counter(Kind.MODEL_CALL)))
+        rests = (int(Kind.MODEL_CALL), light(cls.__call__, state.rest, Kind.MODEL_CALL))
         state.patch(cls, "__call__", _wrap_call(state, cls.__call__), rests)
     report(state, "model_calls:%s" % module.__name__, why)
 

@@ -283,7 +283,7 @@ def attach_iterators(state: AgentState, module: Any) -> None:
         state.patch(cls, "__init__", _wrap_iterator(state, cls.__dict__["__init__"]))
         for method in ("__next__", "get_next"):
             original = cls.__dict__[method]
-            rests = (int(Kind.NEXT), light(original, state.rest.counter(Kind.NEXT)))
+            rests = (int(Kind.NEXT), light(original, state.rest, Kind.NEXT))
             state.patch(cls, method, _wrap_next(state, original, method), rests)
     report(state, "tf_data.iterators", why)
 
