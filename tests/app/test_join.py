@@ -13,7 +13,7 @@ from stepscope.checker import findings
 from stepscope.checker.hits import CheckSeverity, FixPlan, FixSafety, Hit, Span
 from stepscope.checker.rule import Rule
 from stepscope.derive.hot_lines import HotLines
-from stepscope.model.finding import Cause, Checked, Cost, Finding, Outcome, PipelineStage, Place, Remedy
+from stepscope.model.finding import Cause, Checked, Cost, Finding, Outcome, PipelineStage, Place, Remedy, Symptom
 
 MAIN = Frame(SCRIPT, "main", MAKE)
 SLOW = 4
@@ -33,13 +33,14 @@ def hit(
     related: tuple[str, ...] = ("HST001",),
     cause: Cause = "API: not using batch API",
     pipeline_stage: PipelineStage = "output-processing",
+    symptom: Symptom = "Time: slow execution time",
 ) -> StaticHit:
     """A hit in ``make_batch``; nine tenths of its pattern's time went where it was measured."""
     made = Rule(
         code=code,
         name="row-by-row",
         severity=severity,
-        symptom="Time: slow execution time",
+        symptom=symptom,
         cause=cause,
         introduced_stage="data preparation",
         exposed_stage="training",
@@ -235,6 +236,21 @@ def test_what_a_detector_has_cleared_costs_nothing() -> None:
 def test_a_detector_that_could_not_look_clears_nothing(checked: tuple[Checked, ...]) -> None:
     """Not looking is no verdict, nor is a finding that was told by another detector."""
     assert [f.code for f in joined(hot(0.4), hit(), checked=checked).findings] == ["VEC009"]
+
+
+def test_one_detector_that_found_something_keeps_the_question_open() -> None:
+    """Of two detectors of a pattern one is clear and the other found it elsewhere: nothing is refuted."""
+    outcomes = (*outcome("clear"), Checked(detector="TRD001", name="rising", outcome="found"))
+    assert [f.code for f in joined(hot(0.4), hit(related=("HST001", "TRD001")), checked=outcomes).findings] == [
+        "VEC009"
+    ]
+
+
+@pytest.mark.parametrize("symptom", ["Memory: out of memory", "Time: slow initialization time"])
+def test_the_time_of_steps_says_nothing_about_memory_or_starting(symptom: Symptom) -> None:
+    """Such a pattern on a hot line stays info."""
+    result = joined(hot(0.9), hit(symptom=symptom))
+    assert (result.findings, len(result.rest)) == ((), 1)
 
 
 def test_a_rule_without_a_pay_off_is_never_above_info() -> None:

@@ -164,3 +164,16 @@ def test_heat_adds_up(where: list[int]) -> None:
     assert sum(parts) == pytest.approx(lines.heat(SCRIPT, 1, 9).ratio)
     assert lines.heat(SCRIPT, 1, 9).ratio == pytest.approx(1.0)
     assert parts == pytest.approx([where.count(line) / 98 for line in range(1, 10)])
+
+
+def test_the_hottest_lines() -> None:
+    """Lines by what they cost, timed and sampled ones alike; what is less than half a percent is left out."""
+    job = train_loop(20 * MS)
+    job.save(line=60).every(PERIOD, STEPS, dur=30 * MS, start=40 * MS)
+    every_step(job, 30 * MS, MAIN, HELPER, dur=199 * MS)
+    every_step(job, 80 * MS, MAIN, HELPER._replace(line=5), dur=1 * MS)
+    rows = HotLines(job.view()).hottest(2)
+    assert [(file, line) for file, line, _ in rows] == [(SCRIPT, 4), (SCRIPT, 60)]
+    assert [ratio for _, _, ratio in rows] == pytest.approx([0.995, 0.3], abs=0.002)
+    assert len(HotLines(job.view()).hottest(1)) == 1
+    assert len(HotLines(job.view()).hottest(9, least=0.006)) == 2

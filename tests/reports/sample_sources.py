@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.model.finding import Cost, Evidence, Finding, Place, Remedy, SourceCheck
+from stepscope.model.finding import Cost, Evidence, Finding, LineHeat, Place, Remedy, SourceCheck
 
 MS = 1_000_000
 
@@ -90,3 +90,10 @@ SOURCE_CHECK = SourceCheck(
     command="stepscope check train.py 'tools/a `b`.py'",
 )
 """What a run did not see to cost anything."""
+
+HEAT = (
+    LineHeat(file="train.py", line=26, ratio=0.58),
+    LineHeat(file="train.py", line=37, ratio=0.047),
+    LineHeat(file="other.py", line=25, ratio=0.02),
+)
+"""What lines are known to cost."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 from tests.reports.sample_series import series
-from tests.reports.sample_sources import JOINED, SOURCE_CHECK
+from tests.reports.sample_sources import HEAT, JOINED, SOURCE_CHECK
 from tests.reports.sample_tasks import TASKS
 
 from stepscope.model.finding import (
@@ -354,7 +354,7 @@ def no_series() -> Report:
 
 def from_source() -> Report:
     """A finding that the source shows too, and what only the source shows."""
-    return replace(input_bound(), findings=(JOINED, callback_finding()), source_check=SOURCE_CHECK)
+    return replace(input_bound(), findings=(JOINED, callback_finding()), line_heat=HEAT, source_check=SOURCE_CHECK)
 
 
 SAMPLES = {

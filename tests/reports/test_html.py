@@ -233,3 +233,23 @@ def test_blind_detectors_are_not_called_inapplicable(samples: ModuleType) -> Non
     assert outcomes["INP003"] == "undecided"
     assert "Why it could not look" in page
     assert "Why it could not look" not in html.render(samples.clean())
+
+
+def test_lines_show_what_they_cost(samples: ModuleType) -> None:
+    """The excerpt has the share of each line that is known to cost something, and no column where none is."""
+    page = html.render(samples.from_source(), sources={"/home/ann/demo/train.py": samples.SOURCE})
+    assert "<i>26</i><b>58 %</b>" in page
+    assert "<i>25</i><b></b>" in page
+    assert "<i>37</i><b>4.7 %</b>" in page
+    assert "</i><b>" not in html.render(samples.input_bound(), sources={"/home/ann/demo/train.py": samples.SOURCE})
+
+
+def test_what_the_source_adds(samples: ModuleType) -> None:
+    """A joined finding names the rule, its edit and the command; what only the source shows is a table of its own."""
+    page = html.render(samples.from_source())
+    assert "also in the source: TFD001" in page
+    assert "The edit: <code>stepscope check --diff --unsafe-fixes --select TFD001 train.py</code>" in page
+    assert '<h2 id="source-h">In the source</h2>' in page
+    assert "seen, no measured cost" in page
+    assert "model.predict | is called for a &lt;single&gt; row" in page
+    assert 'id="source-h"' not in html.render(samples.input_bound())

@@ -9,12 +9,14 @@ import numpy as np
 from stepscope import store
 from stepscope.app import bundle, members, overhead, series, stage_shares
 from stepscope.derive.anatomy import COMPONENTS
+from stepscope.derive.hot_lines import HotLines
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
 from stepscope.model.events import AgentDiagnostic
 from stepscope.model.finding import (
     Component,
     Diagnostic,
+    LineHeat,
     Place,
     Report,
     SessionSummary,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 MAX_DIAGNOSTICS = 20
 """Of one kind of text; what is more is counted."""
+MAX_HOT_LINES = 100
 MAX_STATIC = 200
 """Static findings without a cost; what is more is counted."""
 
@@ -75,7 +78,8 @@ def report_of(session: Session) -> Report:
     """Report of a session in memory. Pure, but for the time that the static check may take."""
     view = SessionView(session)
     found, checked, failures = base.run(registry.ALL, view)
-    findings, source_check, problems = _with_sources(view, found, checked)
+    lines = HotLines(view)
+    findings, source_check, problems = _with_sources(view, lines, found, checked)
     return Report(
         session=_summary(view),
         overhead=overhead.account(view),
@@ -85,20 +89,26 @@ def report_of(session: Session) -> Report:
         checked=checked,
         diagnostics=_diagnostics(view, (*failures, *problems)),
         tasks=view.tasks,
+        line_heat=_line_heat(view, lines),
         source_check=source_check,
         series=series.build(view),
     )
 
 
+def _line_heat(view: SessionView, lines: HotLines) -> tuple[LineHeat, ...]:
+    return tuple(
+        LineHeat(file=view.place(file, line).file, line=line, ratio=ratio)
+        for file, line, ratio in lines.hottest(MAX_HOT_LINES)
+    )
+
+
 def _with_sources(
-    view: SessionView, found: tuple[Finding, ...], checked: tuple[Checked, ...]
+    view: SessionView, lines: HotLines, found: tuple[Finding, ...], checked: tuple[Checked, ...]
 ) -> tuple[tuple[Finding, ...], SourceCheck | None, tuple[Diagnostic, ...]]:
     """The findings, joined with what the static checker says of the session's sources."""
     from stepscope.app import join, static_check  # the sidecar of a job that runs for days never needs the checker
-    from stepscope.derive.hot_lines import HotLines
 
     try:
-        lines = HotLines(view)
         static = static_check.check(view, lines.files())
         if static is None:
             return found, None, ()

@@ -14,7 +14,7 @@ Nothing above info comes from the source alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,8 @@ FEW_LINES = 3
 """A place of so many lines is one statement; a longer one is a function."""
 MIN_RATIO = 0.03
 """Of steady wall time: the least that a report calls low (DESIGN 3.3)."""
+STEP_SYMPTOMS = frozenset({"Time: slow execution time", "Time: increasing time over time"})
+"""Symptoms that the time of steps shows."""
 WAITING_STAGES = frozenset({"raw-input", "preprocessing", "host-to-device"})
 """Rules about these stages of the pipeline: time in which steps wait for a batch is theirs."""
 
@@ -66,7 +68,7 @@ def join(
         lines: what the session knows about lines.
     """
     measured = list(found)
-    cleared = {c.detector for c in checked if c.outcome == "clear" and not c.hint}
+    outcomes = {c.detector: c for c in checked}
     own: list[tuple[StaticHit, Finding]] = []
     rest: list[Finding] = []
     for item in sorted(static, key=_weight):
@@ -77,7 +79,7 @@ def join(
         if home is not None:
             measured[home] = _joined(view, measured[home], item)
             continue
-        refuted = tuple(code for code in item.rule.related if code in cleared)
+        refuted = _refuting(item, outcomes)
         mine = _measured(view, item, heat) if not refuted else None
         if mine is not None:
             own.append((item, mine))
@@ -97,6 +99,14 @@ def _heat(item: StaticHit, lines: HotLines) -> Heat:
     span = item.hit.span
     waits = item.rule.pipeline_stage in WAITING_STAGES
     return lines.heat(span.path, span.line, span.end_line, waits=waits)
+
+
+def _refuting(item: StaticHit, outcomes: Mapping[str, Checked]) -> tuple[str, ...]:
+    """The detectors of a pattern that have looked and found nothing; none where another one of them found something."""
+    mine = [outcomes[code] for code in item.rule.related if code in outcomes]
+    if any(c.outcome == "found" for c in mine):
+        return ()
+    return tuple(c.detector for c in mine if c.outcome == "clear" and not c.hint)
 
 
 # ---- one root
@@ -192,8 +202,11 @@ def _remedy(item: StaticHit, place: Place) -> Remedy:
 def _measured(view: SessionView, item: StaticHit, heat: Heat) -> Finding | None:
     """The finding of a pattern whose lines are known to cost enough; None else.
 
-    A rule that is sure of no pay-off (severity info) makes none, however hot its line.
+    A rule that is sure of no pay-off (severity info) makes none, however hot its line, nor does one about memory or
+    about what is paid once: the time of steps says nothing about them.
     """
+    if item.rule.symptom not in STEP_SYMPTOMS:
+        return None
     removes = max(0.0, 1.0 - 1.0 / item.rule.speedup)
     ratio = heat.ratio * removes
     if item.hit.severity == "info" or min(ratio, heat.low * removes) < MIN_RATIO:

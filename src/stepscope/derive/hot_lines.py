@@ -130,6 +130,13 @@ class HotLines:
         low, high = hot.confidence_interval(sampled, self._samples)
         return Heat(ratio=sampled, low=low, high=high, samples=sum(spent.samples for spent in mine))
 
+    def hottest(self, limit: int, least: float = 0.005) -> tuple[tuple[str, int, float], ...]:
+        """(file, line, share of the steady wall time) of the lines that cost most, waiting for input included."""
+        lines = {(file, spent.line) for file, parts in self._spent.items() for spent in parts}
+        lines |= {(file, line) for file, parts in self._timed.items() for line, _ in parts}
+        rows = [(file, line, self.heat(file, line, line, waits=True).ratio) for file, line in lines]
+        return tuple(sorted((r for r in rows if r[2] >= least), key=lambda r: (-r[2], r[0], r[1]))[:limit])
+
     def files(self) -> tuple[str, ...]:
         """The files that have lines that are seen, those that steps pay most for first."""
         spent = {file: sum(s.weight_ns for s in parts) for file, parts in self._spent.items()}

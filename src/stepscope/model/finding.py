@@ -338,6 +338,16 @@ class Task(Struct, frozen=True, kw_only=True):
     """Session.run in a MonitoredSession: what its hooks fetched in the same runs, each with its number of runs."""
 
 
+class LineHeat(Struct, frozen=True, kw_only=True):
+    """What a line of the user's code is known to cost: docs/reports.md says how."""
+
+    file: str
+    """As places name it."""
+    line: int
+    ratio: float
+    """Of the steady wall time; work inside of compiled calls is no line's."""
+
+
 class SourceCheck(Struct, frozen=True, kw_only=True):
     """What the static checker says of the sources that the session holds, beside what stands in the findings."""
 
@@ -369,6 +379,8 @@ class Report(Struct, frozen=True, kw_only=True):
     diagnostics: tuple[Diagnostic, ...]
     tasks: tuple[Task, ...] = ()
     """Of all processes, by total time, at most 1,000."""
+    line_heat: tuple[LineHeat, ...] = ()
+    """The costliest lines, at most 100, from 0.5 %."""
     source_check: SourceCheck | None = None
     """Null where the session holds no sources, or no TensorFlow or Keras was used."""
     series: dict[str, tuple[float, ...]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from stepscope.reports import charts, words
@@ -11,11 +12,13 @@ from stepscope.reports.tables import table
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from stepscope.model.finding import Evidence, Finding, Place, Report
     from stepscope.reports.excerpt import Excerpt
 
+Heat = Mapping[tuple[str, int], float]
+"""(file, line) to the share of the steady wall time that it is known to cost."""
 EXCERPTS = 2
 """Excerpts of source in one finding; further places are listed."""
 MIDDLE_DOT = " \u00b7 "
@@ -27,11 +30,12 @@ def findings(report: Report, sources: Mapping[str, str]) -> str:
         said = words.NOTHING if report.session.steps else "no steps, so no finding about them"
         css = "card calm" if report.session.steps else "card"
         return f'<p class="{css}">{said[0].upper()}{said[1:]}.</p>'
+    heat = {(h.file, h.line): h.ratio for h in report.line_heat}
     calm = "" if words.significant(report) else f'<p class="card calm">{words.NOTHING.capitalize()}.</p>'
-    return calm + "\n".join(_finding(i, f, sources) for i, f in enumerate(report.findings, 1))
+    return calm + "\n".join(_finding(i, f, sources, heat) for i, f in enumerate(report.findings, 1))
 
 
-def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
+def _finding(number: int, finding: Finding, sources: Mapping[str, str], heat: Heat) -> str:
     cost = words.cost_text(finding.cost, between_steps=words.is_between_steps(finding))
     per_step = f", {format_ns(finding.cost.ns_per_step)} per step" if finding.cost.ns_per_step else ""
     facts = (
@@ -48,7 +52,7 @@ def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
         f"{charts.cost_bar(finding.cost, finding.severity)}</div>"
     )
     evidence, remedies = _evidence(finding.evidence), _remedies(finding)
-    where = _places(finding.where, sources)
+    where = _places(finding.where, sources, heat)
     left, right = (f"{left}{evidence}{remedies}", where) if where else (f"{left}{remedies}", evidence)
     columns = f'<div class="wide">{left}</div><div class="wide">{right}</div>' if right else f"<div>{left}</div>"
     return (
@@ -92,7 +96,7 @@ def _remedies(finding: Finding) -> str:
     return f'<div class="remedy"><h4>{head}</h4><ul>{"".join(parts)}</ul></div>' if parts else ""
 
 
-def _places(places: Sequence[Place], sources: Mapping[str, str]) -> str:
+def _places(places: Sequence[Place], sources: Mapping[str, str], heat: Heat) -> str:
     """The first places with their source, unless it stands there already; the rest as a list."""
     parts: list[str] = []
     seen: set[tuple[str, int]] = set()
@@ -100,7 +104,8 @@ def _places(places: Sequence[Place], sources: Mapping[str, str]) -> str:
         shown = excerpt(place, sources) if (place.file, place.line) not in seen and len(parts) < EXCERPTS else None
         label = escape(words.place_text(place))
         if shown is not None:
-            parts.append(_source_figure(label, shown))
+            shares = {n.number: heat[key] for n in shown.lines if (key := (place.file, n.number)) in heat}
+            parts.append(_source_figure(label, shown, shares))
             seen |= {(place.file, line.number) for line in shown.lines}
         else:
             absent = find_source(place.file, sources) is None and not parts
@@ -108,9 +113,10 @@ def _places(places: Sequence[Place], sources: Mapping[str, str]) -> str:
     return "".join(parts)
 
 
-def _source_figure(label: str, shown: Excerpt) -> str:
+def _source_figure(label: str, shown: Excerpt, heat: Mapping[int, float]) -> str:
     lines = "".join(
-        f'<span class="line{" hit" if line.marked else ""}"><i>{line.number}</i>{_source(line.text)}\n</span>'
+        f'<span class="line{" hit" if line.marked else ""}"><i>{line.number}</i>'
+        f"{_share(heat.get(line.number)) if heat else ''}{_source(line.text)}\n</span>"
         for line in shown.lines
     )
     rest = f'<p class="note">{words.plural(shown.left_out, "more line")} of it.</p>' if shown.left_out else ""
@@ -118,6 +124,11 @@ def _source_figure(label: str, shown: Excerpt) -> str:
         f'<figure class="source"><figcaption><code>{label}</code></figcaption>'
         f'<pre tabindex="0" role="region" aria-label="Source of {label}"><code>{lines}</code></pre>{rest}</figure>'
     )
+
+
+def _share(ratio: float | None) -> str:
+    """What a line costs, in a column of its own beside its number."""
+    return f"<b>{f'{words.percent(ratio)} %' if ratio is not None else ''}</b>"
 
 
 def _source(line: str) -> str:
