@@ -31,6 +31,8 @@ class Options:
     baseline: Path | None = None
     cache: bool = True
     """Take what has not changed from the last check, and keep what is found."""
+    only: tuple[str, ...] = ()
+    """Files to check, the others are only looked at; empty: all."""
     overlay: Mapping[str, bytes] = field(default_factory=dict)
     """Content of files by path that is not yet on disk: what an editor holds."""
 
@@ -60,13 +62,13 @@ def check(options: Options) -> Checked:
     every = (*files, *held)
     job = work.Job(
         files=every,
-        todo=every,
+        todo=tuple(path for path in every if not options.only or path in options.only),
         roots=tuple(_roots(options.paths)),
         codes=tuple(rule.code for rule in rules),
         target=target,
         overlay=options.overlay,
     )
-    raw = _cached(job, options) if options.cache and not options.overlay else work.run(job).results
+    raw = _cached(job, options) if options.cache and not (options.overlay or options.only) else work.run(job).results
     results = tuple(_without(project, home, result) for result in raw)
     found = [finding for result in results for finding in _findings(result)]
     known = options.baseline or (home / project.baseline if project.baseline and home is not None else None)

@@ -37,15 +37,15 @@ class Change:
 class FixRun:
     """What fixing comes to. Nothing is written yet."""
 
-    report: CheckReport
-    """Of the files as they are after the fixes."""
     changes: tuple[Change, ...]
     done: tuple[str, ...]
     """A line for each fix: where, what is done, what changes in behaviour."""
+    refused: tuple[Diagnostic, ...]
+    """What was to be fixed and is not, with the reason."""
 
 
 def fix(options: use_case.Options, *, unsafe: bool = False) -> FixRun:
-    """Check files, and do the fixes of what is reported.
+    """Check files, and plan the fixes of what is reported.
 
     Args:
         options: what is checked.
@@ -56,36 +56,31 @@ def fix(options: use_case.Options, *, unsafe: bool = False) -> FixRun:
     """
     held = dict(options.overlay)
     first = use_case.check(options)
-    checked: dict[frozenset[tuple[str, bytes]], use_case.Checked] = {}
 
     def again(contents: Mapping[str, bytes]) -> rounds.Hits:
-        done = use_case.check(replace(options, overlay={**held, **contents}))
-        checked[frozenset(contents.items())] = done
-        return _reported(done)
+        return _reported(use_case.check(replace(options, overlay={**held, **contents}, only=tuple(contents))))
 
     def read(path: str) -> bytes:
         return held[path] if path in held else Path(path).read_bytes()
 
-    version = parse(first.report.target.tensorflow)
     outcome = rounds.fix(
         _reported(first),
         read,
         again,
-        version=version or (0, 0),
+        version=parse(first.report.target.tensorflow) or (0, 0),
         allowed=("safe", "unsafe") if unsafe else ("safe",),
     )
-    last = first
-    if outcome.contents:
-        last = checked.get(frozenset(outcome.contents.items())) or use_case.check(
-            replace(options, overlay={**held, **outcome.contents})
-        )
-    report = msgspec.structs.replace(
-        last.report,
-        fixed=len(outcome.done),
-        diagnostics=(*last.report.diagnostics, *_refused(outcome.refused)),
+    return FixRun(
+        changes=tuple(Change(path=p, old=read(p), new=new) for p, new in sorted(outcome.contents.items())),
+        done=tuple(_line(fixed) for fixed in outcome.done),
+        refused=tuple(_refused(outcome.refused)),
     )
-    changes = tuple(Change(path=p, old=read(p), new=new) for p, new in sorted(outcome.contents.items()))
-    return FixRun(report=report, changes=changes, done=tuple(_line(fixed) for fixed in outcome.done))
+
+
+def report(options: use_case.Options, run: FixRun) -> CheckReport:
+    """The report of what is left once the changes are written."""
+    left = use_case.check(options).report
+    return msgspec.structs.replace(left, fixed=len(run.done), diagnostics=(*left.diagnostics, *run.refused))
 
 
 def write(changes: Iterable[Change]) -> list[Diagnostic]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from stepscope.checker.hits import Hit
 from stepscope.checker.source import Source
 
-_COMMENT = re.compile(r"#\s*stepscope:\s*(?P<kind>ignore-file|ignore)\b\s*(?:\[(?P<codes>[^\]]*)\])?")
+COMMENT = re.compile(r"#\s*stepscope:\s*(?P<kind>ignore-file|ignore)\b\s*(?:\[(?P<codes>[^\]]*)\])?")
+"""Such a comment; ``codes``: between its brackets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def ignores(source: Source) -> tuple[Ignore, ...]:
     found = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
-            match = _COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
+            match = COMMENT.search(token.string) if token.type == tokenize.COMMENT else None
             if match:
                 codes = tuple(c.strip().upper() for c in (match["codes"] or "").split(",") if c.strip())
                 found.append(Ignore(token.start[0], match["kind"] == "ignore-file", codes))

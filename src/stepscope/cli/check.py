@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from stepscope.app.check import Options
     from stepscope.model.check import CheckReport
+    from stepscope.model.finding import Diagnostic
 
 FOUND = 1
 """Exit code when something was found, as linters have it (docs/exit-codes.md)."""
@@ -101,15 +102,16 @@ def _fix(options: Options, format_: str, output: Path | None, *, unsafe: bool, o
     run = check_fix.fix(options, unsafe=unsafe)
     if only_show:
         _write("".join(check_fix.diff(change) for change in run.changes), output)
-        _say(line for line in (*(f"would fix {d}" for d in run.done), *_notes(run.report)))
+        _say(line for line in (*(f"would fix {d}" for d in run.done), *_notes(run.refused)))
         files = f"{len(run.changes)} file{'s' if len(run.changes) != 1 else ''}"
         _say([f"would fix {len(run.done)} in {files}" if run.done else "nothing would be fixed"])
         return FOUND if run.changes else 0
     failed = check_fix.write(run.changes)
     _say(f"fixed {line}" for line in run.done)
-    _say(f"{note.code} {note.text}" for note in failed)
-    _show(run.report, format_, output)
-    return CANNOT if failed else FOUND if run.report.findings else 0
+    _say(_notes(failed))
+    report = check_fix.report(options, run)
+    _show(report, format_, output)
+    return CANNOT if failed else FOUND if report.findings else 0
 
 
 def _show(report: CheckReport, format_: str, output: Path | None) -> None:
@@ -127,13 +129,13 @@ def _show(report: CheckReport, format_: str, output: Path | None) -> None:
             width=shutil.get_terminal_size((120, 24)).columns,
         )
     _write(text, output)
-    _say(_notes(report))
+    _say(_notes(report.diagnostics))
     if format_ not in check_output.MACHINES:
         _say([check_output.summary(report)])
 
 
-def _notes(report: CheckReport) -> list[str]:
-    return [f"{note.code} {note.text}" for note in report.diagnostics]
+def _notes(notes: Iterable[Diagnostic]) -> list[str]:
+    return [f"{note.code} {note.text}" for note in notes]
 
 
 def _say(lines: Iterable[str]) -> None:

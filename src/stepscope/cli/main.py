@@ -24,6 +24,7 @@ COMMANDS = {
     "disable": ("stepscope.cli.enable:disable", "Undo enable."),
     "report": ("stepscope.cli.report:report", "Show the report of a session."),
     "check": ("stepscope.cli.check:check", "Check sources for what will be slow."),
+    "lsp": ("stepscope.cli.lsp:lsp", "Serve an editor: findings and quick fixes."),
     "rule": ("stepscope.cli.rule:rule", "Explain a finding's code."),
     "pack": ("stepscope.cli.pack:pack", "Make one file of a session."),
     "unpack": ("stepscope.cli.pack:unpack", "Make a session of a packed file."),

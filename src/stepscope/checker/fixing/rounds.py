@@ -20,8 +20,10 @@ MAX_ROUNDS = 50
 are what files need, and more than this a quarrel between two rules."""
 Hits = Mapping[str, Sequence[Hit]]
 """By path."""
-Check = Callable[[Mapping[str, bytes]], Hits]
-"""Checks files, some of them with other content than on disk; files that could not be checked are not in the answer."""
+Contents = Mapping[str, bytes]
+"""By path."""
+Check = Callable[[Contents], Hits]
+"""Checks files with other content than on disk; those that cannot be checked any more are not in the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,7 @@ def fix(
                 continue
             outcome.contents[path] = made[path]
             outcome.done += one.done
-        outcome.hits = {**after, **kept}
+        outcome.hits = {**outcome.hits, **after, **kept}
     return outcome
 
 

@@ -1,0 +1,95 @@
+"""Checking the text that an editor holds, in the project that it belongs to."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepscope.app import check as use_case
+from stepscope.checker import discover
+from stepscope.checker.hits import Hit
+from stepscope.checker.registry import ALL
+from stepscope.checker.versions import parse
+from stepscope.model.finding import Diagnostic, Finding
+
+MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+"""What a project's folder holds."""
+MAX_FILES = 400
+"""Of a project with more files than this only the file's own folder is looked at: an editor must not wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A text that was checked."""
+
+    path: str
+    text: str
+    version: int | None
+    hits: tuple[Hit, ...]
+    findings: tuple[Finding, ...]
+    """One for each hit, in the same order."""
+    notes: tuple[Diagnostic, ...]
+    tensorflow: tuple[int, int]
+    """The version that was checked for."""
+
+
+def check(path: str, text: str, version: int | None = None, open_texts: Mapping[str, str] | None = None) -> Document:
+    """Check one file as an editor holds it.
+
+    Args:
+        path: where it lies.
+        text: its content.
+        version: the editor's number of that content.
+        open_texts: other files that the editor holds, by path.
+
+    Raises:
+        CheckError: the project's settings make no sense.
+    """
+    overlay = {other: encoded(content) for other, content in (open_texts or {}).items()}
+    overlay[path] = encoded(text)
+    options = use_case.Options(paths=(_project(Path(path)),), only=(path,), overlay=overlay, cache=False)
+    done = use_case.check(options)
+    shown = {id(f): f for f in done.report.findings}
+    by_place = {_key(f): f for f in shown.values()}
+    rules = {rule.code: rule for rule in ALL}
+    pairs = []
+    for result in done.results:
+        for hit in result.hits:
+            found = by_place.get((hit.code, hit.span.line, hit.span.column, hit.message))
+            if found is not None and hit.code in rules:
+                pairs.append((hit, found))
+    return Document(
+        path=path,
+        text=text,
+        version=version,
+        hits=tuple(hit for hit, _ in pairs),
+        findings=tuple(found for _, found in pairs),
+        notes=tuple(note for note in done.report.diagnostics if note.text.startswith(path)),
+        tensorflow=parse(done.report.target.tensorflow) or (0, 0),
+    )
+
+
+def encoded(text: str) -> bytes:
+    """A text as the bytes that a file of it would have, in the encoding that it declares."""
+    plain = text.encode("utf-8", "replace")
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(plain).readline)
+        return text.encode(encoding)
+    except (SyntaxError, UnicodeError, LookupError):
+        return plain
+
+
+def _key(finding: Finding) -> tuple[str, int, int | None, str]:
+    place = finding.where[0]
+    return finding.code, place.line, place.column, finding.title
+
+
+def _project(path: Path) -> Path:
+    """The folder whose files are looked at: the project's, or the file's own when that one is too large."""
+    for folder in path.parents:
+        if any((folder / mark).exists() for mark in MARKS):
+            return folder if len(discover.discover((folder,))) <= MAX_FILES else path.parent
+    return path.parent

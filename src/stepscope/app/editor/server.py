@@ -1,0 +1,248 @@
+"""The language server: diagnostics while one types, quick fixes, rules explained on hover. Speaks LSP over stdio.
+
+Every change is checked after a short rest, in a thread, with what the editor holds instead of what is on disk; only the
+newest text of a document is answered for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+
+from lsprotocol import types as lsp
+from pygls import uris
+from pygls.lsp.server import LanguageServer
+
+from stepscope._version import __version__
+from stepscope.app.editor import actions
+from stepscope.app.editor.check import Document, check
+from stepscope.app.editor.positions import Positions
+from stepscope.checker.fixing.edits import Edit
+from stepscope.checker.hits import Span
+from stepscope.checker.registry import ALL
+from stepscope.errors import CheckError
+
+REST_S = 0.25
+"""After a change: who types on is not checked in between."""
+FIX_ALL = "source.fixAll.stepscope"
+SEVERITIES = {
+    "error": lsp.DiagnosticSeverity.Error,
+    "warning": lsp.DiagnosticSeverity.Warning,
+    "info": lsp.DiagnosticSeverity.Information,
+}
+
+
+class CheckServer(LanguageServer):
+    """The server and the documents that it has checked."""
+
+    def __init__(self) -> None:
+        super().__init__("stepscope", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
+        self.checked: dict[str, Document] = {}
+        """By URI."""
+        self.waiting: dict[str, asyncio.Task[None]] = {}
+        self.said: set[str] = set()
+        """Errors that were told once."""
+
+    # ---- checking ----------------------------------------------------------------------------------------------
+
+    def soon(self, uri: str, rest_s: float = 0.0) -> None:
+        """Check a document after a rest; a check that still waits is dropped."""
+        self.forget(uri)
+        self.waiting[uri] = asyncio.get_running_loop().create_task(self._check(uri, rest_s))
+
+    def forget(self, uri: str) -> None:
+        """Drop a check that still waits."""
+        task = self.waiting.pop(uri, None)
+        if task is not None:
+            task.cancel()
+
+    async def _check(self, uri: str, rest_s: float) -> None:
+        await asyncio.sleep(rest_s)
+        document = self.workspace.get_text_document(uri)
+        path, text, version = path_of(uri), document.source, document.version
+        if path is None:
+            return
+        others = {p: t for p, t in self.open_texts().items() if p != path}
+        try:
+            done = await asyncio.to_thread(check, path, text, version, others)
+        except CheckError as error:
+            self._say(str(error))
+            return
+        now = self.workspace.text_documents.get(uri)
+        if now is None or now.version != version:
+            return
+        self.checked[uri] = done
+        for note in done.notes:
+            self._say(f"{note.code} {note.text}")
+        self.text_document_publish_diagnostics(
+            lsp.PublishDiagnosticsParams(uri=uri, version=version, diagnostics=self.diagnostics(done))
+        )
+
+    def open_texts(self) -> dict[str, str]:
+        """What the editor holds, by path."""
+        held = self.workspace.text_documents.items()
+        return {path: document.source for uri, document in held if (path := path_of(uri)) is not None}
+
+    def _say(self, text: str) -> None:
+        if text not in self.said:
+            self.said.add(text)
+            self.window_log_message(lsp.LogMessageParams(type=lsp.MessageType.Warning, message=text))
+
+    # ---- answers -----------------------------------------------------------------------------------------------
+
+    def positions(self, text: str) -> Positions:
+        """Places in a text, in the units that were agreed on."""
+        return Positions(text, str(getattr(self.workspace.position_encoding, "value", "utf-16")))
+
+    def diagnostics(self, document: Document) -> list[lsp.Diagnostic]:
+        """The findings of a document."""
+        places = self.positions(document.text)
+        found = []
+        for hit, finding in zip(document.hits, document.findings, strict=True):
+            remedy = finding.remedies[0].text if finding.remedies else ""
+            others = [span for span in hit.also if span.path == document.path]
+            found.append(
+                lsp.Diagnostic(
+                    range=_span(places, hit.span),
+                    message=f"{finding.title}\n{remedy}" if remedy else finding.title,
+                    severity=SEVERITIES.get(hit.severity, lsp.DiagnosticSeverity.Warning),
+                    code=hit.code,
+                    source="stepscope",
+                    related_information=[
+                        lsp.DiagnosticRelatedInformation(
+                            location=lsp.Location(
+                                uri=uris.from_fs_path(document.path) or "", range=_span(places, span)
+                            ),
+                            message="the loop or function that it belongs to",
+                        )
+                        for span in others
+                    ],
+                )
+            )
+        return found
+
+    def current(self, uri: str) -> Document | None:
+        """What was found in a document, when that is still its text."""
+        document, now = self.checked.get(uri), self.workspace.text_documents.get(uri)
+        return document if document is not None and now is not None and now.source == document.text else None
+
+    def action(self, uri: str, document: Document, offer: actions.Offer, kind: str) -> lsp.CodeAction:
+        """An offer as a code action with its edits."""
+        places = self.positions(document.text)
+        same = (
+            []
+            if offer.hit is None
+            else [d for d in self.diagnostics(document) if d.range == _span(places, offer.hit.span)]
+        )
+        return lsp.CodeAction(
+            title=offer.title,
+            kind=kind,
+            diagnostics=same or None,
+            is_preferred=offer.preferred or None,
+            edit=lsp.WorkspaceEdit(changes={uri: _edits(places, offer.edits)}),
+        )
+
+
+def serve() -> None:
+    """Serve one editor over standard input and output, until it says that it is done."""
+    make().start_io()
+
+
+async def _opened(ls: CheckServer, params: lsp.DidOpenTextDocumentParams) -> None:
+    """A document is shown."""
+    ls.soon(params.text_document.uri)
+
+
+async def _changed(ls: CheckServer, params: lsp.DidChangeTextDocumentParams) -> None:
+    """Its text is another one."""
+    ls.soon(params.text_document.uri, REST_S)
+
+
+async def _saved(ls: CheckServer, params: lsp.DidSaveTextDocumentParams) -> None:
+    """What other open files see of it has changed as well."""
+    del params
+    for uri in list(ls.workspace.text_documents):
+        ls.soon(uri)
+
+
+async def _closed(ls: CheckServer, params: lsp.DidCloseTextDocumentParams) -> None:
+    """Nothing is said of it any more."""
+    uri = params.text_document.uri
+    ls.forget(uri)
+    ls.checked.pop(uri, None)
+    ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
+
+
+async def _actions(ls: CheckServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+    """What can be done on some lines."""
+    uri = params.text_document.uri
+    document = ls.current(uri)
+    if document is None:
+        return []
+    found = []
+    if _wants(params.context.only, lsp.CodeActionKind.QuickFix.value):
+        first, last = params.range.start.line + 1, params.range.end.line + 1
+        offered = await asyncio.to_thread(actions.offers, document, first, last)
+        found += [ls.action(uri, document, offer, lsp.CodeActionKind.QuickFix.value) for offer in offered]
+    if params.context.only and _wants(params.context.only, FIX_ALL):
+        others = {p: t for p, t in ls.open_texts().items() if p != document.path}
+        every = await asyncio.to_thread(actions.fix_all, document, others)
+        found += [ls.action(uri, document, every, FIX_ALL)] if every is not None else []
+    return found
+
+
+async def _hover(ls: CheckServer, params: lsp.HoverParams) -> lsp.Hover | None:
+    """The page of the rule that speaks here."""
+    document = ls.current(params.text_document.uri)
+    if document is None:
+        return None
+    places = ls.positions(document.text)
+    at = (params.position.line, params.position.character)
+    for hit in document.hits:
+        place = _span(places, hit.span)
+        if (place.start.line, place.start.character) <= at < (place.end.line, place.end.character):
+            doc = next(rule.doc for rule in ALL if rule.code == hit.code)
+            text = lsp.MarkupContent(kind=lsp.MarkupKind.Markdown, value=f"**{hit.code}** {doc}")
+            return lsp.Hover(contents=text, range=place)
+    return None
+
+
+def make() -> CheckServer:
+    """The server with its answers."""
+    server = CheckServer()
+    kinds = lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix, FIX_ALL])
+    server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)(_opened)
+    server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)(_changed)
+    server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)(_saved)
+    server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)(_closed)
+    server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, kinds)(_actions)
+    server.feature(lsp.TEXT_DOCUMENT_HOVER)(_hover)
+    return server
+
+
+def path_of(uri: str) -> str | None:
+    """The path of a Python file's URI; None for anything else."""
+    path = uris.to_fs_path(uri)
+    return Path(path).as_posix() if path and path.endswith(".py") else None
+
+
+def _wants(only: Iterable[str] | None, kind: str) -> bool:
+    """Whether an editor asks for a kind of action: ``source`` means ``source.fixAll.stepscope`` too."""
+    asked = [str(getattr(k, "value", k)) for k in only or ()]
+    return not asked or any(kind == k or kind.startswith(f"{k}.") for k in asked)
+
+
+def _span(places: Positions, span: Span) -> lsp.Range:
+    start, end = places.of_column(span.line, span.column), places.of_column(span.end_line, span.end_column)
+    return lsp.Range(start=lsp.Position(*start), end=lsp.Position(*end))
+
+
+def _edits(places: Positions, edits: Iterable[Edit]) -> list[lsp.TextEdit]:
+    return [
+        lsp.TextEdit(
+            range=lsp.Range(start=lsp.Position(*places.of(e.start)), end=lsp.Position(*places.of(e.end))),
+            new_text=e.text,
+        )
+        for e in edits
+    ]

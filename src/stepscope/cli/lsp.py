@@ -1,0 +1,19 @@
+"""``stepscope lsp``: the checker in editors."""
+
+from __future__ import annotations
+
+import click
+
+from stepscope.errors import UsageError
+
+
+@click.command(short_help="Serve an editor: findings and quick fixes.")
+def lsp() -> None:
+    """Serve an editor by the Language Server Protocol over standard input and output: diagnostics of `check`, quick
+    fixes, rules explained on hover. Needs the extra: pip install 'stepscope[lsp]'.
+    """
+    try:
+        from stepscope.app.editor.server import serve  # noqa: PLC0415 - pygls is an extra
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{error.name} is not installed; run: pip install 'stepscope[lsp]'") from error
+    serve()
