@@ -89,7 +89,7 @@ def _remedies(finding: Finding) -> str:
     for remedy in finding.remedies:
         proof = f" Prove it: <code>{escape(remedy.what_if)}</code>" if remedy.what_if is not None else ""
         proof += f" The edit: <code>{escape(remedy.edit)}</code>" if remedy.edit is not None else ""
-        safety = {"safe": "safe to apply", "review": "review the change", "unsafe": "changes results"}[remedy.safety]
+        safety = {"safe": "safe to apply", "review": "review the change", "unsafe": "may change results"}[remedy.safety]
         rule = f"{escape(remedy.rule)}, " if remedy.rule and remedy.rule != finding.code else ""
         parts.append(f'<li>{escape(remedy.text)} <span class="tag">{rule}{safety}</span>{proof}</li>')
     head = "Remedy" if len(parts) == 1 else "Remedies"
