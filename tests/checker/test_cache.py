@@ -42,8 +42,9 @@ def run(model):
 LOOP = """
 import keras
 from called import run
+net = keras.Sequential()
 for x in y:
-    run(keras.Sequential())
+    run(net)
 """
 Change = Callable[[Path], object]
 

@@ -115,6 +115,8 @@ class Loops:
         if not isinstance(expr, ast.Call):
             return None
         word = expr.func.attr if isinstance(expr.func, ast.Attribute) else getattr(expr.func, "id", "")
+        if word == "take" and isinstance(expr.func, ast.Attribute) and expr.args:
+            return self.integer(module, expr.args[0])
         if word in ("range", "trange"):
             bounds = [self.integer(module, a) for a in expr.args]
             known = [b for b in bounds if b is not None]

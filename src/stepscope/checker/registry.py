@@ -1,36 +1,62 @@
 """All rules, by hand, sorted by code.
 
 Codes are a family and a number: TFD tf.data, TFF tf.function, VEC vectorisation, NPY NumPy, KER Keras, OPS graphs and
-sessions of version 1, DEV devices, LIB versions of libraries .
+sessions of version 1, DEV devices, LIB versions of libraries.
 """
 
 from __future__ import annotations
 
 from stepscope.checker.rule import Rule
 from stepscope.checker.rules import (
+    array_grown_in_loop,
+    batch_loop_in_layer,
     cached_repeats,
     changing_python_argument,
+    compile_in_loop,
+    condition_per_row,
+    data_not_in_batches,
+    dataset_rebuilt_for_predict,
+    fit_epoch_by_epoch,
     forked_workers,
     generator_over_arrays,
     graph_ops_in_loop,
+    heavy_batch_callback,
+    huge_dense,
     iterator_per_step,
     map_before_batch,
     map_before_shard,
+    map_fn_over_batched_op,
     misplaced_cache,
     missing_prefetch,
+    model_loaded_in_loop,
+    models_pile_up,
     one_file_at_a_time,
+    one_hot_labels,
     parse_single_before_batch,
     python_file_loading,
     python_function_in_map,
+    recurrent_layer_not_fused,
     repeated_predict,
     rows_in_python,
     sequential_stateful_map,
     shuffle_after_batch,
     shuffled_images,
+    steps_count_samples,
+    tensor_rows_in_python,
 )
 
 ALL: tuple[Rule, ...] = (
     repeated_predict.RULE,
+    dataset_rebuilt_for_predict.RULE,
+    model_loaded_in_loop.RULE,
+    models_pile_up.RULE,
+    compile_in_loop.RULE,
+    fit_epoch_by_epoch.RULE,
+    heavy_batch_callback.RULE,
+    huge_dense.RULE,
+    recurrent_layer_not_fused.RULE,
+    steps_count_samples.RULE,
+    data_not_in_batches.RULE,
     graph_ops_in_loop.RULE,
     sequential_stateful_map.RULE,
     map_before_batch.RULE,
@@ -49,4 +75,10 @@ ALL: tuple[Rule, ...] = (
     rows_in_python.RULE,
     forked_workers.RULE,
     changing_python_argument.RULE,
+    map_fn_over_batched_op.RULE,
+    tensor_rows_in_python.RULE,
+    array_grown_in_loop.RULE,
+    condition_per_row.RULE,
+    batch_loop_in_layer.RULE,
+    one_hot_labels.RULE,
 )

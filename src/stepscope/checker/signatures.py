@@ -151,6 +151,7 @@ _EXACT: dict[str, Value] = {
     ),
     **dict.fromkeys("range tqdm.trange".split(), SCALARS),
     **dict.fromkeys("os.listdir glob.glob str.split str.splitlines tensorflow.io.gfile.glob".split(), STRINGS),
+    "numpy.random.default_rng": Value(kind="numpy.random.Generator"),
     **dict.fromkeys("numpy.random.randint numpy.random.random numpy.random.rand numpy.random.uniform".split(), NUMPY),
 }
 PASSING = frozenset(

@@ -1,13 +1,14 @@
-"""Keras' predict is called again and again in a loop.
+"""Keras' predict is called again and again, in a loop or for each row that comes.
 
 ## What it does
-Reports `model.predict(x)` in a loop, also one around the function that calls it, where the model stays the same and the
-input is another one each time.
+Reports `model.predict(x)` in a loop, also one around the function that calls it, where the model stays the same and
+the input is another one each time; in the handler of a request; and, as info, for a single row in a method that the
+project offers and does not call itself, for whoever calls it will do so per row.
 
 ## Why it is slow
-Each call of `predict` makes a data adapter, a tf.data iterator and callbacks, and collects results: milliseconds around
-a model that needs microseconds for a row. Measured on 30 single rows of a small model: 29 times the CPU time of one
-`predict` for all of them, 44 times that of `model(x)`.
+Each call of `predict` makes a data adapter, a tf.data iterator and callbacks, and collects results: milliseconds
+around a model that needs microseconds for a row. Measured on 150 single rows of a small model: 105 times the time of
+one `predict` for all of them; 30 rows 29 times the CPU time, and 44 times that of `model(x)`.
 
 ## Example
 Slow:
@@ -35,13 +36,16 @@ results = model.predict(rows, verbose=0)
 ```
 
 ## When it is silent
-When it is not known that the object is a Keras model (scikit-learn has a `predict` too); when the model is another one
-in each iteration (an ensemble, folds); in loops of at most ten iterations; in loops that train (`fit`), where predict
-runs once an epoch; with a `batch_size` of two or more, which says that the input is large.
+When it is not known that the object is a Keras model (scikit-learn has a `predict` too); when the model is another
+one in each iteration (an ensemble, folds); in loops of at most ten iterations; behind `if step % n == 0`; in loops
+that call `fit`, where predict runs once an epoch, unless it is for a single row; with a `batch_size` of two or more,
+which says that the input is large; for a Dataset (KER002). It is info where a loop goes over data that may be large
+batches, and in files of tests.
 
 ## Fix and its safety
-Collect the rows and predict them in one call, or call `model(x, training=False)`, best in a `tf.function`. The direct
-call returns a tensor instead of an array, and needs the whole input in memory at once.
+Collect the rows and predict them in one call, or call `model(x, training=False)`, best in a `tf.function`; where rows
+come one by one, also `predict_on_batch`. The direct call returns a tensor instead of an array, and needs the whole
+input in memory at once.
 
 ## Versions
 All.
@@ -53,48 +57,105 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
-from stepscope.checker.hits import Hit
+from stepscope.checker.hits import CheckSeverity, FixPlan, Hit
 from stepscope.checker.loops import Loop
+from stepscope.checker.repeats import called_in, handler, is_test, offered, rarely
+from stepscope.checker.rows import single_row
 from stepscope.checker.rule import Rule
+from stepscope.checker.syntax import last_word
+from stepscope.checker.tags import Tag
 
 FEW = 10
 """So many calls are no matter."""
-ROWS = frozenset({"numpy.expand_dims", "tensorflow.expand_dims", "numpy.atleast_2d"})
-TRAINING = frozenset({"fit", "fit_generator"})
+TRAINING = frozenset({"keras.Model.fit", "keras.Model.fit_generator"})
+FITS = frozenset({"fit", "fit_generator", "train_on_batch"})
+LARGE = 2
+"""From this batch size on the input is more than a row."""
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
-    """A predict with a loop around it."""
+    """A predict that runs again and again."""
     data = call.argument(0, "x")
+    if data is None or call.receiver is None or ctx.traced(call.node) or ctx.tag(data) is Tag.DATASET:
+        return
+    row = single_row(ctx, data)
     size = call.argument(1, "batch_size")
-    if data is None or call.receiver is None or ctx.traced(call.node):
+    large = size is not None and (ctx.integer(size) or LARGE) >= LARGE
+    if large and not row:
         return
-    row = _single_row(ctx, data)
-    if size is not None and not row and ctx.integer(size) != 1:
-        return
-    for loop in ctx.loops(call.node):
-        if (loop.iterations is not None and loop.iterations <= FEW) or _trains(loop):
-            continue
-        if not _same_model(ctx, call.receiver, loop) or (not loop.via and ctx.varies(data, loop) is False):
-            continue
-        model = ctx.text(call.receiver)
-        rows = " for a single row" if row else ""
+    model = ctx.text(call.receiver)
+    rows = " for a single row" if row else ""
+    loop = next((lp for lp in ctx.loops(call.node) if _repeats(ctx, call, data, lp, row=row)), None)
+    if loop is not None:
         around = f"through {ctx.text(loop.via[-1][1].func)}" if loop.via else "in this loop"
+        severity: CheckSeverity = "error" if row else "info" if _over_batches(ctx, data, loop) else "warning"
         yield ctx.hit(
             call.node,
             f"{model}.predict is called{rows} again and again {around}: each call costs milliseconds of its own",
-            severity="error" if row else "warning",
+            severity="info" if is_test(ctx.module) else severity,
             confidence=0.95 if row else 0.8,
             also=[ctx.loop_span(loop)],
-            fix=ctx.fix(
-                "direct-call",
-                f"Call {model}(x, training=False) itself",
-                call.node,
-                safety="unsafe",
-                behaviour="The result is a tensor instead of a NumPy array, and the input is not split into batches.",
-            ),
+            fix=_fix(ctx, call, model),
         )
         return
+    server = handler(ctx, call.node)
+    if server is not None:
+        yield ctx.hit(
+            call.node,
+            f"{model}.predict is called{rows} for each request of {server.name}, with milliseconds of its own",
+            confidence=0.85 if row else 0.6,
+            severity="warning" if row else "info",
+            fix=_fix(ctx, call, model),
+        )
+    elif row and not is_test(ctx.module) and not ctx.loops(call.node) and offered(ctx, call.node):
+        function = ctx.enclosing(call.node)
+        name = function.name if function is not None else ""
+        yield ctx.hit(
+            call.node,
+            f"{model}.predict is called for a single row: each call of {name} costs milliseconds on top",
+            confidence=0.6,
+            severity="info",
+            fix=_fix(ctx, call, model),
+        )
+
+
+def _fix(ctx: Context, call: Call, model: str) -> FixPlan:
+    return ctx.fix(
+        "direct-call",
+        f"Call {model}(x, training=False) itself",
+        call.node,
+        safety="unsafe",
+        behaviour="The result is a tensor instead of a NumPy array, and the input is not split into batches.",
+    )
+
+
+def _repeats(ctx: Context, call: Call, data: ast.expr, loop: Loop, *, row: bool) -> bool:
+    """A loop in which one model predicts something else each time, often, and not beside its training."""
+    if (loop.iterations is not None and loop.iterations <= FEW) or rarely(ctx, call.node, loop):
+        return False
+    if call.receiver is None or not _same_model(ctx, call.receiver, loop):
+        return False
+    if not loop.via:
+        return ctx.varies(data, loop) is not False and (row or not _trains(ctx, loop))
+    return row or (_passed(ctx, data, loop) and not called_in(ctx, call.node, loop) & TRAINING)
+
+
+def _over_batches(ctx: Context, data: ast.expr, loop: Loop) -> bool:
+    """The loop goes over data, and what it gives is predicted: it may be large batches, where a call costs little."""
+    if loop.via or not isinstance(loop.node, ast.For) or any(_fits(part) for s in loop.body for part in ast.walk(s)):
+        return False
+    counts = isinstance(loop.node.iter, ast.Call) and last_word(loop.node.iter.func) in ("range", "arange", "trange")
+    return not counts and ctx.varies(data, loop) is True
+
+
+def _passed(ctx: Context, data: ast.expr, loop: Loop) -> bool:
+    """What is predicted comes from an argument of the call in the loop, and is another one each time."""
+    at = ctx.at(loop.module)
+    called = loop.via[0][1]
+    given = [*called.args, *(k.value for k in called.keywords)]
+    names = [n for n in ast.walk(data) if isinstance(n, ast.Name)]
+    parameters = any(b.kind == "param" and b.name != "self" for n in names for b in ctx.definitions(n))
+    return parameters and any(at.varies(g, loop.node) is True for g in given)
 
 
 def _same_model(ctx: Context, receiver: ast.expr, loop: Loop) -> bool:
@@ -104,52 +165,41 @@ def _same_model(ctx: Context, receiver: ast.expr, loop: Loop) -> bool:
         return ctx.varies(receiver, loop) is not True and not any(ctx.inside(b.node, loop) for b in made)
     at = ctx.at(loop.module)
     function = ctx.enclosing(receiver)
+    if isinstance(receiver, ast.Name) and any(
+        b.kind in ("assign", "unpack") and function is not None and b.scope.node is function.node
+        for b in ctx.definitions(receiver)
+    ):
+        return False  # made anew by each call
     given = [*loop.via[0][1].args, *(k.value for k in loop.via[0][1].keywords)]
-    models = [g for g in given if at.tag(g).value == "Model"]
+    models = [g for g in given if at.tag(g) is Tag.MODEL]
     called = loop.via[0][1].func
     if isinstance(called, ast.Attribute):
         models.append(called.value)
+    if any(isinstance(m, ast.Call) for m in models):
+        return False  # made in place, by each iteration
     return function is not None and all(at.varies(m, loop.node) is not True for m in models)
 
 
-def _trains(loop: Loop) -> bool:
-    """The loop's own body trains: predict is the smaller part of it."""
-    return any(
-        isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in TRAINING
-        for statement in loop.body
-        for part in ast.walk(statement)
-    )
+def _trains(ctx: Context, loop: Loop) -> bool:
+    """The loop's own body trains for an epoch or more: predict is the smaller part of it."""
+    at = ctx.at(loop.module)
+    return any(_epoch(at, part, loop) for statement in loop.body for part in ast.walk(statement))
 
 
-def _single_row(ctx: Context, data: ast.expr) -> bool:
-    """``x[None]``, ``[x]``, ``np.array([x])``, ``np.expand_dims(x, 0)``, ``x.reshape(1, -1)``, also by name."""
-    if isinstance(data, ast.Name):
-        values = [b.value for b in ctx.definitions(data) if b.kind == "assign" and b.value is not None]
-        return bool(values) and all(not isinstance(v, ast.Name) and _single_row(ctx, v) for v in values)
-    if isinstance(data, ast.List):
-        return len(data.elts) == 1
-    if isinstance(data, ast.Subscript):
-        parts = data.slice.elts if isinstance(data.slice, ast.Tuple) else [data.slice]
-        first = parts[0] if parts else None
-        return (isinstance(first, ast.Constant) and first.value is None) or (
-            isinstance(first, ast.Attribute) and first.attr == "newaxis"
-        )
-    if not isinstance(data, ast.Call):
+def _epoch(at: Context, part: ast.AST, loop: Loop) -> bool:
+    """A fit on the same data each time, or with several epochs; not one of an epoch on what the loop gives."""
+    if not isinstance(part, ast.Call) or not _fits(part):
         return False
-    word = data.func.attr if isinstance(data.func, ast.Attribute) else ""
-    if word == "reshape":
-        sizes = data.args[-1:] if ctx.name(data.func) in ("numpy.reshape", "tensorflow.reshape") else data.args[:1]
-        first = sizes[0] if sizes else None
-        first = first.elts[0] if isinstance(first, (ast.Tuple, ast.List)) and first.elts else first
-        return first is not None and ctx.integer(first) == 1
-    if ctx.name(data.func) in ROWS:
-        axis = next((k.value for k in data.keywords if k.arg == "axis"), data.args[1] if data.args[1:] else None)
-        return axis is None or ctx.integer(axis) == 0
-    return (
-        word in ("array", "asarray", "constant", "convert_to_tensor")
-        and bool(data.args)
-        and _single_row(ctx, data.args[0])
-    )
+    if last_word(part.func) == "train_on_batch":
+        return False
+    call = at.call(part)
+    data, epochs = call.argument(0, "x"), call.argument(3, "epochs")
+    changes = data is not None and at.varies(data, loop) is True
+    return not (changes and (epochs is None or at.integer(epochs) == 1))
+
+
+def _fits(part: ast.AST) -> bool:
+    return isinstance(part, ast.Call) and last_word(part.func) in FITS
 
 
 RULE = Rule(

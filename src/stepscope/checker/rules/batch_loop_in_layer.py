@@ -1,0 +1,147 @@
+"""A custom loss, metric or layer goes over the batch in a Python loop.
+
+## What it does
+Reports loops over the first axis of an argument, `for i in range(batch_size)` with `y_pred[i]` or `for row in
+y_pred`, in functions that Keras compiles: a loss or metric given to `compile`, `call` of a layer or model, a
+`Lambda`.
+
+## Why it is slow
+The loop is unrolled while the graph is traced: the graph has the ops of the body once for each row, and each works on
+a few numbers. Tracing takes long, and so does every step. Measured with a loss over a batch of 128 rows of 32 numbers
+and 60 steps, tracing included: 8.2 times the time.
+
+## Example
+Slow:
+
+```python
+import tensorflow as tf
+
+BATCH = 128
+
+def distance(y_true, y_pred):
+    total = 0.0
+    for i in range(BATCH):
+        total += tf.norm(y_true[i] - y_pred[i])
+    return total / BATCH
+
+model = tf.keras.Sequential([tf.keras.layers.Input((32,)), tf.keras.layers.Dense(32)])
+model.compile("adam", loss=distance)
+```
+
+Fixed:
+
+```python
+import tensorflow as tf
+
+def distance(y_true, y_pred):
+    return tf.reduce_mean(tf.norm(y_true - y_pred, axis=-1))
+
+model = tf.keras.Sequential([tf.keras.layers.Input((32,)), tf.keras.layers.Dense(32)])
+model.compile("adam", loss=distance)
+```
+
+## When it is silent
+For loops over layers, time steps (`x[:, t]`), heads or scales; of at most ten iterations; where an iteration needs
+what the one before made. Where the body calls anything that has no batch form or is not known it is info.
+
+## Fix and its safety
+Write it for the whole batch, with `axis=`, broadcasting or `batch_dims=`. Sums in another order differ in the last
+digits. Not done automatically.
+
+## Versions
+All.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.checker.batchable import batchable
+from stepscope.checker.context import Context
+from stepscope.checker.hits import Hit
+from stepscope.checker.names import Function
+from stepscope.checker.repeats import is_test
+from stepscope.checker.row_loops import carries, row_loop
+from stepscope.checker.rule import Rule
+from stepscope.checker.tags import Tag
+
+FEW = 10
+"""So many rows are no matter."""
+METHODS = frozenset({"call", "update_state", "compute_loss"})
+NOT_TENSORS = frozenset({"self", "training", "mask", "cls", "kwargs", "config"})
+
+
+def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
+    """A loop over the batch in a function that Keras compiles."""
+    if not isinstance(node, ast.For) or is_test(ctx.module):
+        return
+    times = ctx.engine.loops.iterations(ctx.module, node)
+    function = ctx.enclosing(node)
+    if function is None or (times is not None and times <= FEW):
+        return
+    role = _role(ctx, function)
+    if not role:
+        return
+    tensors = frozenset(a.arg for a in function.parameters) - NOT_TENSORS
+    found = row_loop(ctx, node, tensors)
+    if found is None or carries(node.body):
+        return
+    whole = batchable(ctx, node.body)
+    yield ctx.hit(
+        node.iter,
+        f"{role} {function.name} goes over the batch in Python: the graph has the loop's body once for each row",
+        severity="warning" if whole else "info",
+        confidence=0.85 if whole else 0.6,
+        also=[ctx.span(node.body[0])],
+    )
+
+
+def _role(ctx: Context, function: Function) -> str:
+    """What Keras compiles a function as; "" where it does not, as far as is known."""
+    if function.cls is not None and function.name in METHODS:
+        value = ctx.engine.inference.instance(function.cls)
+        if value.tag in (Tag.LAYER, Tag.MODEL) and function.name == "call":
+            return "the layer's"
+        if value.kind.startswith(("keras.losses.", "keras.metrics.")):
+            return "the loss's" if value.kind.startswith("keras.losses.") else "the metric's"
+        return ""
+    for call in ctx.calls("compile"):
+        if call.name == "keras.Model.compile":
+            for index, keyword in ((1, "loss"), (2, "metrics")):
+                given = call.argument(index, keyword)
+                if given is not None and any(_is(ctx, e, function) for e in _elements(given)):
+                    return "the loss" if keyword == "loss" else "the metric"
+    for call in ctx.calls("Lambda"):
+        given = call.argument(0, "function")
+        if call.name == "keras.layers.Lambda" and given is not None and _is(ctx, given, function):
+            return "the Lambda's"
+    return ""
+
+
+def _elements(given: ast.expr) -> list[ast.expr]:
+    if isinstance(given, (ast.List, ast.Tuple)):
+        return given.elts
+    return given.values if isinstance(given, ast.Dict) else [given]
+
+
+def _is(ctx: Context, expr: ast.expr, function: Function) -> bool:
+    found = ctx.function(expr)
+    return found is not None and found.node is function.node
+
+
+RULE = Rule(
+    code="VEC005",
+    name="batch-loop-in-layer",
+    severity="warning",
+    symptom="Time: slow execution time",
+    cause="API: not using efficient API",
+    introduced_stage="training",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
+    speedup=8.2,
+    remedy="write it for the whole batch, with axis= or broadcasting",
+    nodes=(ast.For,),
+    on_node=check,
+    related=("GRF003",),
+)

@@ -1,0 +1,130 @@
+"""A model is compiled again and again in a loop that trains it.
+
+## What it does
+Reports `model.compile(...)` in a loop where the model is made before the loop and every argument is the same each
+time.
+
+## Why it is slow
+`compile` throws the traced train function and the state of the optimizer away: the next `fit` traces and compiles
+again, and Adam starts from zero moments. Measured with a small model that is compiled before each of 15 fits of two
+short epochs: 2.2 times the time of one compile.
+
+## Example
+Slow:
+
+```python
+import numpy as np
+import keras
+
+x, y = np.zeros((256, 16), "float32"), np.zeros(256, "float32")
+model = keras.Sequential([keras.layers.Input((16,)), keras.layers.Dense(8), keras.layers.Dense(1)])
+for part in range(20):
+    model.compile("adam", "mse")
+    model.fit(x, y, epochs=2, verbose=0)
+```
+
+Fixed:
+
+```python
+import numpy as np
+import keras
+
+x, y = np.zeros((256, 16), "float32"), np.zeros(256, "float32")
+model = keras.Sequential([keras.layers.Input((16,)), keras.layers.Dense(8), keras.layers.Dense(1)])
+model.compile("adam", "mse")
+model.fit(x, y, epochs=40, verbose=0)
+```
+
+## When it is silent
+Where the model is made in the loop; where an argument changes (a search over learning rates); where `trainable` is
+set in the loop, after which Keras wants a compile; in loops of at most three iterations; every n-th time; in tests.
+
+## Fix and its safety
+Compile before the loop. The optimizer then keeps its state from one iteration to the next, which is mostly meant, but
+changes the numbers: not done automatically.
+
+## Versions
+All.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.checker.context import Call, Context
+from stepscope.checker.hits import Hit
+from stepscope.checker.invariant import invariant
+from stepscope.checker.loops import Loop
+from stepscope.checker.repeats import is_test, loop_parts, rarely
+from stepscope.checker.rule import Rule
+from stepscope.checker.syntax import walk
+
+FEW = 3
+"""So many compiles are no matter."""
+MAKING = ("keras.optimizers.", "keras.losses.", "keras.metrics.", "tensorflow.train.")
+"""Objects that a compile is given and that may be made in place: the same each time if what they are given is."""
+
+
+def check(ctx: Context, call: Call) -> Iterator[Hit]:
+    """A compile with a loop around it."""
+    if call.receiver is None or call.opaque or is_test(ctx.module):
+        return
+    for loop in ctx.loops(call.node, calls=False):
+        if (loop.iterations is not None and loop.iterations <= FEW) or rarely(ctx, call.node, loop):
+            continue
+        given = [e for a in (*call.node.args, *call.node.keywords) for e in _inputs(ctx, a)]
+        if ctx.varies(call.receiver, loop) is not False or _made(ctx, call.receiver, loop):
+            return
+        if not invariant(ctx, given, loop) or _thaws(ctx, call, loop):
+            return
+        yield ctx.hit(
+            call.node,
+            f"{ctx.text(call.receiver)} is compiled anew in each iteration, with the same arguments",
+            also=[ctx.loop_span(loop)],
+        )
+        return
+
+
+def _inputs(ctx: Context, node: ast.AST) -> Iterator[ast.expr]:
+    """What decides an argument: of optimizers and losses that are made in place, what they are given."""
+    if isinstance(node, ast.keyword):
+        node = node.value
+    if isinstance(node, (ast.List, ast.Tuple)):
+        for element in node.elts:
+            yield from _inputs(ctx, element)
+    elif isinstance(node, ast.Call) and ctx.name(node.func).startswith(MAKING):
+        for inner in (*node.args, *node.keywords):
+            yield from _inputs(ctx, inner)
+    elif isinstance(node, ast.expr):
+        yield node
+
+
+def _made(ctx: Context, receiver: ast.expr, loop: Loop) -> bool:
+    return isinstance(receiver, ast.Name) and any(ctx.inside(b.node, loop) for b in ctx.definitions(receiver))
+
+
+def _thaws(ctx: Context, call: Call, loop: Loop) -> bool:
+    """``layer.trainable = ...`` in the loop: Keras sees it at the next compile."""
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "trainable" and isinstance(node.ctx, ast.Store)
+        for _, part in loop_parts(ctx, call.node, loop)
+        for node in walk([part])
+    )
+
+
+RULE = Rule(
+    code="KER005",
+    name="compile-in-loop",
+    severity="warning",
+    symptom="Time: slow execution time",
+    cause="API: inefficient API usage",
+    introduced_stage="training",
+    exposed_stage="training",
+    pipeline_stage="none",
+    speedup=2.2,
+    remedy="compile the model once, before the loop",
+    calls=frozenset({"keras.Model.compile"}),
+    on_call=check,
+    related=("GRF002",),
+)

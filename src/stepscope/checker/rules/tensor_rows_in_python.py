@@ -1,0 +1,145 @@
+"""A Python loop goes over the rows of a tensor, with ops that work on all rows at once.
+
+## What it does
+Reports `for row in tensor` and `for i in range(n)` with `tensor[i]` in eager code, where the loop does nothing but
+arithmetic and TensorFlow ops that have a batch form, and collects or sums up the results.
+
+## Why it is slow
+Each `tensor[i]` and each op on a row is a call into TensorFlow of ten microseconds and more, for a few numbers; one
+op on the tensor does the same for all rows in the time of a few of these. Measured with 2,000 rows of 64 numbers:
+more than 1,000 times the time of the ops on the whole tensor.
+
+## Example
+Slow:
+
+```python
+import tensorflow as tf
+
+points = tf.random.normal([2000, 64])
+lengths = []
+for i in range(points.shape[0]):
+    lengths.append(tf.sqrt(tf.reduce_sum(tf.square(points[i]))))
+```
+
+Fixed:
+
+```python
+import tensorflow as tf
+
+points = tf.random.normal([2000, 64])
+lengths = tf.sqrt(tf.reduce_sum(tf.square(points), axis=1))
+```
+
+## When it is silent
+Where it is not known that it is a tensor (lists of tensors, Datasets); where an iteration needs what the one before
+made (recurrence, search); where anything is called that has no batch form or is not known (models, printing,
+drawing); in loops of at most ten iterations; in traced functions, where other rules look; with a condition on the row
+(VEC004); in tests.
+
+It is a warning for 100 rows or more, or where the loop itself is repeated; else info.
+
+## Fix and its safety
+Write it for the whole tensor, with `axis=` or broadcasting. Sums in another order differ in the last digits. Not done
+automatically.
+
+## Versions
+All with eager execution.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.checker.batchable import batchable
+from stepscope.checker.context import Context
+from stepscope.checker.hits import Hit
+from stepscope.checker.repeats import is_test
+from stepscope.checker.row_loops import RowLoop, carries, often, row_loop
+from stepscope.checker.rule import Rule
+from stepscope.checker.syntax import walk
+from stepscope.checker.tags import Tag
+
+FEW = 10
+"""So many rows are no matter."""
+
+
+def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
+    """A loop over rows."""
+    if not isinstance(node, ast.For) or is_test(ctx.module):
+        return
+    found = row_loop(ctx, node)
+    if found is None or ctx.traced(node) or not _one_op(ctx, found) or _nested(ctx, node):
+        return
+    yield ctx.hit(
+        node.iter,
+        f"a Python loop over the rows of {ctx.text(found.tensor)} calls ops that work on all rows at once",
+        confidence=0.85,
+        severity="warning" if often(ctx, node) else "info",
+        also=[ctx.span(node.body[0])],
+    )
+
+
+def _one_op(ctx: Context, found: RowLoop) -> bool:
+    """What the loop does could be done for all rows at once."""
+    node = found.node
+    if _short(ctx, node) or carries(node.body) or not batchable(ctx, node.body):
+        return False
+    return not _asks(found) and _computes(ctx, found)
+
+
+def _nested(ctx: Context, node: ast.For) -> bool:
+    """Inside of a loop that is reported itself: pairs of rows."""
+    parent = ctx.parent(node)
+    while parent is not None and not isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        outer = row_loop(ctx, parent) if isinstance(parent, ast.For) else None
+        if outer is not None and _one_op(ctx, outer):
+            return True
+        parent = ctx.parent(parent)
+    return False
+
+
+def _short(ctx: Context, node: ast.For) -> bool:
+    times = ctx.engine.loops.iterations(ctx.module, node)
+    return times is not None and times <= FEW
+
+
+def _asks(loop: RowLoop) -> bool:
+    """A condition in the body, or an end before the last row."""
+    return any(
+        isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Break, ast.Return, ast.Try)) for n in walk(loop.node.body)
+    )
+
+
+def _computes(ctx: Context, loop: RowLoop) -> bool:
+    """An op of TensorFlow, or arithmetic, on a row."""
+    for node in walk(loop.node.body):
+        if isinstance(node, ast.Call) and ctx.tag(node) is Tag.TENSOR and any(loop.mentions_row(a) for a in node.args):
+            return True
+        if isinstance(node, ast.BinOp) and (loop.is_row(node.left) or loop.is_row(node.right)):
+            return True
+        if isinstance(node, ast.AugAssign) and loop.mentions_row(node.value):
+            return True
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if isinstance(node, ast.Assign) and isinstance(target, ast.Subscript):
+            filled = loop.mentions_row(target.slice) or loop.is_row(node.value)
+            if filled:
+                return True
+    return False
+
+
+RULE = Rule(
+    code="VEC002",
+    name="tensor-rows-in-python",
+    severity="warning",
+    symptom="Time: slow execution time",
+    cause="API: not using efficient API",
+    introduced_stage="data preparation",
+    exposed_stage="training",
+    pipeline_stage="preprocessing",
+    speedup=1000.0,
+    remedy="call the ops on the whole tensor, with axis= or broadcasting",
+    nodes=(ast.For,),
+    on_node=check,
+    related=("HST001",),
+)

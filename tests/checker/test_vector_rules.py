@@ -1,0 +1,213 @@
+"""Variants and near-misses of the rules about loops over tensors: expectations stand on the lines."""
+
+from __future__ import annotations
+
+import pytest
+from tests.checker.checking import assert_expected, codes
+
+HEAD = """
+import numpy as np
+import tensorflow as tf
+
+points = tf.random.normal([2000, 64])
+values = points[:, 0]
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "tf.map_fn(lambda row: tf.math.top_k(row, k=3).values, points)",
+        "tf.map_fn(lambda r: tf.gather(r[0], r[1]), (points, values), dtype=tf.float32)",
+        "tf.map_fn(fn=lambda r: tf.argmin(tf.where(r > 0, r, 1e9)), elems=points)",
+        "tf.map_fn(lambda p: tf.map_fn(lambda q: tf.reduce_sum(q * p), points), points)",
+        "tf.map_fn(distance, points)",
+        "tf.map_fn(lambda r: r * 2.0, points)",
+        "tf.compat.v1.map_fn(lambda r: tf.signal.fft(tf.cast(r, tf.complex64)), points)",
+    ],
+)
+def test_map_fn_over_ops_with_a_batch_form(call: str) -> None:
+    """Lambdas, functions, structures, nested ones."""
+    function = "def distance(row):\n    delta = row - points[0]\n    return tf.norm(delta)\n"
+    assert codes(f"{HEAD}{function}{call}\n")[:1] == ["VEC001"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "tf.map_fn(lambda row: tf.io.decode_jpeg(row), points)",
+        "tf.map_fn(lambda row: tf.boolean_mask(row, row > 0), points)",
+        "tf.map_fn(lambda row: tf.where(row > 0), points)",
+        "tf.map_fn(lambda row: tf.random.uniform([]) * row, points)",
+        "tf.map_fn(lambda row: model(row[None]), points)",
+        "tf.map_fn(lambda row: unknown(row), points)",
+        "tf.map_fn(lambda row: row[: n_of(row)], points)",
+        "tf.map_fn(lambda row: tf.reduce_sum(row), points, swap_memory=True)",
+        "tf.map_fn(lambda row: tf.reduce_sum(row), points, parallel_iterations=1)",
+        "tf.map_fn(unknown, points)",
+        "tf.vectorized_map(lambda row: tf.reduce_sum(row), points)",
+        "map(lambda row: tf.reduce_sum(row), points)",
+    ],
+)
+def test_map_fn_that_is_left_alone(call: str) -> None:
+    """No batch form, not known, or memory is the matter."""
+    assert codes(f"{HEAD}{call}\n") == []
+
+
+def test_rows_in_python() -> None:
+    """By index and by iteration; not lists, few rows, recurrences, or with what is not known."""
+    assert_expected(
+        HEAD
+        + """
+total = 0.0
+for i in range(2000):  # expect: VEC002
+    total += tf.reduce_sum(points[i])
+
+out = []
+for row in points:  # expect: VEC002
+    shifted = row - values[0]
+    out.append(tf.norm(shifted))
+
+for i, row in enumerate(points):  # expect: VEC002
+    out.append(row * 2.0)
+
+for i in range(5):
+    out.append(tf.norm(points[i]))
+
+state = tf.zeros([64])
+for row in points:
+    state = tf.tanh(row + state)
+
+for row in [points, points]:
+    out.append(tf.norm(row))
+
+for row in points:
+    print(row)
+    plot(row)
+
+for row in points:
+    out.append(model(row[None]))
+
+for row in tf.data.Dataset.from_tensor_slices(points):
+    out.append(tf.norm(row))
+
+for row in points:
+    if unknown:
+        break
+    out.append(tf.norm(row))
+
+for row in np.zeros((2000, 64)):
+    out.append(row * 2)
+"""
+    )
+
+
+def test_conditions_per_row() -> None:
+    """An if on the row's value; not on something else, and not where the loop ends there."""
+    assert_expected(
+        HEAD
+        + """
+out = []
+for i in range(2000):
+    if values[i] > 0.5:  # expect: VEC004
+        out.append(values[i])
+
+for value in values:
+    out.append(value if value > 0 else 0.0)  # expect: VEC004
+
+for value in values:
+    if value > 0:
+        found = value
+        break
+
+last = 0.0
+for value in values:
+    if value > last:
+        last = value + last
+"""
+    )
+
+
+LOSS = """
+import tensorflow as tf
+from tensorflow.keras import backend as K
+
+BATCH = 128
+model = tf.keras.Sequential([tf.keras.layers.Dense(32)])
+"""
+
+
+def test_loops_over_the_batch() -> None:
+    """In losses, metrics, layers and Lambdas; not over time steps, layers or scales, and not in a recurrence."""
+    assert_expected(
+        LOSS
+        + """
+def loss(y_true, y_pred):
+    total = 0.0
+    for i in range(BATCH):  # expect: VEC005
+        total = total + tf.norm(y_true[i] - y_pred[i])
+    for c in range(3):
+        total += tf.reduce_sum(y_pred[c])
+    return total
+
+def metric(y_true, y_pred):
+    parts = []
+    for row in y_pred:  # expect: VEC005
+        parts.append(K.sum(row))
+    return sum(parts)
+
+def not_used(y_true, y_pred):
+    return [tf.norm(y_pred[i]) for i in range(BATCH)]
+
+class Pool(tf.keras.layers.Layer):
+    def call(self, x):
+        out = []
+        for i in range(tf.shape(x)[0]):  # expect: VEC005
+            out.append(tf.reduce_max(x[i], axis=0))
+        state = x[0]
+        for i in range(BATCH):
+            state = tf.tanh(state + x[i])
+        for t in range(x.shape[1]):
+            out.append(tf.reduce_max(x[:, t]))
+        for layer in self.layers:
+            x = layer(x)
+        return tf.stack(out)
+
+model.compile("adam", loss=loss, metrics=[metric])
+""",
+        only="VEC005",
+    )
+
+
+def test_one_hot_labels() -> None:
+    """Many classes or a vocabulary; not few, other losses, or smoothed labels."""
+    head = "import keras\nmodel = keras.Sequential([keras.layers.Dense(9)])\nN = 5000\n"
+    fit = "model.compile(loss='categorical_crossentropy')\n"
+    encode = "labels = keras.utils.to_categorical(y, num_classes={})\n"
+    assert codes(head + fit + encode.format("N")) == ["VEC006"]
+    assert codes(head + fit + "size = len(tokenizer.word_index) + 1\n" + encode.format("size")) == ["VEC006"]
+    assert codes(head + fit + encode.format("10")) == []
+    assert codes(head + fit + encode.format("unknown")) == []
+    assert codes(head + "model.compile(loss='mse')\n" + encode.format("N")) == []
+    smooth = "model.compile(loss=keras.losses.CategoricalCrossentropy(label_smoothing=0.1))\n"
+    assert codes(head + smooth + encode.format("N")) == []
+
+
+def test_arrays_that_grow() -> None:
+    """By any of the functions; not few times, once in a while, windows, or two others."""
+    assert_expected(
+        HEAD
+        + """
+rows, window, table = np.zeros((0, 3)), np.zeros((0, 3)), np.zeros((0, 3))
+for step in range(1000):
+    rows = np.append(rows, step)  # expect: VEC003
+    points = tf.concat([points, points], axis=0)  # expect: VEC003
+    window = np.vstack((window, rows))
+    window = window[-10:]
+    other = np.concatenate([rows, rows])
+    if step % 100 == 0:
+        table = np.vstack((table, rows))
+for step in range(50):
+    rows = np.append(rows, step)
+"""
+    )
