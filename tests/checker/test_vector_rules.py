@@ -98,7 +98,8 @@ for row in points:
 
 for row in np.zeros((2000, 64)):
     out.append(row * 2)
-"""
+""",
+        only="VEC002",
     )
 
 

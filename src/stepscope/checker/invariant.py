@@ -8,8 +8,9 @@ from stepscope.checker.bindings import Binding
 from stepscope.checker.context import Context
 from stepscope.checker.loops import Loop
 from stepscope.checker.modules import Module
+from stepscope.checker.syntax import default
 from stepscope.checker.tags import Class
-from stepscope.checker.values import default, passed
+from stepscope.checker.values import passed
 
 MAX_DEPTH = 12
 _PURE = ("os.path.", "pathlib.", "str.", "math.", "os.environ", "os.getenv")

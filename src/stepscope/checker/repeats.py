@@ -14,8 +14,8 @@ from stepscope.checker.context import Context
 from stepscope.checker.loops import Loop
 from stepscope.checker.modules import Module
 from stepscope.checker.names import Function
-from stepscope.checker.syntax import last_word
-from stepscope.checker.values import default, passed
+from stepscope.checker.syntax import default, last_word
+from stepscope.checker.values import passed
 
 MAX_LEVELS = 3
 """Calls that are followed up to a handler, or to code that nobody in the project calls."""
