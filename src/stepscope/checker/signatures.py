@@ -126,6 +126,10 @@ _EXACT: dict[str, Value] = {
     "tensorflow.Variable.assign_add": TENSOR,
     "tensorflow.Variable.assign_sub": TENSOR,
     "tensorflow.Tensor.get_shape": UNKNOWN_VALUE,
+    "numpy.random.default_rng": Value(kind="numpy.random.Generator"),
+    "numpy.random.RandomState": Value(kind="numpy.random.RandomState"),
+    "numpy.random.Generator.shuffle": UNKNOWN_VALUE,
+    "numpy.random.RandomState.shuffle": UNKNOWN_VALUE,
     "numpy.ndarray.tolist": UNKNOWN_VALUE,
     "numpy.ndarray.item": SCALAR,
     "tensorflow.executing_eagerly": BOOL,
@@ -151,7 +155,6 @@ _EXACT: dict[str, Value] = {
     ),
     **dict.fromkeys("range tqdm.trange".split(), SCALARS),
     **dict.fromkeys("os.listdir glob.glob str.split str.splitlines tensorflow.io.gfile.glob".split(), STRINGS),
-    "numpy.random.default_rng": Value(kind="numpy.random.Generator"),
     **dict.fromkeys("numpy.random.randint numpy.random.random numpy.random.rand numpy.random.uniform".split(), NUMPY),
 }
 PASSING = frozenset(
