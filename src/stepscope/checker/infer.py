@@ -11,6 +11,7 @@ from stepscope.checker.bindings import Binding
 from stepscope.checker.memo import Memo, Questions
 from stepscope.checker.modules import Module, Project
 from stepscope.checker.names import Function, Names, flat
+from stepscope.checker.options import option
 from stepscope.checker.syntax import default, last_word
 from stepscope.checker.tags import UNKNOWN_VALUE, Class, Tag, Value, join
 from stepscope.checker.values import arithmetic, assigned_names, at, many, passed, true
@@ -222,6 +223,9 @@ class Inference:
                 return sig.FUNCTION if self.is_graph_function(thing) else UNKNOWN_VALUE
         if base.tag in (Tag.TENSOR, Tag.VARIABLE, Tag.NUMPY) and expr.attr in ("T", "real", "imag"):
             return base
+        if base.kind == sig.NAMESPACE.kind:
+            added = module.flow.calls.get("add_argument", ())
+            return option(added, expr.attr, lambda given: self.value(module, given))
         if base.tag is Tag.MODEL and expr.attr in ("output", "outputs", "input", "inputs"):
             return sig.TENSOR
         return self._exported(module, expr)

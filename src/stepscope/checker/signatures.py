@@ -23,6 +23,8 @@ SCALARS = Value(Tag.PY_SCALAR, many=True)
 STRING = Value(Tag.PY_STRING, kind="str")
 STRINGS = Value(Tag.PY_STRING, many=True)
 BOOL = Value(Tag.BOOL)
+PARSER = Value(kind="argparse.ArgumentParser")
+NAMESPACE = Value(kind="argparse.Namespace")
 NONE = Value(Tag.NONE)
 
 KINDS = {
@@ -72,6 +74,9 @@ _EXACT: dict[str, Value] = {
         "tensorflow.distribute.Strategy.experimental_distribute_dataset".split(),
         DATASET,
     ),
+    "argparse.ArgumentParser": PARSER,
+    "argparse.ArgumentParser.parse_args": NAMESPACE,
+    "argparse.ArgumentParser.parse_known_args": Value(parts=(NAMESPACE, STRINGS)),
     "tensorflow_datasets.load": DATASETS,
     "tensorflow_datasets.as_numpy": Value(Tag.NUMPY, many=True),
     "tensorflow.data.Dataset.as_numpy_iterator": NUMPYS,
