@@ -123,6 +123,21 @@ def test_github_escapes() -> None:
     assert text.endswith("::50 %25 of a,b: c%0Ad%0Ado better\n")
 
 
+def test_gitlab(folder: Path) -> None:
+    """One issue a finding; two that are alike have fingerprints of their own, which stay when lines move."""
+    twice = PIPELINE + "\n" + PIPELINE.splitlines()[-1] + "\n"
+    (folder / "a b.py").write_text(twice)
+    issues = json.loads(call("a b.py", "n.ipynb", "--format", "gitlab").stdout)
+    assert [i["location"]["lines"]["begin"] for i in issues] == [6, 6, 8, 8, 1, 1]
+    assert len({i["fingerprint"] for i in issues}) == 6
+    assert {i["severity"] for i in issues} == {"minor"}
+    assert issues[4]["description"].startswith("cell 3, line 4: map runs augment")
+    (folder / "a b.py").write_text("# moved\n" + twice)
+    again = json.loads(call("a b.py", "n.ipynb", "--format", "gitlab").stdout)
+    assert [i["fingerprint"] for i in again] == [i["fingerprint"] for i in issues]
+    assert [i["location"]["lines"]["begin"] for i in again] == [7, 7, 9, 9, 1, 1]
+
+
 def strings(log: object) -> Iterator[tuple[str, object]]:
     """Every key with its value in a JSON value."""
     if isinstance(log, dict):

@@ -13,7 +13,7 @@ from stepscope.checker.fixing.files import PythonContent
 from stepscope.checker.registry import ALL
 from stepscope.model.check import CheckReport
 from stepscope.model.finding import Place
-from stepscope.reports import check_github, check_sarif, check_text
+from stepscope.reports import check_github, check_gitlab, check_sarif, check_text
 
 
 def text(report: CheckReport, *, excerpts: bool, color: bool, width: int) -> str:
@@ -25,6 +25,11 @@ def text(report: CheckReport, *, excerpts: bool, color: bool, width: int) -> str
 def github(report: CheckReport) -> str:
     """Annotations of a pull request: workflow commands of GitHub Actions."""
     return check_github.render(report.findings)
+
+
+def gitlab(report: CheckReport) -> str:
+    """A Code Quality report of GitLab."""
+    return check_gitlab.render(report.findings)
 
 
 def sarif(report: CheckReport) -> str:
@@ -48,7 +53,7 @@ def summary(report: CheckReport) -> str:
 
 
 MACHINES: Mapping[str, Callable[[CheckReport], str]] = MappingProxyType(
-    {"json": json, "sarif": sarif, "github": github}
+    {"json": json, "sarif": sarif, "github": github, "gitlab": gitlab}
 )
 """Formats that are not for people."""
 

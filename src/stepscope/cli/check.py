@@ -23,7 +23,7 @@ FOUND = 1
 """Exit code when something was found, as linters have it (docs/exit-codes.md)."""
 CANNOT = 2
 """Exit code when files could not be written."""
-FORMATS = ("text", "full", "concise", "json", "sarif", "github")
+FORMATS = ("text", "full", "concise", "json", "sarif", "github", "gitlab")
 
 
 @click.command(short_help="Check sources for what will be slow.")
@@ -45,8 +45,8 @@ FORMATS = ("text", "full", "concise", "json", "sarif", "github")
     "format_",
     type=click.Choice(FORMATS),
     default="text",
-    help="Text for people (on a terminal full, with the source; else concise, a line each), json, sarif, or github "
-    "annotations.",
+    help="Text for people (on a terminal full, with the source; else concise, a line each), json, sarif, github "
+    "annotations, or gitlab code quality.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file instead of the terminal.")
 @click.option("--baseline", type=click.Path(path_type=Path), help="Report only what this file does not know.")

@@ -16,7 +16,7 @@ SEVERITIES = {"error": "major", "warning": "minor", "info": "info"}
 
 
 def render(findings: Iterable[Finding]) -> str:
-    """JSON text that ends in a newline. Fingerprints stay the same when lines move. A notebook's cell is in the text."""
+    """JSON text that ends in a newline. Fingerprints stay when lines move; a notebook's cell is in the text."""
     seen: Counter[str] = Counter()
     return json.dumps([_issue(finding, seen) for finding in findings], indent=1, ensure_ascii=False) + "\n"
 
@@ -24,7 +24,7 @@ def render(findings: Iterable[Finding]) -> str:
 def _issue(finding: Finding, seen: Counter[str]) -> dict[str, object]:
     place = finding.where[0]
     cell = f"cell {place.cell}, line {place.line}: " if place.cell is not None else ""
-    key = "\n".join((finding.code, place.file, place.function, finding.title))
+    key = f"{finding.code}\n{place.file}\n{place.function}\n{finding.title}"
     seen[key] += 1
     return {
         "description": f"{cell}{finding.title}",

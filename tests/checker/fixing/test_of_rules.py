@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.checker.checking import examples
+from tests.checker.fixing.planning import fixed_by, hits_of
 
 from stepscope.checker.fixing.actions import ACTIONS
 from stepscope.checker.hits import FixPlan
 from stepscope.checker.registry import ALL
 from stepscope.checker.rule import Rule
-from tests.checker.checking import examples
-from tests.checker.fixing.planning import fixed_by, hits_of
 
 ROOT = Path(__file__).resolve().parents[3]
 
