@@ -60,7 +60,9 @@ def hit(
     found = Hit(
         code=made.code, span=span, message="rows are read one by one", confidence=0.9, severity=made.severity, fix=fix
     )
-    return StaticHit(rule=made, hit=found, finding=findings.finding(made, found))
+    return StaticHit(
+        rule=made, hit=found, finding=findings.finding(made, found), edit="stepscope check --diff x" if fix else None
+    )
 
 
 def plan(safety: FixSafety = "safe") -> FixPlan:
@@ -130,7 +132,7 @@ def test_the_related_detector_keeps_code_and_cost_and_gets_the_edit() -> None:
     assert (own.text, own.rule, own.edit) == ("make it faster", "", None)
     assert (edit.id, edit.rule, edit.safety) == ("row-by-row", "VEC009", "safe")
     assert edit.text == "add axis=0 at train.py:4"
-    assert edit.edit == "stepscope check --diff --select VEC009 train.py"
+    assert edit.edit == "stepscope check --diff x"
     assert finding.where == one.where
     assert finding.explanation == (
         "It is Python. VEC009 sees it in the source: rows are read one by one. Results keep their order."

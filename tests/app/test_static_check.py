@@ -174,6 +174,19 @@ def test_the_command_names_files_or_the_folder_around_them() -> None:
     assert command(versions.Target(), ()) == ""
 
 
+@pytest.mark.parametrize(
+    ("tensorflow", "edit"),
+    [
+        ("2.21.0", "stepscope check --diff --unsafe-fixes --select TFD001 train.py"),
+        ("2.15.1", "stepscope check --diff --unsafe-fixes --target-version 2.15 --select TFD001 train.py"),
+    ],
+)
+def test_the_edit_is_for_the_jobs_version(tensorflow: str, edit: str) -> None:
+    """The command that shows the edit looks with the eyes of the report."""
+    (hit,) = checked(job({SCRIPT: MAP}, tensorflow)).hits
+    assert hit.edit == edit
+
+
 def test_the_commands_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a report tells people to type is a command of ours, and shows what the report speaks of."""
     monkeypatch.chdir(tmp_path)

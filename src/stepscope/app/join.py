@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stepscope.app import static_check
 from stepscope.app.static_check import StaticHit
 from stepscope.detectors.base import cost_of, severity_of
 from stepscope.model.finding import Checked, Evidence, Finding, Place, Remedy
@@ -192,7 +191,7 @@ def _remedy(item: StaticHit, place: Place) -> Remedy:
         advice,
         text=f"{fix.title[:1].lower()}{fix.title[1:]} at {place.file}:{place.line}",
         rule=item.rule.code,
-        edit=static_check.edit_command(item.rule.code, place.file, safe=fix.safety == "safe"),
+        edit=item.edit,
     )
 
 

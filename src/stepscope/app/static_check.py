@@ -41,6 +41,8 @@ class StaticHit:
     rule: Rule
     hit: Hit
     finding: Finding
+    edit: str | None = None
+    """The command that shows what the checker would change, from the job's working directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,8 @@ def check(
         notes += [Diagnostic(code="DX071", text=f"{path}: a rule failed: {failure}") for failure in result.failures]
         for hit in result.hits:
             rule = by_code[hit.code]
-            hits.append(StaticHit(rule=rule, hit=hit, finding=findings.finding(rule, hit)))
+            edit = _edit(target, hit, view.place(path, 1).file)
+            hits.append(StaticHit(rule=rule, hit=hit, finding=findings.finding(rule, hit), edit=edit))
     return StaticCheck(
         hits=tuple(hits),
         target=target,
@@ -128,14 +131,21 @@ def command(target: versions.Target, found: Sequence[Finding]) -> str:
         return ""
     if len(files) > MAX_NAMED:
         files = [os.path.commonpath(files) or "."] if len({f.startswith("/") for f in files}) == 1 else ["."]
+    return shlex.join(["stepscope", "check", *_version(target), *files])
+
+
+def _edit(target: versions.Target, hit: Hit, file: str) -> str | None:
+    """The command that shows what the checker would change for a hit's rule in its file; None where it cannot."""
+    if hit.fix is None:
+        return None
+    look = [] if hit.fix.safety == "safe" else ["--unsafe-fixes"]
+    return shlex.join(["stepscope", "check", "--diff", *look, *_version(target), "--select", hit.code, file])
+
+
+def _version(target: versions.Target) -> tuple[str, ...]:
+    """The option that names the job's version, where it is not the newest one."""
     version = ".".join(map(str, target.tensorflow))
-    chosen = () if target.tensorflow == versions.NEWEST else ("--target-version", version)
-    return shlex.join(["stepscope", "check", *chosen, *files])
-
-
-def edit_command(code: str, file: str, *, safe: bool) -> str:
-    """The command that shows what the checker would change in a file for one rule."""
-    return shlex.join(["stepscope", "check", "--diff", *([] if safe else ["--unsafe-fixes"]), "--select", code, file])
+    return () if target.tensorflow == versions.NEWEST else ("--target-version", version)
 
 
 def _affordable(ranked: Iterable[str], sources: Mapping[str, str]) -> tuple[list[str], list[str]]:
