@@ -18,6 +18,8 @@ from stepscope.checker.values import arithmetic, assigned_names, at, many, passe
 
 MAX_ELEMENTS = 16
 """Of a literal: elements that are looked at one by one."""
+MAX_CANDIDATES = 400
+"""Calls that may be of a function, by name and file; of those with more nothing is known."""
 MAX_CALLERS = 32
 """Call sites that are looked at for what a parameter is; functions with more are utilities."""
 _BUILTIN = frozenset(vars(builtins))
@@ -367,10 +369,31 @@ class Inference:
             words = [own, *self.project.subclasses(function.module, own)] if made else []
         if isinstance(function.node, ast.Lambda):
             words = assigned_names(function)
-        candidates = [c for w in words for c in self.project.calls(function.module, w)]
+        candidates = [
+            (module, call)
+            for w in words
+            for module, call in self.project.calls(function.module, w)
+            if self._may_call(function, module, call)
+        ]
+        if len(candidates) > MAX_CANDIDATES:
+            return ()
         found = tuple(
             (module, call)
             for module, call in candidates
             if any(f.node is function.node for f in self.callee(module, call))
         )
         return found if len(found) <= MAX_CALLERS else ()
+
+    def _may_call(self, function: Function, module: Module, call: ast.Call) -> bool:
+        """Whether a call may be of a function, told at a glance: most that have its name are of another one."""
+        if module is not function.module:
+            known = function.cls.scope.name if function.cls is not None else function.name
+            home = function.module.name.rpartition(".")[2]
+            if known not in module.source.text and home not in module.source.text:
+                return False
+        if function.cls is None and isinstance(call.func, ast.Attribute):
+            base = call.func.value
+            while isinstance(base, ast.Attribute):
+                base = base.value
+            return isinstance(base, ast.Name) and any(b.kind == "import" for b in self.names.reaching(module, base))
+        return True

@@ -24,13 +24,14 @@ class Questions:
         """The outermost open question that the current answer made use of."""
         self.passing: dict[tuple[int, Hashable], tuple[object, int]] = {}
         """Answers that hold as long as questions are open, each with the depth of the outermost of these."""
+        self.order: list[tuple[int, Hashable]] = []
+        """The same, as they came."""
 
-    def close(self, depth: int) -> None:
-        """Forget the answers that were found with the help of a question that is answered now."""
-        if depth == 0:
-            self.passing.clear()
-        elif self.passing:
-            self.passing = {k: v for k, v in self.passing.items() if v[1] < depth}
+    def close(self, start: int) -> None:
+        """Forget what was found while a question was open that is answered now: all of it made use of that one."""
+        for name in self.order[start:]:
+            del self.passing[name]
+        del self.order[start:]
 
 
 class Memo(Generic[K, V]):
@@ -62,7 +63,7 @@ class Memo(Generic[K, V]):
             passing, low = questions.passing[name]
             questions.lowest = min(questions.lowest, low)
             return cast("V", passing)
-        depth = len(questions.depths)
+        depth, start = len(questions.depths), len(questions.order)
         before, questions.lowest = questions.lowest, _NEVER
         questions.depths[name] = depth
         try:
@@ -73,7 +74,8 @@ class Memo(Generic[K, V]):
         if low >= depth:
             self.kept[key] = made
             questions.lowest = before
-            questions.close(depth)
+            questions.close(start)
         else:
             questions.passing[name] = (made, low)
+            questions.order.append(name)
         return made
