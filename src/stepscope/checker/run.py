@@ -132,12 +132,12 @@ def _matches(name: str, wanted: frozenset[str]) -> bool:
 def check(engine: Engine, paths: Iterable[str], rules: Sequence[Rule]) -> list[FileResult]:
     """Run rules over files, in this process."""
     todo = plan(rules, engine.target.tensorflow)
-    with _unhindered():
+    with unhindered():
         return [check_file(engine, path, todo) for path in paths]
 
 
 @contextmanager
-def _unhindered() -> Iterator[None]:
+def unhindered() -> Iterator[None]:
     """Deep recursion allowed; no garbage collection, which would walk all trees again and again and free nothing."""
     limit, collecting = sys.getrecursionlimit(), gc.isenabled()
     sys.setrecursionlimit(max(limit, FRAMES))

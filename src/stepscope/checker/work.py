@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from stepscope.checker.context import Engine
 from stepscope.checker.modules import Looks, Project
 from stepscope.checker.registry import ALL
-from stepscope.checker.run import FileResult, check
+from stepscope.checker.run import FileResult, check, unhindered
 from stepscope.checker.versions import Target
 
 PARALLEL_BYTES = 600_000
@@ -57,12 +60,14 @@ def run(job: Job, processes: int | None = None) -> Outcome:
     if count <= 1 or sum(sizes.values()) < PARALLEL_BYTES:
         return _work(job)
     shares = _shares(job.todo, sizes, count)
-    parts = [
-        Job(files=job.files, todo=s, roots=job.roots, codes=job.codes, target=job.target, overlay=job.overlay)
-        for s in shares
-    ]
-    with ProcessPoolExecutor(len(parts)) as pool:
-        outcomes = list(pool.map(_work, parts))
+    if _can_fork() and sum(sizes.values()) < RENEWED_BYTES:
+        return _joined(job, _forked(job, shares))
+    with ProcessPoolExecutor(len(shares)) as pool:
+        return _joined(job, list(pool.map(_work, [replace(job, todo=share) for share in shares])))
+
+
+def _joined(job: Job, outcomes: list[Outcome]) -> Outcome:
+    """The outcomes of shares as one, results in the order of the job."""
     looks: dict[str, Looks] = {}
     for outcome in outcomes:
         for path, more in outcome.looks.items():
@@ -71,11 +76,61 @@ def run(job: Job, processes: int | None = None) -> Outcome:
     return Outcome(tuple(by_path[path] for path in job.todo), looks)
 
 
+def _can_fork() -> bool:
+    """Forking is to be had, and no other thread could be holding a lock."""
+    return "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
+
+
+def _forked(job: Job, shares: list[tuple[str, ...]]) -> list[Outcome]:
+    """Parse everything once, then check in processes that share what was parsed: files need each other.
+
+    The share of a process that dies is checked here.
+    """
+    context = multiprocessing.get_context("fork")
+    with unhindered():
+        project = Project(_readers(job), job.roots)
+        for path in job.todo:
+            project.load(path)
+        for path in job.files:
+            project.words(path)
+        children = []
+        for share in shares[1:]:
+            receiver, sender = context.Pipe(duplex=False)
+            child = context.Process(target=_child, args=(sender, project, replace(job, todo=share)), daemon=True)
+            child.start()
+            sender.close()
+            children.append((child, receiver, share))
+        outcomes = [_checked(project, replace(job, todo=shares[0]))]
+        for child, receiver, share in children:
+            try:
+                outcomes.append(receiver.recv())
+            except EOFError:
+                outcomes.append(_work(replace(job, todo=share)))
+            child.join()
+    return outcomes
+
+
+def _child(sender: Connection, project: Project, job: Job) -> None:
+    sender.send(_checked(project, job))
+    sender.close()
+
+
+def _checked(project: Project, job: Job) -> Outcome:
+    """Check files of a project that is at hand."""
+    rules = tuple(rule for rule in ALL if rule.code in job.codes)
+    return Outcome(tuple(check(Engine(project, job.target), job.todo, rules)), project.looks)
+
+
+def _readers(job: Job) -> dict[str, Callable[[], bytes]]:
+    readers: dict[str, Callable[[], bytes]] = {p: functools.partial(Path.read_bytes, Path(p)) for p in job.files}
+    readers.update({path: functools.partial(bytes, content) for path, content in job.overlay.items()})
+    return readers
+
+
 def _work(job: Job) -> Outcome:
     """Check files in this process."""
     rules = tuple(rule for rule in ALL if rule.code in job.codes)
-    readers: dict[str, Callable[[], bytes]] = {p: functools.partial(Path.read_bytes, Path(p)) for p in job.files}
-    readers.update({path: functools.partial(bytes, content) for path, content in job.overlay.items()})
+    readers = _readers(job)
     results: list[FileResult] = []
     looks: dict[str, Looks] = {}
     words: dict[str, frozenset[str]] = {}
