@@ -27,6 +27,7 @@ for env in envs:
     model.predict(x[env:env + 1])  # expect: KER001
     model.predict(env[np.newaxis, ...] / 255.0)  # expect: KER001
     model.predict([env.reshape(1, -1), np.array([env])])  # expect: KER001
+    model.predict(np.random.rand(1, 4))  # expect: KER001
     model.predict(env)  # expect: KER001
     if env % 50 == 0:
         model.predict(env[None])
@@ -60,6 +61,28 @@ while True:
 """
     )
     assert [(h.span.line, h.severity) for h in hits(text) if h.code == "KER001"] == [(10, "error"), (14, "warning")]
+
+
+def test_rows_by_apply() -> None:
+    """A function that pandas or map runs for each element is a loop."""
+    text = (
+        HEAD
+        + """
+import pandas as pd
+
+def score(text):
+    return model.predict(np.array([text]))[0]  # expect: KER001
+
+def once(text):
+    return model.predict(np.array([text]))[0]
+
+frame = pd.read_csv("texts.csv")
+frame["score"] = frame["text"].apply(score)
+scores = list(map(lambda row: model.predict(row[None]), x))  # expect: KER001
+once("text")
+"""
+    )
+    assert_expected(text, only="KER001")
 
 
 def test_rows_for_whoever_calls() -> None:

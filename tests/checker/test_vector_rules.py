@@ -22,6 +22,8 @@ values = points[:, 0]
         "tf.map_fn(fn=lambda r: tf.argmin(tf.where(r > 0, r, 1e9)), elems=points)",
         "tf.map_fn(lambda p: tf.map_fn(lambda q: tf.reduce_sum(q * p), points), points)",
         "tf.map_fn(distance, points)",
+        "tf.map_fn(lambda n: tf.random.uniform([], maxval=n), values)",
+        "tf.map_fn(lambda r: tf.reduce_min(tf.boolean_mask(r, r > 0)), points)",
         "tf.map_fn(lambda r: r * 2.0, points)",
         "tf.compat.v1.map_fn(lambda r: tf.signal.fft(tf.cast(r, tf.complex64)), points)",
     ],
@@ -38,7 +40,7 @@ def test_map_fn_over_ops_with_a_batch_form(call: str) -> None:
         "tf.map_fn(lambda row: tf.io.decode_jpeg(row), points)",
         "tf.map_fn(lambda row: tf.boolean_mask(row, row > 0), points)",
         "tf.map_fn(lambda row: tf.where(row > 0), points)",
-        "tf.map_fn(lambda row: tf.random.uniform([]) * row, points)",
+        "tf.map_fn(lambda row: tf.image.random_flip_up_down(row), points)",
         "tf.map_fn(lambda row: model(row[None]), points)",
         "tf.map_fn(lambda row: unknown(row), points)",
         "tf.map_fn(lambda row: row[: n_of(row)], points)",
@@ -172,6 +174,10 @@ class Pool(tf.keras.layers.Layer):
             out.append(tf.reduce_max(x[:, t]))
         for layer in self.layers:
             x = layer(x)
+        for one in x:
+            out.append(tf.reduce_max(one))
+        for i in range(len(x)):
+            out.append(tf.reduce_max(x[i]))
         return tf.stack(out)
 
 model.compile("adam", loss=loss, metrics=[metric])
@@ -212,3 +218,33 @@ for step in range(50):
     rows = np.append(rows, step)
 """
     )
+
+
+def test_elements_of_arrays() -> None:
+    """Two loops and both indices; not few, neighbours, unknown calls, or programs without a framework."""
+    text = """
+import numpy as np
+{}
+a, b = np.random.rand(500, 500), np.zeros((500, 500))
+for i in range(500):  # expect: NPY003
+    for j in range(500):
+        b[i, j] = a[i][j] * 2 if a[i, j] > 0.5 else 0
+
+for i in range(500):
+    for j in range(500):
+        b[i, j] = b[i - 1, j] + a[i, j]
+
+for i in range(500):
+    for j in range(500):
+        b[i, j] = distance(a[i, j])
+
+for i in range(4):
+    for j in range(500):
+        b[i, j] = a[i, j]
+
+for i in range(500):
+    for j in range(500):
+        unknown[i, j] = 0
+"""
+    assert_expected(text.format("import tensorflow as tf"))
+    assert codes(text.format("")) == []

@@ -101,6 +101,8 @@ def has_batch_form(call: Call) -> bool:
         return len(call.node.args) + len(call.node.keywords) > 1
     if name == f"tensorflow.{word}":
         return word in _OPS
+    if name.startswith("tensorflow.random."):
+        return word in ("uniform", "normal", "truncated_normal")
     if name.startswith("tensorflow.nn."):
         return word in _NN
     if name.startswith("tensorflow.image."):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from stepscope.checker.rule import Rule
 from stepscope.checker.rules import (
+    array_elements_in_python,
     array_grown_in_loop,
     batch_loop_in_layer,
     cached_repeats,
@@ -57,6 +58,7 @@ ALL: tuple[Rule, ...] = (
     recurrent_layer_not_fused.RULE,
     steps_count_samples.RULE,
     data_not_in_batches.RULE,
+    array_elements_in_python.RULE,
     graph_ops_in_loop.RULE,
     sequential_stateful_map.RULE,
     map_before_batch.RULE,

@@ -27,6 +27,7 @@ _HANDLERS = frozenset(
     "http.server.SimpleHTTPRequestHandler tornado.web.RequestHandler tornado.websocket.WebSocketHandler "
     "rest_framework.views.APIView django.views.View django.views.generic.View".split()
 )
+_APPLYING = ("apply", "applymap", "progress_apply", "map")
 _STARTERS = frozenset({"main", "_main", "run_main"})
 _CACHES = frozenset({"lru_cache", "cache", "cached_property", "cache_resource", "cache_data", "memoize", "cached"})
 
@@ -145,6 +146,22 @@ def _handles(ctx: Context, function: Function) -> bool:
     if function.cls is not None and function.name in _HANDLING:
         return bool(_HANDLERS & set(ctx.engine.names.lineage(function.cls)))
     return [a.arg for a in function.parameters] == ["event", "context"] and "handler" in function.name
+
+
+def applied(ctx: Context, node: ast.AST) -> ast.Call | None:
+    """The call that runs a node's function for each element: ``frame["text"].apply(f)``, ``map(f, rows)``."""
+    function = ctx.enclosing(node)
+    if function is None:
+        return None
+    for word in _APPLYING:
+        for call in function.module.flow.calls.get(word, ()):
+            first = call.args[0] if call.args else None
+            named = isinstance(first, ast.Name) and first.id == function.name
+            if (first is function.node or named) and isinstance(
+                call.func, ast.Attribute if word != "map" else ast.Name
+            ):
+                return call
+    return None
 
 
 def offered(ctx: Context, node: ast.AST) -> bool:

@@ -17,6 +17,7 @@ FEW = 10
 """So many repeats of a loop are no matter."""
 _MAYBE_LISTS = frozenset({"input", "inputs", "output", "outputs"})
 """Of a model: a tensor, or a list of them."""
+RowNode = ast.For | ast.ListComp | ast.GeneratorExp
 _COUNTS = frozenset({"range", "tensorflow.range", "tqdm.trange", "keras.ops.arange"})
 
 
@@ -24,12 +25,17 @@ _COUNTS = frozenset({"range", "tensorflow.range", "tqdm.trange", "keras.ops.aran
 class RowLoop:
     """A loop whose iterations take one row of a tensor each."""
 
-    node: ast.For
+    node: RowNode
     tensor: ast.expr
     rows: frozenset[str]
     """Names that stand for a row: the loop's own, and those assigned from one."""
     index: str
     """The name that a tensor is subscripted by; "" where the loop iterates over the tensor itself."""
+
+    @property
+    def body(self) -> list[ast.AST]:
+        """What is done with a row."""
+        return body(self.node)
 
     def is_row(self, node: ast.AST) -> bool:
         """An expression that is a row, or a part of one."""
@@ -42,7 +48,12 @@ class RowLoop:
         return any(self.is_row(part) for part in ast.walk(node))
 
 
-def row_loop(ctx: Context, node: ast.For, tensors: frozenset[str] = frozenset()) -> RowLoop | None:
+def body(node: RowNode) -> list[ast.AST]:
+    """What a loop or comprehension does in each iteration."""
+    return list(node.body) if isinstance(node, ast.For) else [node.elt]
+
+
+def row_loop(ctx: Context, node: RowNode, tensors: frozenset[str] = frozenset()) -> RowLoop | None:
     """What is known of a loop over rows; None where it is none.
 
     Args:
@@ -50,16 +61,19 @@ def row_loop(ctx: Context, node: ast.For, tensors: frozenset[str] = frozenset())
         node: the loop.
         tensors: names that are known to be tensors although nothing shows it (arguments of a loss function).
     """
-    over = node.iter
-    names = _targets(node.target)
+    if not isinstance(node, ast.For) and (len(node.generators) > 1 or node.generators[0].ifs):
+        return None
+    head = node if isinstance(node, ast.For) else node.generators[0]
+    over, target = head.iter, head.target
+    names = _targets(target)
     if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == "enumerate" and over.args:
         over = over.args[0]
-        names = _targets(node.target.elts[-1]) if isinstance(node.target, ast.Tuple) else frozenset()
+        names = _targets(target.elts[-1]) if isinstance(target, ast.Tuple) else frozenset()
     if _is_tensor(ctx, over, tensors):
         return RowLoop(node, over, _with_derived(node, names, ""), "")
-    if isinstance(over, ast.Call) and _is_count(ctx, over) and isinstance(node.target, ast.Name):
-        index = node.target.id
-        for part in walk(node.body):
+    if isinstance(over, ast.Call) and _is_count(ctx, over) and isinstance(target, ast.Name):
+        index = target.id
+        for part in walk(body(node)):
             if isinstance(part, ast.Subscript) and first_index(part) == index and _is_tensor(ctx, part.value, tensors):
                 return RowLoop(node, part.value, _with_derived(node, frozenset(), index), index)
     return None
@@ -88,10 +102,10 @@ def first_index(node: ast.Subscript) -> str:
     return first.id if isinstance(first, ast.Name) else ""
 
 
-def _with_derived(node: ast.For, names: frozenset[str], index: str) -> frozenset[str]:
+def _with_derived(node: RowNode, names: frozenset[str], index: str) -> frozenset[str]:
     """Names that are assigned from a row in the body."""
     known = set(names)
-    for part in walk(node.body):
+    for part in walk(body(node)):
         if isinstance(part, ast.Assign) and len(part.targets) == 1 and isinstance(part.targets[0], ast.Name):
             of_row = any(
                 (isinstance(n, ast.Name) and n.id in known)
@@ -103,20 +117,20 @@ def _with_derived(node: ast.For, names: frozenset[str], index: str) -> frozenset
     return frozenset(known)
 
 
-def often(ctx: Context, node: ast.For) -> bool:
+def often(ctx: Context, node: RowNode) -> bool:
     """The loop has many rows, or is itself repeated: it costs more than a moment."""
     times = ctx.engine.loops.iterations(ctx.module, node)
     outer = (lp for lp in ctx.loops(node) if not lp.is_comprehension)
     return (times is not None and times >= MANY) or any(lp.iterations is None or lp.iterations > FEW for lp in outer)
 
 
-def carries(body: Iterable[ast.stmt]) -> bool:
+def carries(nodes: Iterable[ast.AST]) -> bool:
     """One iteration hands something to the next, beside sums and lists that are only added to.
 
     ``state = cell(x, state)`` does; ``total += f(x)``, ``total = total + f(x)``, ``best = tf.maximum(best, x)`` and
     ``out.append(x)`` do not; nor does ``out = tf.concat([out, x], 0)``.
     """
-    statements = list(body)
+    statements = [node for node in nodes if isinstance(node, ast.stmt)]
     stored: set[str] = set()
     for statement in statements:
         stored |= stored_names(statement)

@@ -16,6 +16,11 @@ _LISTING = frozenset(
     "keras.utils.pad_sequences keras.ops.convert_to_tensor".split()
 )
 """Make a batch of a list of rows."""
+_FILLING = frozenset(
+    "numpy.zeros numpy.ones numpy.empty numpy.random.rand numpy.random.randn numpy.random.random "
+    "numpy.random.Generator.random numpy.random.Generator.standard_normal tensorflow.zeros tensorflow.ones".split()
+)
+"""Make an array of a shape."""
 _KEEPING = frozenset({"astype", "copy", "texts_to_sequences", "texts_to_matrix", "transform", "float"})
 """Methods that leave the number of rows as it is."""
 _RESHAPING = frozenset({"numpy.reshape", "tensorflow.reshape", "keras.ops.reshape"})
@@ -100,6 +105,9 @@ def _call(ctx: Context, data: ast.Call, depth: int) -> bool:
         sizes = data.args[1:] if name in _RESHAPING else data.args
         shape = sizes[0] if sizes else next((k.value for k in data.keywords if k.arg in ("shape", "newshape")), None)
         return shape is not None and _leading_one(ctx, shape)
+    if name in _FILLING and first is not None:
+        shape = next((k.value for k in data.keywords if k.arg in ("shape", "size")), first)
+        return _leading_one(ctx, shape) and (word in ("rand", "randn") or not isinstance(shape, ast.Constant))
     if name in _EXPANDING:
         axis = next((k.value for k in data.keywords if k.arg == "axis"), data.args[1] if data.args[1:] else None)
         return axis is None or ctx.integer(axis) == 0

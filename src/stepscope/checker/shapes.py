@@ -10,7 +10,10 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from stepscope.checker.bindings import Binding
 from stepscope.checker.context import Call, Context
+from stepscope.checker.syntax import default
+from stepscope.checker.values import passed
 
 MAX_LAYERS = 200
 Shape = tuple[int | None, ...]
@@ -50,6 +53,8 @@ def dense_input(ctx: Context, call: Call) -> Flattened | None:
         elif name not in _SAME:
             flat = False
         shape = output(ctx, layer, shape)
+    if not chain:
+        shape = _declared(ctx, call)
     if shape is None or not shape or shape[-1] is None:
         return None
     return Flattened(shape[-1], flat, before if flat else None)
@@ -182,13 +187,28 @@ def _declared(ctx: Context, layer: Call) -> Shape | None:
 def sizes(ctx: Context, expr: ast.expr | None) -> Shape | None:
     """A shape that is written down, also by name."""
     if isinstance(expr, ast.Name):
-        values = [b.value for b in ctx.definitions(expr) if b.kind == "assign"]
-        return sizes(ctx, values[0]) if len(values) == 1 and values[0] is not expr else None
+        bindings = ctx.definitions(expr)
+        return _bound_sizes(ctx, bindings[0]) if len(bindings) == 1 and bindings[0].value is not expr else None
     if isinstance(expr, (ast.Tuple, ast.List)):
         if any(isinstance(e, ast.Starred) for e in expr.elts):
             return None
         return tuple(ctx.integer(e) for e in expr.elts)
     return None
+
+
+def _bound_sizes(ctx: Context, binding: Binding) -> Shape | None:
+    """Of a name: what is assigned; of a parameter: what every call of the project passes, else its default."""
+    if binding.kind == "assign":
+        return sizes(ctx, binding.value)
+    node = binding.scope.node
+    if binding.kind != "param" or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None
+    function = ctx.engine.names.function(ctx.module, node)
+    fallback = sizes(ctx, default(node.args, binding.name))
+    calls = ctx.callers(function)
+    given = [(module, passed(call, function, binding.name)) for module, call in calls]
+    found = {sizes(ctx.at(module), expr) if expr is not None else fallback for module, expr in given} or {fallback}
+    return found.pop() if len(found) == 1 else None
 
 
 def _product(shape: Shape) -> int | None:

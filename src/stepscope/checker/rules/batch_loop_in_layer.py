@@ -41,8 +41,9 @@ model.compile("adam", loss=distance)
 ```
 
 ## When it is silent
-For loops over layers, time steps (`x[:, t]`), heads or scales; of at most ten iterations; where an iteration needs
-what the one before made. Where the body calls anything that has no batch form or is not known it is info.
+For loops over layers, several inputs, time steps (`x[:, t]`), heads or scales; of at most ten iterations; where an
+iteration needs what the one before made. Where the body calls anything that has no batch form or is not known it is
+info.
 
 ## Fix and its safety
 Write it for the whole batch, with `axis=`, broadcasting or `batch_dims=`. Sums in another order differ in the last
@@ -64,6 +65,7 @@ from stepscope.checker.names import Function
 from stepscope.checker.repeats import is_test
 from stepscope.checker.row_loops import carries, row_loop
 from stepscope.checker.rule import Rule
+from stepscope.checker.syntax import last_word
 from stepscope.checker.tags import Tag
 
 FEW = 10
@@ -84,6 +86,8 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     if not role:
         return
     tensors = frozenset(a.arg for a in function.parameters) - NOT_TENSORS
+    if function.name in METHODS and not _over_shape(node.iter):
+        tensors = frozenset()  # what a layer is given may be a list of tensors
     found = row_loop(ctx, node, tensors)
     if found is None or carries(node.body):
         return
@@ -95,6 +99,11 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         confidence=0.85 if whole else 0.6,
         also=[ctx.span(node.body[0])],
     )
+
+
+def _over_shape(iterated: ast.expr) -> bool:
+    """The loop counts along an axis: ``range(tf.shape(x)[0])``, ``range(x.shape[0])``."""
+    return any(last_word(n) in ("shape", "int_shape") for n in ast.walk(iterated) if isinstance(n, ast.Attribute))
 
 
 def _role(ctx: Context, function: Function) -> str:

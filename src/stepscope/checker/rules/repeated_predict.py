@@ -59,7 +59,7 @@ from collections.abc import Iterator
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import CheckSeverity, FixPlan, Hit
 from stepscope.checker.loops import Loop
-from stepscope.checker.repeats import called_in, handler, is_test, offered, rarely
+from stepscope.checker.repeats import applied, called_in, handler, is_test, offered, rarely
 from stepscope.checker.rows import single_row
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import last_word
@@ -95,6 +95,17 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             severity="info" if is_test(ctx.module) else severity,
             confidence=0.95 if row else 0.8,
             also=[ctx.loop_span(loop)],
+            fix=_fix(ctx, call, model),
+        )
+        return
+    each = applied(ctx, call.node)
+    if each is not None and not is_test(ctx.module):
+        yield ctx.hit(
+            call.node,
+            f"{model}.predict is called{rows} for each element by {ctx.text(each.func)}: predict all in one call",
+            severity="error" if row else "warning",
+            confidence=0.85,
+            also=[ctx.span(each)],
             fix=_fix(ctx, call, model),
         )
         return

@@ -1,8 +1,8 @@
 """A Python loop goes over the rows of a tensor, with ops that work on all rows at once.
 
 ## What it does
-Reports `for row in tensor` and `for i in range(n)` with `tensor[i]` in eager code, where the loop does nothing but
-arithmetic and TensorFlow ops that have a batch form, and collects or sums up the results.
+Reports `for row in tensor`, comprehensions over one, and `for i in range(n)` with `tensor[i]` in eager code, where
+the loop does nothing but arithmetic and TensorFlow ops that have a batch form, and collects or sums up the results.
 
 ## Why it is slow
 Each `tensor[i]` and each op on a row is a call into TensorFlow of ten microseconds and more, for a few numbers; one
@@ -55,7 +55,7 @@ from stepscope.checker.batchable import batchable
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
 from stepscope.checker.repeats import is_test
-from stepscope.checker.row_loops import RowLoop, carries, often, row_loop
+from stepscope.checker.row_loops import RowLoop, RowNode, carries, often, row_loop
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import walk
 from stepscope.checker.tags import Tag
@@ -66,59 +66,60 @@ FEW = 10
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     """A loop over rows."""
-    if not isinstance(node, ast.For) or is_test(ctx.module):
+    if not isinstance(node, (ast.For, ast.ListComp, ast.GeneratorExp)) or is_test(ctx.module):
         return
     found = row_loop(ctx, node)
     if found is None or ctx.traced(node) or not _one_op(ctx, found) or _nested(ctx, node):
         return
+    first = found.body[0]
     yield ctx.hit(
-        node.iter,
+        node.iter if isinstance(node, ast.For) else node,
         f"a Python loop over the rows of {ctx.text(found.tensor)} calls ops that work on all rows at once",
         confidence=0.85,
         severity="warning" if often(ctx, node) else "info",
-        also=[ctx.span(node.body[0])],
+        also=[ctx.span(first)],
     )
 
 
 def _one_op(ctx: Context, found: RowLoop) -> bool:
     """What the loop does could be done for all rows at once."""
     node = found.node
-    if _short(ctx, node) or carries(node.body) or not batchable(ctx, node.body):
+    if _short(ctx, node) or carries(found.body) or not batchable(ctx, found.body):
         return False
     return not _asks(found) and _computes(ctx, found)
 
 
-def _nested(ctx: Context, node: ast.For) -> bool:
+def _nested(ctx: Context, node: RowNode) -> bool:
     """Inside of a loop that is reported itself: pairs of rows."""
     parent = ctx.parent(node)
     while parent is not None and not isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        outer = row_loop(ctx, parent) if isinstance(parent, ast.For) else None
+        outer = row_loop(ctx, parent) if isinstance(parent, (ast.For, ast.ListComp, ast.GeneratorExp)) else None
         if outer is not None and _one_op(ctx, outer):
             return True
         parent = ctx.parent(parent)
     return False
 
 
-def _short(ctx: Context, node: ast.For) -> bool:
+def _short(ctx: Context, node: RowNode) -> bool:
     times = ctx.engine.loops.iterations(ctx.module, node)
     return times is not None and times <= FEW
 
 
 def _asks(loop: RowLoop) -> bool:
     """A condition in the body, or an end before the last row."""
-    return any(
-        isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Break, ast.Return, ast.Try)) for n in walk(loop.node.body)
-    )
+    return any(isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Break, ast.Return, ast.Try)) for n in walk(loop.body))
 
 
 def _computes(ctx: Context, loop: RowLoop) -> bool:
     """An op of TensorFlow, or arithmetic, on a row."""
-    for node in walk(loop.node.body):
+    for node in walk(loop.body):
         if isinstance(node, ast.Call) and ctx.tag(node) is Tag.TENSOR and any(loop.mentions_row(a) for a in node.args):
             return True
         if isinstance(node, ast.BinOp) and (loop.is_row(node.left) or loop.is_row(node.right)):
             return True
         if isinstance(node, ast.AugAssign) and loop.mentions_row(node.value):
+            return True
+        if isinstance(node, ast.Subscript) and loop.is_row(node.value) and loop.mentions_row(node.slice):
             return True
         target = node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(node, ast.Assign) and isinstance(target, ast.Subscript):
@@ -139,7 +140,7 @@ RULE = Rule(
     pipeline_stage="preprocessing",
     speedup=1000.0,
     remedy="call the ops on the whole tensor, with axis= or broadcasting",
-    nodes=(ast.For,),
+    nodes=(ast.For, ast.ListComp, ast.GeneratorExp),
     on_node=check,
     related=("HST001",),
 )
