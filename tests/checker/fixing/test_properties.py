@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import tokenize
 from collections import Counter
 
@@ -94,6 +95,60 @@ def test_layouts(text: str, ending: str) -> None:
     assert [(f.hit.code, f.refused) for f in outcome.refused] == []
     assert hits_of({"main.py": done.encode()}) == {"main.py": []}
     assert fix_files({"main.py": done.encode()}).contents == {}
+
+
+PIECES = (
+    "import tensorflow as tf\n",
+    '# größe \\u00e9 "quoted"',
+    "%matplotlib inline\nx = 1",
+    "%%time\ny = 2\n",
+    "!ls",
+    "%%bash\necho 1",
+    "",
+    "def f(x):\n    return x + tf.random.uniform([])\n",
+    "ds = tf.data.Dataset.range(900).map(f)",
+    "ds = ds.interleave(tf.data.Dataset.range)  # é\n",
+)
+
+
+@st.composite
+def notebooks(draw: st.DrawFn) -> bytes:
+    """A notebook with cells in any order, laid out in one of the ways in which JSON is written."""
+    as_list = draw(st.booleans())
+    cells: list[dict[str, object]] = []
+    for piece in ["import tensorflow as tf", *draw(st.lists(st.sampled_from(PIECES), max_size=8))]:
+        source = piece.splitlines(keepends=True) if as_list else piece
+        cell: dict[str, object] = {"cell_type": "code", "outputs": [{"text": "é"}], "metadata": {}, "source": source}
+        if draw(st.booleans()):
+            cell = dict(reversed(cell.items()))
+        cells.append(cell)
+        if draw(st.integers(0, 3)) == 0:
+            cells.append({"cell_type": "markdown", "source": ["ds = tf.data"]})
+    book = {"nbformat": 4, "cells": cells, "metadata": {"kernelspec": {"language": "python"}}}
+    indent = draw(st.sampled_from([None, 0, 1, 2, "\t"]))
+    separators = draw(st.sampled_from([(",", ":"), (", ", ": ")])) if indent is None else (",", ": ")
+    text = json.dumps(book, indent=indent, separators=separators, ensure_ascii=draw(st.booleans()))
+    return (text + draw(st.sampled_from(["", "\n"]))).encode()
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=notebooks())
+def test_notebooks(data: bytes) -> None:
+    """In a notebook the sources that changed are the only change, all lines of theirs that are not fixed stay."""
+    found = hits_of({"a.ipynb": data})
+    outcome = fix_files({"a.ipynb": data})
+    done = outcome.contents.get("a.ipynb", data)
+    assert ("a.ipynb" in outcome.contents) == bool(outcome.done)
+    assert len(outcome.done) + len(outcome.refused) == len([h for h in found["a.ipynb"] if h.fix])
+    assert not outcome.refused
+    old, new = (json.loads(d) for d in (data, done))
+    for before, after in zip(old["cells"], new["cells"], strict=True):
+        assert type(before["source"]) is type(after["source"])
+        joined = ["".join(cell.pop("source")) for cell in (before, after)]
+        assert joined[1].replace(", num_parallel_calls=tf.data.AUTOTUNE", "") == joined[0]
+    assert old == new
+    assert done.replace(b", num_parallel_calls=tf.data.AUTOTUNE", b"") == data
+    assert hits_of({"a.ipynb": done}) == {"a.ipynb": []}
 
 
 @given(st.text(alphabet="ab\n"), st.text(alphabet="ab\n"), st.text(alphabet="ab\n"), st.text(alphabet="ab\n"))

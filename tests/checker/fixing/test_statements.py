@@ -63,6 +63,9 @@ def test_hoist_expression() -> None:
     """An expression gets a name before the loop that nothing else has."""
     text = "iterator = 1\nfor step in range(5):\n    x = next(iter(ds))  # batch\n"
     done = fixed(text, "hoist-expression", "iter(ds)", "for step in range(5):", name="iterator")
+    commented = text.replace("iterator = 1", "# an iterator")
+    other = fixed(commented, "hoist-expression", "iter(ds)", "for step in range(5):", name="iterator")
+    assert other.splitlines()[1] == "iterator = iter(ds)", "a word in a comment is no name"
     assert done == "iterator = 1\niterator_2 = iter(ds)\nfor step in range(5):\n    x = next(iterator_2)  # batch\n"
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import itertools
-import re
 import textwrap
+import tokenize
 
 import libcst as cst
 
@@ -166,5 +167,5 @@ def _dedented(tree: Tree, statement: Statement, indent: str) -> str:
 
 def _fresh(tree: Tree, name: str) -> str:
     """A name that the file does not use."""
-    words = set(re.findall(r"\w+", tree.text))
+    words = {t.string for t in tokenize.generate_tokens(io.StringIO(tree.text).readline) if t.type == tokenize.NAME}
     return next(n for n in itertools.chain([name], (f"{name}_{i}" for i in itertools.count(2))) if n not in words)
