@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.derive.sessions import CWD, MS, SCRIPT, Frame, Job
 from tests.detectors.jobs import CALL, MAKE, PERIOD, STEPS, train_loop
@@ -309,3 +311,49 @@ def test_unknown_words_are_filled_from_the_rule() -> None:
     (finding,) = joined(hot(), hit(), run=(one,)).findings
     assert (finding.introduced_stage, finding.cause) == ("data preparation", "API: not using batch API")
     assert finding.symptom == "Time: slow execution time"
+
+
+LINES = st.integers(min_value=1, max_value=12)
+HITS = st.lists(
+    st.builds(
+        lambda line, length, severity, related: hit(line, end=line + length, severity=severity, related=related),
+        LINES,
+        st.integers(min_value=0, max_value=3),
+        st.sampled_from(("error", "warning", "info")),
+        st.sampled_from(((), ("HST001",), ("INP001",))),
+    ),
+    max_size=6,
+)
+RUN = st.lists(
+    st.builds(
+        lambda code, line, length: found(code, place(line, line + length)),
+        st.sampled_from(("HST001", "INP001", "X")),
+        LINES,
+        st.integers(min_value=0, max_value=8),
+    ),
+    max_size=3,
+)
+JOB = hot(0.3)
+
+
+@given(HITS, RUN)
+def test_nothing_is_lost_and_nothing_is_invented(static: list[StaticHit], run: list[Finding]) -> None:
+    """What detectors measured stays; a static finding has a cost only where its lines have one, and at most that."""
+    view = JOB.view()
+    lines = HotLines(view)
+    result = join(view, run, (), static, lines)
+    measured = [f for f in result.findings if f.origin != "static"]
+    assert sorted((f.code, f.cost.ratio, f.severity) for f in measured) == sorted(
+        (f.code, f.cost.ratio, f.severity) for f in run
+    )
+    for finding in result.findings:
+        if finding.origin == "static":
+            where = finding.where[0]
+            heat = lines.heat(SCRIPT, where.line, where.end_line or where.line)
+            assert 0.03 <= finding.cost.ratio <= finding.cost.high <= heat.ratio
+    assert all(f.severity == "info" and f.cost.ratio == 0 for f in result.rest)
+    told = len(result.rest) + sum(f.origin == "static" for f in result.findings)
+    assert told <= len(static)
+    assert told == len(static) or any(f.related_codes for f in result.findings)
+    ratios = [f.cost.ratio for f in result.findings]
+    assert ratios == sorted(ratios, reverse=True)
