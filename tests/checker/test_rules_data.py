@@ -300,3 +300,28 @@ def test_a_method_in_a_chain_is_pointed_at_by_its_name() -> None:
     text = "import tensorflow as tf\nds = (tf.data.TFRecordDataset('x')\n  .map(lambda x: x + tf.random.normal([]))\n"
     found = hits(text + "  .map(lambda x: tf.random.normal([]) - x))")
     assert [(h.span.line, h.span.column) for h in found] == [(3, 4), (4, 4)]
+
+
+def test_how_loud_a_sequential_map_is() -> None:
+    """An info for cheap work on batches, a model on batches, and cheap stateless work on old versions."""
+    head = HEAD + "model = tf.keras.Sequential([])\n"
+
+    def severities(text: str, version: str = "2.21") -> list[str]:
+        return [h.severity for h in hits(head + text, version=version) if h.code == "TFD001"]
+
+    assert severities("rows.map(lambda x, y: (x + tf.random.normal([]), y))") == ["warning"]
+    assert severities("rows.batch(8).map(lambda x, y: (x + tf.random.normal([]), y))") == ["info"]
+    assert severities("rows.batch(8).map(lambda x, y: (tf.image.random_flip_up_down(x), y))") == ["warning"]
+    assert severities("rows.batch(8).map(lambda x, y: model(x))") == ["info"]
+    assert severities("rows.map(lambda x, y: (x / 2, y))", "2.6") == ["info"]
+    assert severities("rows.map(lambda x, y: (tf.io.decode_png(x), y))", "2.6") == ["warning"]
+    assert severities("rows.map(lambda x, y: (tf.io.decode_png(x), y))", "2.8") == ["info"]
+    assert severities("rows.map(lambda x, y: (tf.io.decode_png(x), y))", "2.12") == []
+
+
+def test_interleaves_that_are_left_alone() -> None:
+    """One input at a time; datasets that exist already."""
+    assert (
+        codes(HEAD + "d = tf.data.Dataset.list_files('a*').interleave(tf.data.TFRecordDataset, cycle_length=1)") == []
+    )
+    assert codes(HEAD + "d = tf.data.Dataset.range(99).map(f).interleave(lambda d: d)") == []

@@ -38,8 +38,10 @@ batches = images.map(augment, num_parallel_calls=tf.data.AUTOTUNE).batch(32)
 
 ## When it is silent
 When the function is stateless on a version that parallelises it, when nothing is known of the function, when the
-arguments are hidden behind `*args` or `**kwargs`, and on sources of a few elements (`range(10)`). A function whose only
-work is an elementwise one on an already batched dataset is reported all the same: batches are what takes long.
+arguments are hidden behind `*args` or `**kwargs`, on sources of a few elements (`range(10)`), and for an `interleave`
+of one input at a time or of datasets that are in memory. Cheap functions that work on batches, and functions that
+call a model on a batch, are an info: their ops run in parallel themselves. So are stateless functions that cost next
+to nothing, on versions that do not parallelise them.
 
 ## Fix and its safety
 `num_parallel_calls=tf.data.AUTOTUNE`. Elements keep their order; random ops draw in another order, so that a run with
@@ -81,20 +83,10 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         return
     function_expr = call.argument(0, "map_func")
     function = ctx.function(function_expr) if function_expr is not None else None
-    severity: CheckSeverity = ctx.rule.severity
-    if call.word == "interleave":
-        message = "interleave without num_parallel_calls reads its inputs one after the other"
-    elif function is None:
+    told = _interleave(ctx, call, function) if call.word == "interleave" else _map(ctx, call, function)
+    if told is None:
         return
-    else:
-        effects = ctx.effects(function)
-        by_default = not effects and ctx.version >= PARALLEL_BY_DEFAULT
-        if by_default and not (ctx.version < STILL_OLDER and any(heavy(name) for name in ctx.called(function))):
-            return
-        message = f"map runs {_title(function)} on one element at a time{_because(effects)}"
-        if by_default:
-            severity = "info"
-            message += " with TensorFlow before 2.7"
+    message, severity = told
     yield ctx.hit(
         call.node,
         message,
@@ -112,6 +104,43 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             value="tensorflow.data.AUTOTUNE",
         ),
     )
+
+
+def _interleave(ctx: Context, call: Call, function: Function | None) -> tuple[str, CheckSeverity] | None:
+    """Reads several inputs at a time, and its function, as far as it is known, makes inputs that cost something."""
+    length = call.argument(1, "cycle_length")
+    if length is not None and ctx.integer(length) == 1:
+        return None
+    if function is not None:
+        at = ctx.at(function.module)
+        called = ctx.called(function)
+        passed_on = [r for r in function.scope.returns if isinstance(r, ast.Name) and not at.chains(r)]
+        if not called and passed_on == function.scope.returns:
+            return None
+    return "interleave without num_parallel_calls reads its inputs one after the other", "warning"
+
+
+def _map(ctx: Context, call: Call, function: Function | None) -> tuple[str, CheckSeverity] | None:
+    """What to say of a map that is sequential, and how loud."""
+    if function is None:
+        return None
+    effects = ctx.effects(function)
+    called = ctx.called(function)
+    message = f"map runs {_title(function)} on one element at a time{_because(effects)}"
+    if not effects and ctx.version >= PARALLEL_BY_DEFAULT:
+        still = ctx.version < STILL_OLDER and any(heavy(name) for name in called)
+        return (f"{message} with TensorFlow before 2.7", "info") if still else None
+    light = "" not in called and not any(heavy(n) or n.startswith("tensorflow.image.") for n in called)
+    if light and not effects:
+        return message, "info"
+    own = light or all(effect.kind == "variable" for effect in effects)
+    return message, "info" if own and effects and _batched(ctx, call) else "warning"
+
+
+def _batched(ctx: Context, call: Call) -> bool:
+    """The function is given batches, on which its ops run in parallel themselves."""
+    chains = ctx.chains(call.receiver) if call.receiver is not None else ()
+    return bool(chains) and all("batch" in chain.names and "unbatch" not in chain.names for chain in chains)
 
 
 def _sequential(ctx: Context, given: ast.expr | None) -> bool:
