@@ -257,6 +257,7 @@ arrays = tf.data.Dataset.from_tensor_slices(x).batch(8)
 model.fit(ds)  # expect: TFD003
 model.fit(ready)
 model.fit(arrays)
+model.fit(records.map(parse, 4).cache().batch(8))
 model.fit(unknown.batch(8))
 for batch in ds:
     print(batch)

@@ -37,7 +37,7 @@ model.fit(batches)
 
 ## When it is silent
 On TensorFlow 2.12 and later; when any of the ways to make the dataset ends in `prefetch` or is not known to its
-source; for a dataset without a `map`, `interleave` or reader, which costs next to nothing.
+source; behind a `cache`, and for a dataset without a `map`, `interleave` or reader, which costs next to nothing.
 
 ## Fix and its safety
 `prefetch(tf.data.AUTOTUNE)` at the end. The results are the same; a batch or two more are in memory.
@@ -102,6 +102,8 @@ def _report(ctx: Context, data: ast.expr) -> Iterator[Hit]:
 
 def _bare(chain: Chain) -> bool:
     stages = [name for name in chain.names if name not in TRANSPARENT]
+    if "cache" in stages and not WORK & set(stages[stages.index("cache") :]):
+        return False
     return chain.complete and "apply" not in stages and stages[-1] != "prefetch" and bool(WORK & set(stages))
 
 
