@@ -41,7 +41,7 @@ set in the loop, after which Keras wants a compile; in loops of at most three it
 
 ## Fix and its safety
 Compile before the loop. The optimizer then keeps its state from one iteration to the next, which is mostly meant, but
-changes the numbers: not done automatically.
+changes the numbers; `--unsafe-fixes` moves it where it is a statement of the loop.
 
 ## Versions
 All.
@@ -53,7 +53,7 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
-from stepscope.checker.hits import Hit
+from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.invariant import invariant
 from stepscope.checker.loops import Loop
 from stepscope.checker.repeats import is_test, loop_parts, rarely
@@ -82,8 +82,24 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             call.node,
             f"{ctx.text(call.receiver)} is compiled anew in each iteration, with the same arguments",
             also=[ctx.loop_span(loop)],
+            fix=_fix(ctx, call, loop),
         )
         return
+
+
+def _fix(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
+    """Move the statement before the loop, where it is one of the loop's own."""
+    statement = ctx.parent(call.node)
+    if not isinstance(statement, ast.Expr) or ctx.parent(statement) is not loop.node:
+        return None
+    return ctx.fix(
+        "hoist-statement",
+        "Compile before the loop",
+        statement,
+        loop.node,
+        safety="unsafe",
+        behaviour="The optimizer keeps its state from one iteration to the next.",
+    )
 
 
 def _inputs(ctx: Context, node: ast.AST) -> Iterator[ast.expr]:

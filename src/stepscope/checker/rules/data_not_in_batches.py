@@ -40,7 +40,7 @@ function that is not known, `from_generator`); where the elements come from file
 
 ## Fix and its safety
 Give arrays to `fit`, which cuts batches itself, or `.batch(32)` before `fit`. The number of steps changes, and with
-it the training: not done automatically.
+it the training; `--unsafe-fixes` batches rows that come one by one.
 
 ## Versions
 All.
@@ -90,7 +90,19 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         if chains and all(_one_batch(c) for c in chains):
             yield ctx.hit(data, f"{ctx.text(data)} comes from from_tensors: all data are one batch", confidence=0.85)
         elif chains and all(_unbatched(ctx, c) for c in chains):
-            yield ctx.hit(data, f"{ctx.text(data)} is not batched: each row is a step of its own", confidence=0.8)
+            yield ctx.hit(
+                data,
+                f"{ctx.text(data)} is not batched: each row is a step of its own",
+                confidence=0.8,
+                fix=ctx.fix(
+                    "insert-call-in-chain",
+                    "Batch the rows",
+                    data,
+                    safety="unsafe",
+                    behaviour="A step takes 32 rows, and the model sees a batch dimension.",
+                    call="batch(32)",
+                ),
+            )
 
 
 def _made(ctx: Context, data: ast.expr) -> ast.expr:

@@ -35,8 +35,8 @@ is the matter; inside of a `map` of tf.data; in tests.
 
 ## Fix and its safety
 Call the ops on the whole tensor, with `axis=` or `batch_dims=` where they need one. Where that is not obvious,
-`tf.vectorized_map` has the same arguments and does it itself. It needs memory for all rows at once. Not done
-automatically.
+`tf.vectorized_map` has the same arguments and does it itself. It needs memory for all rows at once. `--unsafe-fixes`
+calls it where `map_fn` has no other arguments.
 
 ## Versions
 All.
@@ -56,6 +56,8 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import walk
 
 SLICES = ("tensorflow.slice", "tensorflow.strided_slice", "tensorflow.range")
+PLAIN = 2
+"""Arguments that map_fn and vectorized_map share: the function and the elements."""
 LONG = 60
 """Of a list of ops in a message."""
 OF_DATA = ("map", "flat_map", "interleave", "filter")
@@ -79,6 +81,16 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         call.node,
         f"map_fn runs {what if len(what) < LONG else function.name} row by row, which work on all rows at once",
         confidence=0.85,
+        fix=ctx.fix(
+            "rename-call",
+            "Call tf.vectorized_map",
+            call.node,
+            safety="unsafe",
+            behaviour="All rows are worked on at once, and in memory at once.",
+            name="tensorflow.vectorized_map",
+        )
+        if len(call.node.args) + len(call.node.keywords) == PLAIN and ctx.version >= (2, 1)
+        else None,
     )
 
 

@@ -40,8 +40,9 @@ result (`lru_cache`, `st.cache_resource`), every n-th time; in loops that train 
 in loops of at most three iterations; in tests.
 
 ## Fix and its safety
-Load before the loop, or when the server starts, and hand the model to whoever needs it. Not done automatically: a
-model that keeps state between calls (recurrent layers with `stateful=True`) must be reset.
+Load before the loop, or when the server starts, and hand the model to whoever needs it. `--unsafe-fixes` moves it out
+of a loop that it stands in. A model that keeps state between calls (recurrent layers with `stateful=True`) must be
+reset.
 
 ## Versions
 All.
@@ -53,7 +54,7 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
-from stepscope.checker.hits import Hit
+from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.invariant import constant, invariant
 from stepscope.checker.loops import Loop
 from stepscope.checker.repeats import cached, called_in, handler, is_test, optional, rarely
@@ -95,11 +96,27 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             f"{name} makes the same model again and again in a loop{around}",
             confidence=0.85 if loop.via else 0.95,
             also=[ctx.loop_span(loop)],
+            fix=_fix(ctx, call, loop),
         )
         return
     server = handler(ctx, call.node)
     if server is not None and constant(ctx, given):
         yield ctx.hit(call.node, f"{name} makes the same model anew for each request of {server.name}", confidence=0.85)
+
+
+def _fix(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
+    """Move ``model = load_model(path)`` before the loop, where it is a statement of the loop's own."""
+    statement = ctx.parent(call.node)
+    if loop.via or not isinstance(statement, ast.Assign) or ctx.parent(statement) is not loop.node:
+        return None
+    return ctx.fix(
+        "hoist-statement",
+        "Load before the loop",
+        statement,
+        loop.node,
+        safety="unsafe",
+        behaviour="All iterations share one model, with the state that it keeps.",
+    )
 
 
 def _makes(ctx: Context, call: Call) -> bool:

@@ -45,7 +45,7 @@ vector; where the result is not what a model is trained on.
 
 ## Fix and its safety
 Drop the encoding and use `sparse_categorical_crossentropy`, and `sparse_categorical_accuracy` where the metric is
-named. Not done automatically: something else may use the vectors.
+named. `--unsafe-fixes` does it where the loss is named once; something else may use the vectors.
 
 ## Versions
 All.
@@ -57,7 +57,7 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
-from stepscope.checker.hits import Hit
+from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.repeats import is_test
 from stepscope.checker.rule import Rule
 
@@ -71,7 +71,8 @@ MAX_DEPTH = 5
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """Labels that are encoded, for a loss that would take their numbers."""
-    if is_test(ctx.module) or not _dense_loss(ctx):
+    losses = _dense_losses(ctx)
+    if is_test(ctx.module) or not losses:
         return
     count = call.argument(1, "num_classes") or call.argument(1, "depth") or call.argument(-1, "nb_classes")
     if count is None:
@@ -86,21 +87,51 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         f"labels of {classes} are one-hot encoded; sparse_categorical_crossentropy takes their numbers",
         confidence=0.85 if number is not None else 0.7,
         severity="warning" if number is not None else "info",
+        fix=_fix(ctx, call, losses),
     )
 
 
-def _dense_loss(ctx: Context) -> bool:
-    """The file compiles a model with categorical_crossentropy, without label smoothing."""
-    smoothed = any(k.arg == "label_smoothing" for c in ctx.calls("CategoricalCrossentropy") for k in c.node.keywords)
+def _fix(ctx: Context, call: Call, losses: list[ast.expr]) -> FixPlan | None:
+    """Give the numbers, and name the sparse loss, where both stand in plain sight."""
+    labels = call.argument(0, "x") or call.argument(0, "indices")
+    if len(losses) != 1 or not isinstance(losses[0], ast.Constant) or labels is None:
+        return None
+    title = "Give the numbers of the classes to sparse_categorical_crossentropy"
+    behaviour = "Labels are numbers instead of vectors, also for metrics and whatever else uses them."
+    loss = ctx.fix(
+        "replace-expression",
+        title,
+        losses[0],
+        safety="unsafe",
+        behaviour=behaviour,
+        value='"sparse_categorical_crossentropy"',
+    )
+    return ctx.fix(
+        "replace-expression",
+        title,
+        call.node,
+        labels,
+        safety="unsafe",
+        behaviour=behaviour,
+        value="$2",
+        parts=[loss],
+    )
+
+
+def _dense_losses(ctx: Context) -> list[ast.expr]:
+    """Where the file compiles models with categorical_crossentropy; nothing where labels are smoothed."""
+    found: list[ast.expr] = []
+    if any(k.arg == "label_smoothing" for c in ctx.calls("CategoricalCrossentropy") for k in c.node.keywords):
+        return found
     for call in ctx.calls("compile"):
         loss = call.argument(1, "loss")
         if isinstance(loss, ast.Constant) and loss.value == "categorical_crossentropy":
-            return not smoothed
-        if loss is not None:
+            found.append(loss)
+        elif loss is not None:
             target = loss.func if isinstance(loss, ast.Call) else loss
             if ctx.name(target) in LOSSES:
-                return not smoothed
-    return False
+                found.append(loss)
+    return found
 
 
 def _vocabulary(ctx: Context, expr: ast.expr, depth: int) -> bool:

@@ -44,8 +44,8 @@ what the input is made of); where the input ends after its last batch (a Dataset
 3), whatever the steps say; where the batch size is 1 or is not known.
 
 ## Fix and its safety
-Divide by the batch size, or leave the argument and `repeat()` out. Epochs get shorter: results per epoch change. Not
-done automatically.
+Divide by the batch size, or leave the argument and `repeat()` out. Epochs get shorter: results per epoch change.
+`--unsafe-fixes` divides.
 
 ## Versions
 All. Before TensorFlow 2.0 also `fit(array, steps_per_epoch=n)`, which took the whole array in each step.
@@ -95,6 +95,14 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             keyword.value,
             f"{keyword.arg} is {ctx.text(keyword.value)}, a number of samples, but a step is a batch of {size}",
             confidence=0.9,
+            fix=ctx.fix(
+                "replace-expression",
+                f"Divide by the batch size, {size}",
+                keyword.value,
+                safety="unsafe",
+                behaviour="An epoch goes over the data once instead of once for each row of a batch.",
+                value=f"$1 // {size}",
+            ),
         )
 
 
