@@ -102,6 +102,7 @@ def test_python_in_maps() -> None:
         """
         import cv2
         import librosa
+        import re
         import numpy as np
         import tensorflow as tf
 
@@ -142,6 +143,17 @@ def test_python_in_maps() -> None:
         h = ds.map(lambda p: tf.numpy_function(filled, [p], F), 4)
         i = ds.map(lambda p: tf.numpy_function(unknown, [p], F), 4)
         j = tf.numpy_function(scale, [1.0], F)
+
+        class Words:
+            def __init__(self, ids):
+                self.ids = ids
+
+            def encode(self, text):
+                words = re.findall("[a-z]+", text.numpy().decode().lower())
+                return np.array([self.ids.get(w, 1) for w in words])
+
+            def make(self, data):
+                return ds.map(lambda t: tf.py_function(self.encode, [t], F), 4)  # expect: TFD007
         """
     )
 
@@ -175,6 +187,7 @@ def test_caches_that_are_missing() -> None:
         text.replace("epochs=5", "epochs=1"),
         text.replace(".batch", ".cache().batch"),
         text.replace("epochs=5", "epochs=n"),
+        text.replace("records.map", "records.shuffle(100).map"),
     ):
         assert codes(silent) == []
 

@@ -2,7 +2,8 @@
 
 ## What it does
 Reports a deterministic `map` that reads, parses or transforms behind a `cache` that holds nothing costly, or that
-parses behind any cache. As an info: such a map without a cache, where `fit` says that there are several epochs.
+parses behind any cache. As an info: such a map before any shuffle, without a cache, where `fit` says that there are
+several epochs.
 
 ## Why it is slow
 What stands before `cache` runs once, what stands behind it runs in every epoch. Measured over ten epochs of texts
@@ -149,7 +150,7 @@ def _missing(ctx: Context, call: Call) -> Iterator[Hit]:
     for chain in ctx.chains(data):
         if not chain.complete or any(s.name in KEEPS or s.name == "repeat" for s in chain.stages):
             continue
-        stage = next((s for s in chain.stages if _costs(ctx, s)), None)
+        stage = _first(ctx, chain)
         if stage is None or stage.call is None or stage.module is not ctx.module:
             continue
         yield ctx.hit(
@@ -159,6 +160,19 @@ def _missing(ctx: Context, call: Call) -> Iterator[Hit]:
             severity="info",
             also=[ctx.span(call.node)],
         )
+
+
+def _first(ctx: Context, chain: Chain) -> Stage | None:
+    """The first costly map that nothing random stands before: a cache behind a shuffle would freeze its order."""
+    for stage in chain.stages[1:]:
+        if stage.name not in ("map", "prefetch", "with_options", "interleave", "take", "skip", "shard"):
+            return None
+        if _costs(ctx, stage):
+            return stage
+        function = ctx.stage_function(stage) if stage.name == "map" else None
+        if stage.name == "map" and (function is None or ctx.effects(function)):
+            return None
+    return None
 
 
 RULE = Rule(

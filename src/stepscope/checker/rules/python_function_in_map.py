@@ -2,8 +2,8 @@
 
 ## What it does
 Reports `tf.py_function` and `tf.numpy_function` in the function of a tf.data stage, when what they run consists of
-NumPy, OpenCV and PIL calls that TensorFlow has ops for: arithmetic, casts, reading and decoding images, resizing,
-flipping.
+NumPy, OpenCV, PIL and text calls that TensorFlow has ops for: splitting and looking up words, arithmetic, casts,
+reading and decoding images, resizing, flipping.
 
 ## Why it is slow
 Each call takes the interpreter's lock, so that elements wait for each other and for the training loop's own Python,
@@ -77,12 +77,13 @@ COUNTERPARTS = frozenset(
     numpy.flipud numpy.rot90 numpy.roll numpy.dot numpy.matmul numpy.array numpy.asarray numpy.float32 numpy.float64
     numpy.int32 numpy.int64 numpy.uint8 numpy.random.uniform numpy.random.normal numpy.random.rand numpy.random.randn
     numpy.random.randint numpy.random.random numpy.fromstring numpy.frombuffer numpy.cumsum numpy.less numpy.greater
-    random.random random.uniform random.randint math.log math.exp math.sqrt
+    random.random random.uniform random.randint math.log math.exp math.sqrt re.findall re.split re.sub
+    zlib.decompress gzip.decompress
     """.split()
 )
 METHODS = frozenset(
     "astype reshape transpose mean sum max min std var clip copy flatten squeeze decode numpy resize convert "
-    "item".split()
+    "item lower upper strip split replace findall sub get".split()
 )
 BUILTINS = frozenset("int float len range str abs min max".split())
 
