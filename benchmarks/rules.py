@@ -2,7 +2,8 @@
 
 Prints a table and writes bench/rules/measured.json, from which `make docs` takes the ratios for docs/rules.md, and
 docs/benchmarks/rules.md. Where a rule has a fix, ``stepscope check --fix`` is put to the slow program first, and the
-result runs as a third program: it must have the fixed one's speed and result. Pairs for an older TensorFlow run with
+result runs as a third program: it must have the fixed one's speed and result. A pair whose pay-off is large in each of
+two rounds gets no more of them. Pairs for an older TensorFlow run with
 --old-python. Ratios are of one interleaved run; the seconds belong to the machine that printed them.
 
 Usage: rules.py [--only CODE,CODE] [--rounds N] [--old-python PYTHON]
@@ -27,6 +28,9 @@ from stepscope.checker.registry import ALL
 PAGE = _pairs.ROOT / "docs" / "benchmarks" / "rules.md"
 OLD_PYTHON = _pairs.ROOT / ".venv-tf215" / "bin" / "python"
 Run = Callable[[Path], Ran]
+CLEAR = 4.0
+"""A pay-off of that size in each of a few rounds is no accident."""
+CLEAR_ROUNDS = 2
 
 
 def environ() -> dict[str, str]:
@@ -69,7 +73,9 @@ def measure(pair: Pair, run: Run, rounds: int, version: str, *, fixable: bool) -
     with tempfile.TemporaryDirectory(prefix="bench-rules-") as folder:
         fixed_by_tool, kind = apply_fix(pair, Path(folder)) if fixable else (pair.slow, "")
         programs = [pair.slow, pair.fixed, *([fixed_by_tool] if kind else [])]
-        ran: list[list[Ran]] = [[run(program) for program in programs] for _ in range(rounds)]
+        ran: list[list[Ran]] = []
+        while len(ran) < rounds and not _clear(ran):
+            ran.append([run(program) for program in programs])
     what = _what(ran)
 
     def of(one: Ran) -> float:
@@ -82,7 +88,7 @@ def measure(pair: Pair, run: Run, rounds: int, version: str, *, fixable: bool) -
         ratio=_round(interval.value),
         low=_round(interval.low),
         high=_round(interval.high),
-        runs=rounds,
+        runs=len(ran),
         what=what,
         slow=_round(median(of(row[0]) for row in ran)),
         fixed=_round(median(of(row[1]) for row in ran)),
@@ -92,6 +98,11 @@ def measure(pair: Pair, run: Run, rounds: int, version: str, *, fixable: bool) -
         fix_ratio=_round(median(tool)) if tool else None,
         fix_same_result=all(_pairs.same(row[0].result, row[2].result) for row in ran) if kind else None,
     )
+
+
+def _clear(ran: Sequence[Sequence[Ran]]) -> bool:
+    """Whether more rounds would tell nothing: the pay-off is large in each of two."""
+    return len(ran) >= CLEAR_ROUNDS and all(row[0].seconds >= CLEAR * row[1].seconds for row in ran)
 
 
 def _what(ran: Sequence[Sequence[Ran]]) -> str:
@@ -158,7 +169,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="measures the slow/fixed pair of every rule")
     parser.add_argument("--only", default="", help="codes or their beginnings, comma-separated")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds a program may take")
+    parser.add_argument("--timeout", type=float, default=300.0, help="seconds a program may take")
     parser.add_argument("--old-python", type=Path, default=OLD_PYTHON, help="a Python with an older TensorFlow")
     parser.add_argument("--no-fix", action="store_true", help="do not try --fix")
     options = parser.parse_args(words)
