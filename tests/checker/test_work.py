@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.checker import work
+from stepscope.checker.modules import Project
 from stepscope.checker.versions import Target
 
 SLOW = """
@@ -48,10 +49,10 @@ def test_a_process_dies(job: work.Job, monkeypatch: pytest.MonkeyPatch) -> None:
     parent = os.getpid()
     original = work._checked
 
-    def dies(*arguments: object) -> work.Outcome:
+    def dies(project: Project, mine: work.Job) -> work.Outcome:
         if os.getpid() != parent:
             os._exit(9)
-        return original(*arguments)  # type: ignore[arg-type]
+        return original(project, mine)
 
     monkeypatch.setattr(work, "PARALLEL_BYTES", 0)
     monkeypatch.setattr(work, "_can_fork", lambda: True)
