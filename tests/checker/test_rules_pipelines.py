@@ -310,6 +310,9 @@ for a in tf.data.Dataset.from_generator(gen, F):
 for a in unknown:
     model.train_on_batch(a)
 names = [p for p in paths]
+count = sum(1 for r in tf.compat.v1.io.tf_record_iterator("x"))  # expect: TFD019
+for r in tf.python_io.tf_record_iterator("x"):  # expect: TFD019
+    example.ParseFromString(r)
 """
     )
     text = HEAD + "for r in records:\n    model.train_on_batch(r)\nn = sum(1 for r in records)\n"

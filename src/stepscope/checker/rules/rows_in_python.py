@@ -3,7 +3,7 @@
 ## What it does
 Reports loops over a dataset that was never batched, or was unbatched, when they train (`GradientTape`,
 `train_on_batch`, a model's call). As an info: loops and comprehensions that only collect or count its rows,
-`list(ds)`.
+`list(ds)`, and `tf_record_iterator`.
 
 ## Why it is slow
 Each row crosses from tf.data to Python as a tensor of its own, some fifty microseconds each, and each step works on
@@ -66,6 +66,7 @@ ROWS = frozenset({"from_tensor_slices", "range", "TFRecordDataset", "TextLineDat
 SAME = frozenset(
     "map shuffle repeat prefetch cache shard skip filter enumerate with_options interleave concatenate take".split()
 )
+RECORDS = frozenset({"tensorflow.python_io.tf_record_iterator", "tensorflow.io.tf_record_iterator"})
 STEPS = frozenset(
     "keras.Model.train_on_batch keras.Model.fit keras.Optimizer.apply_gradients keras.Optimizer.minimize "
     "keras.Model.predict keras.Model.predict_on_batch".split()
@@ -78,6 +79,14 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     if isinstance(node, (ast.ListComp, ast.GeneratorExp)) and len(node.generators) == 1:
         iterated = node.generators[0].iter
     if iterated is None or ctx.traced(node):
+        return
+    if isinstance(iterated, ast.Call) and ctx.name(iterated.func) in RECORDS:
+        yield ctx.hit(
+            iterated,
+            f"{ctx.text(iterated)} hands over record by record to Python: TFRecordDataset reads and counts without it",
+            confidence=0.6,
+            severity="info",
+        )
         return
     data = _dataset(ctx, iterated)
     if data is None or not _rows(ctx, data):
