@@ -1,9 +1,9 @@
 """A dataset is gone through row by row in Python.
 
 ## What it does
-Reports loops over a dataset that was never batched, or was unbatched, when they train (`GradientTape`,
-`train_on_batch`, a model's call). As an info: loops and comprehensions that only collect or count its rows,
-`list(ds)`, and `tf_record_iterator`.
+Reports loops over a dataset that was never batched, or was unbatched, when they train or predict (`apply_gradients`,
+`train_on_batch`, `fit`, `predict`). As an info: loops and comprehensions that only collect or count its rows, and
+`tf_record_iterator`.
 
 ## Why it is slow
 Each row crosses from tf.data to Python as a tensor of its own, some fifty microseconds each, and each step works on
