@@ -1,9 +1,10 @@
 """What does measuring cost, and does the session's own account say so?
 
-Interleaved runs with and without stepscope, in pairs of alternating order, at several step lengths. Beside the
-wall-clock ratio with its bootstrap interval stands what the session itself accounts for (report.json, ``overhead``).
-The job is pinned to one core, with and without: what two cores give one TensorFlow varies by 4 % from run to run, and
-a pinned job cannot hide the cost of the agent's thread on an idle core.
+*Side by side*: the job with stepscope and the job without run at the same time on the same core, which the kernel gives
+to each in turn for some milliseconds. What the host does to one - another virtual machine's load, the clock - it does
+to the other, so that a pair's ratio varies by 1 % where two runs one after the other vary by 5 to 20 %. The agent's
+share is larger than in a job alone: what it does by the clock falls on half the CPU time.
+*Alone*: what the session itself accounts for (report.json, ``overhead``), of a job that has a core to itself.
 Also: how much later the job starts, how long after its end the report stands, and what one record costs over 10^6.
 """
 
@@ -35,10 +36,11 @@ PAGE = ROOT / "docs" / "benchmarks" / "overhead.md"
 STEPS = {"1": 400, "5": 120, "80": 8}
 """Steps per chunk for each step length in milliseconds; a run has 20 chunks."""
 CHUNKS = 20
-NOTES = """The job is pinned to one core. *With/without*: relative change of the median step time over pairs of runs,
-bootstrap interval of 95 %; *width* is half of it. *Account*: median of what the sessions say level 0 costs, *bound* the
-highest upper bound of theirs. *Rests*: share of the time in which hot wrappers were detached. *Attached*: step time
-while they were attached against the rest that followed, in the same process, median (of so many windows)."""
+NOTES = """*Side by side*: relative change of the median step time, with against without, of two jobs that share one
+core at the same time; mean over pairs, bootstrap interval of 95 %; *width* is half of it. *Alone*, on a core of its
+own: step time; *account* is the median of what the sessions say level 0 costs, *bound* the highest upper bound of
+theirs. *Rests*: share of the time in which hot wrappers were detached. *Attached*: step time while they were attached
+against the rest that followed, in the same process, median (of so many windows)."""
 WINDOW_NS = 250_000_000
 MIN_WINDOW = 30
 """Steps of a window and of a rest that are set against each other."""
@@ -53,26 +55,54 @@ class Ran:
     said: Mapping[str, float]
     chunks: Sequence[float]
     """Seconds per step of each chunk."""
+    ends: Sequence[int]
+    """When each chunk ended."""
     report: Mapping[str, object] | None
     attached: Sequence[float] = ()
     """Step time in windows with all wrappers, over that in the rests beside them, less one."""
 
 
-def execute(job: Sequence[str], arguments: Sequence[str], *, measured: bool) -> Ran:
-    """Run the program with the command ``job``, with stepscope or without."""
-    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    with tempfile.TemporaryDirectory(prefix="stepscope-overhead-") as scratch:
-        report = Path(scratch) / "report.json"
-        run = [sys.executable, "-m", "stepscope", "run", "--quiet", "--report-json", str(report), "--"]
+class Running:
+    """The program, started with the command ``job``, with stepscope or without."""
+
+    def __init__(self, job: Sequence[str], arguments: Sequence[str], *, measured: bool) -> None:
+        self._scratch = tempfile.TemporaryDirectory(prefix="stepscope-overhead-")
+        self._folder = Path(self._scratch.name)
+        self._measured = measured
+        run = [sys.executable, "-m", "stepscope", "run", "--quiet", "--report-json", "report.json", "--"]
         command = [*(run if measured else []), *job, str(PROGRAM), *arguments]
-        spawned = time.monotonic_ns()
-        done = subprocess.run(command, cwd=scratch, env=env, check=True, capture_output=True, text=True, timeout=900)
+        env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+        self._spawned = time.monotonic_ns()
+        with (self._folder / "stderr").open("wb") as errors:
+            self._process = subprocess.Popen(
+                command, cwd=self._folder, env=env, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+
+    def wait(self) -> Ran:
+        """Until it has ended."""
+        out, _ = self._process.communicate(timeout=900)
         exited = time.monotonic_ns()
-        said = json.loads(done.stdout.strip().splitlines()[-1])
-        data = json.loads(report.read_text()) if measured else None
-        attached = beside_rests(next(Path(scratch).glob("*.stepscope"))) if measured else []
-    chunks = [seconds / said["steps"] for seconds in said["seconds"]]
-    return Ran(spawned=spawned, exited=exited, said=said, chunks=chunks, report=data, attached=attached)
+        if self._process.returncode:
+            raise RuntimeError((self._folder / "stderr").read_text()[-2000:])
+        said = json.loads(out.strip().splitlines()[-1])
+        data = json.loads((self._folder / "report.json").read_text()) if self._measured else None
+        attached = beside_rests(next(self._folder.glob("*.stepscope"))) if self._measured else []
+        chunks = [seconds / said["steps"] for seconds in said["seconds"]]
+        self._scratch.cleanup()
+        return Ran(
+            spawned=self._spawned,
+            exited=exited,
+            said=said,
+            chunks=chunks,
+            ends=said["ends"],
+            report=data,
+            attached=attached,
+        )
+
+
+def execute(job: Sequence[str], arguments: Sequence[str], *, measured: bool) -> Ran:
+    """Run the program to its end."""
+    return Running(job, arguments, measured=measured).wait()
 
 
 def beside_rests(session: Path) -> list[float]:
@@ -100,13 +130,24 @@ def interleaved(job: Sequence[str], arguments: Sequence[str], pairs: int) -> tup
     return plain, measured
 
 
-def slowdown(plain: Sequence[Ran], measured: Sequence[Ran]) -> Interval:
-    """Relative change of the step time.
+def side_by_side(job: Sequence[str], arguments: Sequence[str], pairs: int) -> Interval:
+    """Relative change of the step time of jobs that run at the same time on one core.
 
-    Each run's step time is the median of its chunks, which a busy neighbour of a second or two does not move; the
-    pairs' ratios are averaged as logarithms and resampled.
+    A pair's ratio is that of the medians of the chunks during which both ran; the ratios are averaged as logarithms
+    and resampled.
     """
-    ratios = [math.log(median(m.chunks) / median(p.chunks)) for p, m in zip(plain, measured, strict=True)]
+    ratios = []
+    for index in range(pairs):
+        order = (False, True) if index % 2 == 0 else (True, False)
+        running = {measured: Running(job, arguments, measured=measured) for measured in order}
+        plain, measured = running[False].wait(), running[True].wait()
+        began = max(run.ends[0] for run in (plain, measured))
+        ended = min(run.ends[-1] for run in (plain, measured))
+        both = [
+            median(chunk for chunk, end in zip(run.chunks[1:], run.ends[1:], strict=True) if began < end <= ended)
+            for run in (plain, measured)
+        ]
+        ratios.append(math.log(both[1] / both[0]))
     found = bootstrap(ratios, mean)
     return Interval(value=math.expm1(found.value), low=math.expm1(found.low), high=math.expm1(found.high))
 
@@ -146,27 +187,42 @@ def record_cost(records: int = 1_000_000, chunk: int = 100_000) -> list[float]:
     return costs
 
 
-def step_lengths(job: Sequence[str], kinds: Sequence[str], lengths: Sequence[str], pairs: int) -> list[str]:
-    """One line of the table per kind of loop and step length."""
-    lines = [
-        "| loop | step | with/without, wall clock | width | account | bound | rests | attached | sidecar, of a core |",
-        "|---|---|---|---|---|---|---|---|---|",
+def each_length(kinds: Sequence[str], lengths: Sequence[str]) -> list[tuple[str, str, list[str]]]:
+    """(kind, length, arguments of the program) of each row."""
+    return [
+        (kind, length, ["--kind", kind, "--step-ms", length, "--steps", str(STEPS[length]), "--chunks", str(CHUNKS)])
+        for kind in kinds
+        for length in lengths
     ]
-    for kind in kinds:
-        for length in lengths:
-            arguments = ["--kind", kind, "--step-ms", length, "--steps", str(STEPS[length]), "--chunks", str(CHUNKS)]
-            plain, measured = interleaved(job, arguments, pairs)
-            wall = slowdown(plain, measured)
-            ratio, _, high, sidecar = account(measured)
-            step = median(median(run.chunks) for run in plain)
-            rests = median(_number(run.report, "rest_ratio") for run in measured)
-            attached = [ratio for run in measured for ratio in run.attached]
-            beside = f"{median(attached):+.1%} (of {len(attached)})" if attached else "-"
-            lines.append(
-                f"| {kind} | {1000 * step:.2f} ms | {wall.percent()} | ±{50 * (wall.high - wall.low):.2f} % "
-                f"| {ratio:.3%} | {high:.3%} | {rests:.0%} | {beside} | {sidecar:.2%} |"
-            )
-            print(lines[-1], file=sys.stderr, flush=True)
+
+
+def beside(job: Sequence[str], kinds: Sequence[str], lengths: Sequence[str], pairs: int) -> list[str]:
+    """The table of jobs side by side."""
+    lines = ["| loop | steps of about | side by side, wall clock | width |", "|---|---|---|---|"]
+    for kind, length, arguments in each_length(kinds, lengths):
+        wall = side_by_side(job, arguments, pairs)
+        lines.append(f"| {kind} | {length} ms | {wall.percent()} | ±{50 * (wall.high - wall.low):.2f} % |")
+        print(lines[-1], file=sys.stderr, flush=True)
+    return lines
+
+
+def alone(job: Sequence[str], kinds: Sequence[str], lengths: Sequence[str], runs: int) -> list[str]:
+    """The table of what sessions account for."""
+    lines = [
+        "| loop | step, alone | account | bound | rests | attached | sidecar, of a core |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for kind, _, arguments in each_length(kinds, lengths):
+        measured = [execute(job, arguments, measured=True) for _ in range(runs)]
+        ratio, _, high, sidecar = account(measured)
+        step = median(median(run.chunks) for run in measured)
+        rests = median(_number(run.report, "rest_ratio") for run in measured)
+        attached = [ratio for run in measured for ratio in run.attached]
+        windows = f"{median(attached):+.1%} (of {len(attached)})" if attached else "-"
+        lines.append(
+            f"| {kind} | {1000 * step:.2f} ms | {ratio:.3%} | {high:.3%} | {rests:.0%} | {windows} | {sidecar:.2%} |"
+        )
+        print(lines[-1], file=sys.stderr, flush=True)
     return lines
 
 
@@ -202,7 +258,8 @@ def main() -> int:
     parser.add_argument("--kinds", default="fit,loop", help="fit, loop")
     parser.add_argument("--lengths", default="1,5,80", help="milliseconds, of 1, 5 and 80")
     parser.add_argument("--python", default=sys.executable, help="the job's Python")
-    parser.add_argument("--only", choices=("steps", "start", "report", "record"), help="one part")
+    parser.add_argument("--runs", type=int, default=3, help="runs alone for each step length")
+    parser.add_argument("--only", choices=("beside", "alone", "start", "report", "record"), help="one part")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/overhead.md")
     parser.add_argument("--cpu", default=str(max(os.sched_getaffinity(0))), help="the job's core, or: all")
     options = parser.parse_args()
@@ -218,9 +275,11 @@ def main() -> int:
         parts.append(start_delay(job, 5))
     if options.only in {None, "report"}:
         parts.append(report_delay(job))
-    if options.only in {None, "steps"}:
-        lines = step_lengths(job, options.kinds.split(","), options.lengths.split(","), options.pairs)
-        parts.append("\n".join(lines))
+    kinds, lengths = options.kinds.split(","), options.lengths.split(",")
+    if options.only in {None, "beside"}:
+        parts.append("\n".join(beside(job, kinds, lengths, options.pairs)))
+    if options.only in {None, "alone"}:
+        parts.append("\n".join(alone(job, kinds, lengths, options.runs)))
     page = "\n\n".join([*parts, NOTES]) + "\n"
     print(page)
     if options.write:

@@ -24,17 +24,19 @@ def fit(model, x, y, batch, steps):
 
     class Chunks(tf.keras.callbacks.Callback):
         seconds = []
+        ends = []
 
         def on_epoch_begin(self, epoch, logs=None):
             self.began = time.perf_counter()
 
         def on_epoch_end(self, epoch, logs=None):
             self.seconds.append(time.perf_counter() - self.began)
+            self.ends.append(time.monotonic_ns())
 
     data = tf.data.Dataset.from_tensor_slices((x, y)).repeat().batch(batch).prefetch(2)
     model.compile("sgd", "mse")
     model.fit(data, steps_per_epoch=steps, epochs=CHUNKS + 1, verbose=0, callbacks=[Chunks()])
-    return Chunks.seconds[1:]
+    return Chunks.seconds[1:], Chunks.ends[1:]
 
 
 def loop(model, x, y, batch, steps):
@@ -51,12 +53,14 @@ def loop(model, x, y, batch, steps):
 
     x, y = tf.constant(x[:batch]), tf.constant(y[:batch])
     seconds = []
+    ends = []
     for _ in range(CHUNKS + 1):
         began = time.perf_counter()
         for _ in range(steps):
             step(x, y)
         seconds.append(time.perf_counter() - began)
-    return seconds[1:]
+        ends.append(time.monotonic_ns())
+    return seconds[1:], ends[1:]
 
 
 parser = argparse.ArgumentParser()
@@ -73,7 +77,7 @@ x = rng.standard_normal((batch * 4, width)).astype("float32")
 model = tf.keras.Sequential([tf.keras.layers.Dense(width, "relu") for _ in range(layers)] + [tf.keras.layers.Dense(1)])
 model.build((None, width))
 run = fit if args.kind == "fit" else loop
-seconds = run(model, x, x[:, :1], batch, args.steps)
+seconds, ends = run(model, x, x[:, :1], batch, args.steps)
 print(
     json.dumps(
         {
@@ -82,6 +86,7 @@ print(
             "ended": time.monotonic_ns(),
             "steps": args.steps,
             "seconds": seconds,
+            "ends": ends,
         }
     )
 )
