@@ -84,6 +84,13 @@ def test_late_import() -> None:
     assert spelled(text, AUTOTUNE) == ("tensorflow.data.AUTOTUNE", f"import tensorflow\n{text}")
 
 
+def test_imported_again() -> None:
+    """A second import of the same further down takes nothing away; another meaning further down does."""
+    text = "import tensorflow as tf\nHERE = 1\nimport tensorflow as tf\n"
+    assert spelled(text, AUTOTUNE) == ("tf.data.AUTOTUNE", text)
+    assert spelled(text + "tf = None\n", AUTOTUNE)[0] == "tensorflow.data.AUTOTUNE"
+
+
 def test_names_taken() -> None:
     """Where every name is taken the fix is not done."""
     with pytest.raises(CannotFixError, match="names are taken"):

@@ -100,11 +100,12 @@ class Naming:
 
     def _target(self, bindings: Iterable[Binding], before: int | None) -> str:
         """What all bindings of a name stand for; "" when they differ, or are bound only after a line."""
-        targets = set()
+        targets: set[str] = set()
+        bindings = tuple(bindings)
+        if before is not None and all(_first(binding.node) > before for binding in bindings):
+            return ""
         for binding in bindings:
             if self._typing_only(binding):
-                return ""
-            if before is not None and getattr(binding.node, "lineno", 0) > before:
                 return ""
             if binding.kind == "import":
                 targets.add(binding.target)
