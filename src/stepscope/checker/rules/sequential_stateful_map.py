@@ -38,7 +38,8 @@ batches = images.map(augment, num_parallel_calls=tf.data.AUTOTUNE).batch(32)
 
 ## When it is silent
 When the function is stateless on a version that parallelises it, when nothing is known of the function, when the
-arguments are hidden behind `*args` or `**kwargs`, on sources of a few elements (`range(10)`), and for an `interleave`
+arguments are hidden behind `*args` or `**kwargs`, on sources of a few elements (`range(10)`, `from_tensors`), for a
+handful of casts and changes of shape on elements that are not known to be images, and for an `interleave`
 of one input at a time or of datasets that are in memory. Cheap functions that work on batches, and functions that
 call a model on a batch, are an info: their ops run in parallel themselves. So are stateless functions that cost next
 to nothing, on versions that do not parallelise them.
@@ -72,6 +73,14 @@ STILL_OLDER = (2, 12)
 """Projects of the releases before commonly allow a TensorFlow before 2.7 as well."""
 FEW = 32
 """A source of so few elements needs no second core."""
+FEW_CALLS = 4
+TRIVIAL = frozenset(
+    "tensorflow.cast tensorflow.expand_dims tensorflow.squeeze tensorflow.reshape tensorflow.one_hot "
+    "tensorflow.identity tensorflow.multiply tensorflow.add tensorflow.subtract tensorflow.divide".split()
+)
+"""Costs microseconds on an element that is no image: less than handing it to another thread."""
+IMAGES = ("keras.datasets.cifar", "tensorflow_datasets.load")
+"""What gives datasets of images, or may."""
 POSITION = {"map": 1, "map_with_legacy_function": 1, "interleave": 3}
 """Where ``num_parallel_calls`` stands among the arguments."""
 
@@ -132,9 +141,22 @@ def _map(ctx: Context, call: Call, function: Function | None) -> tuple[str, Chec
         return (f"{message} with TensorFlow before 2.7", "info") if still else None
     light = "" not in called and not any(heavy(n) or n.startswith("tensorflow.image.") for n in called)
     if light and not effects:
-        return message, "info"
+        gain = called - TRIVIAL or len(called) > FEW_CALLS or _images(ctx, call) or _batched(ctx, call)
+        return (message, "info") if gain else None
     own = light or all(effect.kind == "variable" for effect in effects)
     return message, "info" if own and effects and _batched(ctx, call) else "warning"
+
+
+def _images(ctx: Context, call: Call) -> bool:
+    """The elements are known to be images, for which even a cast is work."""
+    for chain in ctx.chains(call.receiver) if call.receiver is not None else ():
+        at = ctx.at(chain.source.module)
+        for node in ast.walk(chain.source.call) if chain.source.call is not None else ():
+            if isinstance(node, ast.Name) and any(
+                isinstance(b.value, ast.Call) and at.name(b.value.func).startswith(IMAGES) for b in at.definitions(node)
+            ):
+                return True
+    return False
 
 
 def _batched(ctx: Context, call: Call) -> bool:
@@ -156,6 +178,8 @@ def _few(ctx: Context, call: Call) -> bool:
         return False
     sources = [chain.source for chain in ctx.chains(call.receiver)]
     sizes = []
+    if sources and all(source.name == "from_tensors" for source in sources):
+        return all("repeat" not in chain.names for chain in ctx.chains(call.receiver))
     for source in sources:
         if source.call is None or source.name not in ("range", "from_tensor_slices") or not source.call.args:
             return False
