@@ -200,6 +200,34 @@ def test_a_detector_without_a_place_gets_the_rules() -> None:
     assert unseen.findings == (one,)
 
 
+FIT = """\
+def train(x):
+    saver = ModelCheckpoint("x", save_freq=4)
+    other = EarlyStopping()
+    callbacks = [saver]
+    model.fit(x, callbacks=callbacks)
+    model.evaluate(x, callbacks=[other])
+"""
+
+
+@pytest.mark.parametrize(
+    ("at", "fitted", "related", "origin"),
+    [(2, 5, ("HST006",), "joined"), (3, 5, ("HST006",), "run"), (2, 6, ("HST006",), "run"), (2, 5, (), "run")],
+)
+def test_what_a_keras_loop_was_given(at: int, fitted: int, related: tuple[str, ...], origin: str) -> None:
+    """What happened inside of fit belongs to the callback that it was given, where one line made it."""
+    job = train_loop(20 * MS)
+    job.sources[SCRIPT] = FIT
+    job.loop("fit", line=fitted).at(0, STEPS * PERIOD)
+    job.samples([50 * MS], Frame(SCRIPT, "train", 5))
+    found_there = found("HST006", place(fitted))
+    (finding,) = joined(job, hit(at, function="train", related=related), run=(found_there,)).findings
+    assert finding.origin == origin
+    assert [p.line for p in finding.where] == ([fitted, at] if origin == "joined" else [fitted])
+    two = joined(job, *(hit(n, function="train", related=related) for n in (at, at + 10)), run=(found_there,))
+    assert two.findings == (found_there,)
+
+
 def test_a_hot_line_is_a_finding_with_its_measured_cost() -> None:
     """Cost is the measured share times what the pattern's fix removes, and never more than the share."""
     result = joined(hot(0.4), hit(fix=plan("unsafe")))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.derive.loop_source import Role, role_of_line
+from stepscope.derive.loop_source import Role, feeds, role_of_line
 
 CASES: dict[str, tuple[str, Role]] = {
     "makes the argument": (
@@ -192,3 +192,33 @@ def test_any_text_has_a_role(text: str, call: int, hot: int) -> None:
 def test_a_deeply_nested_text_has_a_role() -> None:
     """Source that the parser itself gives up on is unknown, not an error."""
     assert role_of_line("for x in y:\n  " + "(" * 5000 + ")" * 5000, 1, 2) == "unknown"
+
+
+FED = """\
+saver = make()
+
+def train(x):
+    given = saver
+    with scope() as name:
+        rows = name.rows
+        callbacks = [given, rows]
+    for _ in x:
+        fit(x,
+            callbacks)
+    after = callbacks
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "call", "expected"),
+    [(4, 9, True), (4, 10, True), (6, 9, True), (5, 9, True), (7, 9, True), (11, 9, False), (9, 9, False),
+     (1, 9, False), (9, 4, False), (99, 9, False)],
+)  # fmt: skip
+def test_what_feeds_a_call(line: int, call: int, expected: bool) -> None:
+    """A statement feeds a call if names carry what it makes there, within the call's function."""
+    assert feeds(FED, line, call) is expected
+
+
+def test_nothing_feeds_what_does_not_parse() -> None:
+    """Python of another version has no statements."""
+    assert not feeds("print 'x'\n", 1, 1)

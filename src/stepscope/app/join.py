@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stepscope.app.static_check import StaticHit
+from stepscope.derive import loop_source
 from stepscope.detectors.base import cost_of, severity_of
 from stepscope.model.finding import Checked, Evidence, Finding, Place, Remedy
 from stepscope.units import format_ratio
@@ -36,6 +37,7 @@ MIN_RATIO = 0.03
 """Of steady wall time: the least that a report calls low (DESIGN 3.3)."""
 STEP_SYMPTOMS = frozenset({"Time: slow execution time", "Time: increasing time over time"})
 """Symptoms that the time of steps shows."""
+LOOP_ROLES = frozenset({"fit", "evaluate", "predict"})
 WAITING_STAGES = frozenset({"raw-input", "preprocessing", "host-to-device"})
 """Rules about these stages of the pipeline: time in which steps wait for a batch is theirs."""
 
@@ -74,7 +76,7 @@ def join(
         heat = _heat(item, lines)
         home = _home(view, item, heat, measured)
         if home is None and _seen(item, lines):
-            home = _home_by_code(item, measured, static)
+            home = _home_by_code(view, item, measured, static)
         if home is not None:
             measured[home] = _joined(view, measured[home], item)
             continue
@@ -121,13 +123,30 @@ def _home(view: SessionView, item: StaticHit, heat: Heat, found: Sequence[Findin
     return None
 
 
-def _home_by_code(item: StaticHit, found: Sequence[Finding], static: Sequence[StaticHit]) -> int | None:
-    """The finding of the rule's detector that could not say where, if the pattern stands in one place only."""
+def _home_by_code(
+    view: SessionView, item: StaticHit, found: Sequence[Finding], static: Sequence[StaticHit]
+) -> int | None:
+    """The finding of the rule's detector that could not say where, if the pattern stands in one place only.
+
+    Not to say where is also to name the call of a Keras loop that it happened in; the pattern's object must reach it.
+    """
     for index, finding in enumerate(found):
         alone = sum(finding.code in other.rule.related for other in static) == 1
-        if finding.code in item.rule.related and not finding.where and alone:
+        if finding.code in item.rule.related and alone and (not finding.where or _fed(view, item, finding)):
             return index
     return None
+
+
+def _fed(view: SessionView, item: StaticHit, finding: Finding) -> bool:
+    """The finding's only place is a call of fit, evaluate or predict, which gets what the hit's statement makes."""
+    span = item.hit.span
+    source = view.source_of(span.path)
+    calls = {(name.call_file, name.call_line) for name in view.names.values() if name.role in LOOP_ROLES}
+    if source is None or len(finding.where) != 1 or (span.path, span.line) in calls:
+        return False
+    place = finding.where[0]
+    called = (span.path, place.line) in calls and place.file == _place(view, span).file
+    return called and loop_source.feeds(source, span.line, place.line)
 
 
 def _same_pattern(view: SessionView, item: StaticHit, finding: Finding) -> bool:

@@ -48,6 +48,22 @@ def in_header(source: str, call_line: int, line: int) -> bool:
     return header.first <= line <= header.last
 
 
+def feeds(source: str, line: int, call_line: int) -> bool:
+    """Whether what the statement at ``line`` makes reaches the statement at ``call_line``, within one function.
+
+    False where the source does not parse, or where one of the lines is no statement of the function around the call.
+    """
+    tree = _parsed(source)
+    if tree is None:
+        return False
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    around = [n for n in ast.walk(tree) if isinstance(n, kinds) and _covers(n, call_line)]
+    owner = max(around, key=lambda n: n.lineno, default=None)
+    units = _flat(owner.body if owner is not None else tree.body)
+    made, call = _at(units, line), _at(units, call_line)
+    return made is not None and call is not None and made is not call and made in _slice_back(units, call)
+
+
 def _parsed(source: str) -> ast.Module | None:
     """The tree, None where the text is no Python of this version or nests too deep."""
     try:
@@ -138,8 +154,13 @@ def _root(node: ast.AST) -> tuple[str, ...]:
 
 
 def _statements(loop: ast.For | ast.While) -> list[_Unit]:
-    units = [_Unit(loop)]
-    todo: list[ast.stmt] = list(reversed(loop.body))
+    return [_Unit(loop), *_flat(loop.body)]
+
+
+def _flat(body: list[ast.stmt]) -> list[_Unit]:
+    """The statements of a body and of the compound ones in it, in order; definitions are left out."""
+    units: list[_Unit] = []
+    todo = list(reversed(body))
     while todo:
         node = todo.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

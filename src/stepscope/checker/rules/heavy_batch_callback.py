@@ -206,5 +206,5 @@ RULE = Rule(
     speedup=10.9,
     remedy="do it once an epoch, or every few hundred batches",
     on_file=check,
-    related=("HST004", "HST005"),
+    related=("HST004", "HST005", "HST006"),
 )
