@@ -7,7 +7,8 @@ Dataset from `from_tensors`, which holds everything in one element; and with a D
 ## Why it is slow
 A tensor lies on the device as a whole, beside what training needs, and on top of the array that it was made of. One
 batch of everything makes one step of an epoch, with activations for all rows at once. Elements that are not batched
-make a step of each row. Measured with 640 rows one by one against batches of 32: 6.1 times the time of two epochs.
+make a step of each row. Measured with 60,000 rows of 64 numbers into `Dense(1024)`: as one batch 1.1 GB of memory
+against 0.6 GB with batches of 64; and with 640 rows one by one 6.1 times the time of batches of 32.
 
 ## Example
 Slow:
@@ -40,7 +41,7 @@ function that is not known, `from_generator`); where the elements come from file
 
 ## Fix and its safety
 Give arrays to `fit`, which cuts batches itself, or `.batch(32)` before `fit`. The number of steps changes, and with
-it the training; `--unsafe-fixes` batches rows that come one by one.
+it the training; rows that carry a batch axis of one already must lose it. Not done automatically.
 
 ## Versions
 All.
@@ -94,14 +95,6 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
                 data,
                 f"{ctx.text(data)} is not batched: each row is a step of its own",
                 confidence=0.8,
-                fix=ctx.fix(
-                    "insert-call-in-chain",
-                    "Batch the rows",
-                    data,
-                    safety="unsafe",
-                    behaviour="A step takes 32 rows, and the model sees a batch dimension.",
-                    call="batch(32)",
-                ),
             )
 
 
