@@ -39,6 +39,8 @@ model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(32), epochs=3)
 For small data that are written down; where something between the source and `fit` may make batches (`apply`, a
 function that is not known, `from_generator`); where the elements come from files or a generator; in tests.
 
+One tensor or Variable, and `batch_size=len(x)`, are info: what they cost depends on the device's memory.
+
 ## Fix and its safety
 Give arrays to `fit`, which cuts batches itself, or `.batch(32)` before `fit`. The number of steps changes, and with
 it the training; rows that carry a batch axis of one already must lose it. Not done automatically.
@@ -84,7 +86,10 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         yield ctx.hit(data, message, severity="info", confidence=0.7)
     elif ctx.tag(data) is Tag.VARIABLE:
         yield ctx.hit(
-            data, f"{ctx.text(data)} is a Variable: all data lie on the device; give the array", confidence=0.8
+            data,
+            f"{ctx.text(data)} is a Variable: all data lie on the device; give the array",
+            severity="info",
+            confidence=0.8,
         )
     elif ctx.tag(data) is Tag.DATASET:
         chains = [c for c in ctx.chains(data) if c.complete]
