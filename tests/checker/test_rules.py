@@ -130,7 +130,8 @@ for i in np.arange(100):
 
 def test_traced_callers_are_silent() -> None:
     """Inside of another tf.function a loop is unrolled once; that is another rule's matter."""
-    assert codes(STEP + "@tf.function\ndef outer():\n    for i in range(1000):\n        step(x, i)\n") == []
+    text = STEP + "@tf.function\ndef outer():\n    for i in range(1000):\n        step(x, i)\n"
+    assert "TFF001" not in codes(text)
 
 
 def test_functions_made_by_call_and_kept_in_self() -> None:

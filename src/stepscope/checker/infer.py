@@ -328,9 +328,8 @@ class Inference:
         """The decorator that makes a tf.function of a function."""
         for decorator in function.decorators:
             target = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if isinstance(decorator, ast.Call) and last_word(target) == "partial" and decorator.args:
-                target = decorator.args[0]
-            if "tensorflow.function" in self.names.names(function.module, target):
+            given = decorator.args[:1] if isinstance(decorator, ast.Call) else []  # @when(tf.function, condition)
+            if any("tensorflow.function" in self.names.names(function.module, t) for t in (target, *given)):
                 return decorator
         return None
 

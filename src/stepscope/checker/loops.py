@@ -229,7 +229,7 @@ class Loops:
                 answers.append(None)
         if len(inside) > 1 or (inside and len(inside) < len(bindings)):
             answers.append(None)
-        if not inside and self._mutated(module, expr.id, loop):
+        if self._mutated(module, expr.id, loop):
             answers.append(None)
         return _any(answers)
 

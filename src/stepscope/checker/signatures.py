@@ -189,7 +189,7 @@ _NOT_TENSORS = (
     "tensorflow.xla", "tensorflow.experimental", "tensorflow.dtypes.as", "tensorflow.keras", "tensorflow.import_graph",
     "tensorflow.make_", "tensorflow.register", "tensorflow.constant_initializer", "tensorflow.graph_util",
     "tensorflow.add_to_collection", "tensorflow.get_variable_scope", "tensorflow.tables_initializer",
-    "tensorflow.guarantee_const", "tensorflow.layers.", "tensorflow.function",
+    "tensorflow.guarantee_const", "tensorflow.layers.", "tensorflow.function", "tensorflow.examples",
 )  # fmt: skip
 _FUNCTION, _METHOD = 2, 3
 """Parts of ``tensorflow.zeros`` and of ``tensorflow.Tensor.numpy``."""

@@ -28,8 +28,9 @@ def make ( files , n = 2 ) :
 @tf . function
 def step ( x , n ) :
     return tf . reduce_sum ( x ) * n
+x = tf . ones ( [ 3 ] )
 for n in range ( 1000 ) :
-    step ( tf . ones ( [ 3 ] ) , n + 1 )
+    step ( x , n + 1 )
 """
 SPACES = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.NL, tokenize.COMMENT)
 

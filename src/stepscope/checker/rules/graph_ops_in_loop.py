@@ -58,6 +58,7 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
+from stepscope.checker.idioms import in_test
 from stepscope.checker.loops import Loop
 from stepscope.checker.rule import Rule
 from stepscope.checker.tags import Tag
@@ -81,7 +82,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     builds = call.name in BUILDING or ctx.tag(call.node) in (Tag.TENSOR, Tag.VARIABLE)
     if not builds or call.name in RUNS or call.name.startswith(("tensorflow.Session.", "tensorflow.py_func")):
         return
-    if not _graph_mode(ctx) or ctx.traced(call.node):
+    if call.name.startswith("tensorflow.Tensor.") or in_test(ctx) or not _graph_mode(ctx) or ctx.traced(call.node):
         return
     for loop in ctx.loops(call.node):
         if loop.is_comprehension and not loop.via:

@@ -1,0 +1,70 @@
+"""Known defects of TensorFlow and Keras that cost time or memory, by version and by what a program calls.
+
+Data with sources, not rules. A version is affected from ``first`` up to, not including, ``fixed``; what the source does
+not tell is not stated: ``fixed`` is the first version of which somebody reported that it is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advisory:
+    """One defect."""
+
+    calls: frozenset[str]
+    """Qualified names whose repeated call shows it."""
+    first: tuple[int, int]
+    fixed: tuple[int, int]
+    what: str
+    """What happens, as the end of a sentence that begins with the call."""
+    remedy: str
+    source: str
+
+
+PREDICT = frozenset({"keras.Model.predict"})
+FIT_OR_PREDICT = frozenset({"keras.Model.predict", "keras.Model.fit", "keras.Model.evaluate"})
+
+ALL: tuple[Advisory, ...] = (
+    Advisory(
+        calls=PREDICT,
+        first=(1, 12),
+        fixed=(1, 15),
+        what="keeps memory of every call, with Keras before 2.3",
+        remedy="upgrade, or predict all inputs in one call",
+        source="https://github.com/keras-team/keras/issues/13118",
+    ),
+    Advisory(
+        calls=FIT_OR_PREDICT,
+        first=(2, 0),
+        fixed=(2, 1),
+        what="keeps memory of every call",
+        remedy="upgrade, or call the model itself: model(x, training=False)",
+        source="https://github.com/tensorflow/tensorflow/issues/33030",
+    ),
+    Advisory(
+        calls=PREDICT,
+        first=(2, 1),
+        fixed=(2, 3),
+        what="keeps memory of calls",
+        remedy="upgrade, or call the model itself: model(x, training=False)",
+        source="https://github.com/tensorflow/tensorflow/issues/38598",
+    ),
+    Advisory(
+        calls=PREDICT,
+        first=(2, 3),
+        fixed=(2, 4),
+        what="keeps memory of calls in a loop",
+        remedy="call the model itself: model(x, training=False)",
+        source="https://github.com/tensorflow/tensorflow/issues/44711",
+    ),
+    Advisory(
+        calls=PREDICT,
+        first=(2, 8),
+        fixed=(2, 14),
+        what="uses more memory with each call in a long loop over arrays",
+        remedy="call the model itself, or pass one tf.data.Dataset",
+        source="https://github.com/tensorflow/tensorflow/issues/58676",
+    ),
+)

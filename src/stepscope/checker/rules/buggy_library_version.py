@@ -1,0 +1,89 @@
+"""A loop repeats a call that is known to keep memory in the TensorFlow that the project uses.
+
+## What it does
+Reports, as information, calls that a loop repeats and that a public issue says leak in the version that is checked for.
+The table of issues and versions is `checker/advisories.py`, each with its source.
+
+## Why it is slow
+Memory that is kept makes each call a little slower, until the machine swaps or the process is killed. This is from the
+issues; it is not measured here, since the versions are old: the rule informs.
+
+## Example
+Slow:
+
+```python
+import numpy as np
+import tensorflow as tf
+
+model = tf.keras.models.load_model("model.h5")
+while True:
+    model.predict(np.zeros((1, 8)))
+```
+
+Fixed:
+
+```python
+import numpy as np
+import tensorflow as tf
+
+model = tf.keras.models.load_model("model.h5")
+model.predict(np.zeros((1000, 8)))
+```
+
+## When it is silent
+For versions that no issue names, calls that no loop repeats, loops of at most ten iterations, tests.
+
+## Fix and its safety
+Upgrade TensorFlow, or do what the issue recommends; the message names it.
+
+## Versions
+Those of the table: 1.12 to 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stepscope.checker.advisories import ALL, Advisory
+from stepscope.checker.context import Call, Context
+from stepscope.checker.hits import Hit
+from stepscope.checker.idioms import hot, in_test
+from stepscope.checker.rule import Rule
+
+
+def check(ctx: Context, call: Call) -> Iterator[Hit]:
+    """A repeated call that the table names for this version."""
+    found = _advisory(ctx, call)
+    if found is None or in_test(ctx) or ctx.traced(call.node):
+        return
+    loops = hot(ctx.loops(call.node))
+    if loops:
+        version = ".".join(str(part) for part in ctx.version)
+        yield ctx.hit(
+            call.node,
+            f"{ctx.text(call.node.func)} {found.what} in TensorFlow {version} ({found.source}): {found.remedy}",
+            confidence=0.6,
+            also=[ctx.loop_span(loops[0])],
+        )
+
+
+def _advisory(ctx: Context, call: Call) -> Advisory | None:
+    return next((a for a in ALL if call.name in a.calls and a.first <= ctx.version < a.fixed), None)
+
+
+RULE = Rule(
+    code="LIB001",
+    name="buggy-library-version",
+    severity="info",
+    symptom="Memory: memory leak",
+    cause="Library: buggy library version",
+    introduced_stage="environment setting",
+    exposed_stage="prediction",
+    pipeline_stage="forward-backward",
+    speedup=1.0,
+    remedy="upgrade TensorFlow",
+    calls=frozenset(name for advisory in ALL for name in advisory.calls),
+    on_call=check,
+    before_version=(2, 14),
+    related=("MEM001",),
+)

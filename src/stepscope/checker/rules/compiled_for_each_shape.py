@@ -1,0 +1,100 @@
+"""A tf.function that XLA compiles gets tensors of another shape in every call.
+
+## What it does
+Reports calls of a `tf.function` made with `jit_compile=True` with a tensor whose shape changes from call to call.
+
+## Why it is slow
+XLA compiles for fixed shapes: each new one is compiled anew, which takes ten to a hundred times as long as a trace, and
+`reduce_retracing` or an `input_signature` with None do not help. Measured with 24 lengths on the CPU: 12 times
+the CPU time of the same calls padded to one length.
+
+## Example
+Slow:
+
+```python
+import tensorflow as tf
+
+texts = tf.data.Dataset.range(1, 400).map(lambda n: tf.ones([n]))
+batches = texts.padded_batch(8)
+
+@tf.function(jit_compile=True)
+def total(x):
+    return tf.reduce_sum(x)
+
+for x in batches:
+    total(x)
+```
+
+Fixed:
+
+```python
+import tensorflow as tf
+
+texts = tf.data.Dataset.range(1, 400).map(lambda n: tf.ones([n]))
+batches = texts.padded_batch(8, padded_shapes=[512])
+
+@tf.function(jit_compile=True)
+def total(x):
+    return tf.reduce_sum(x)
+
+for x in batches:
+    total(x)
+```
+
+## When it is silent
+For fixed `padded_shapes`, the smaller last batch of an epoch, calls from traced code, loops of at most ten iterations,
+tests, and wherever nothing says that the shape changes.
+
+## Fix and its safety
+Pad to one or a few fixed lengths, or leave `jit_compile` off. Padding changes what is computed unless it is masked.
+
+## Versions
+TensorFlow 2 with XLA (`experimental_compile` before 2.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stepscope.checker.changing_shapes import changing_argument
+from stepscope.checker.context import Context
+from stepscope.checker.hits import Hit
+from stepscope.checker.idioms import function_options, graph_calls, in_test, is_true
+from stepscope.checker.rule import Rule
+
+COMPILED = ("jit_compile", "experimental_compile")
+
+
+def check(ctx: Context) -> Iterator[Hit]:
+    """Every call of a compiled function with a shape that changes."""
+    if in_test(ctx):
+        return
+    for call in graph_calls(ctx):
+        options = function_options(ctx, call.func)
+        if options is None or not any(is_true(options.get(o)) for o in COMPILED):
+            continue
+        found = changing_argument(ctx, call)
+        if found is not None:
+            argument, reason = found
+            yield ctx.hit(
+                argument,
+                f"XLA compiles {ctx.text(call.func)} anew for each {reason}",
+                confidence=0.8,
+            )
+
+
+RULE = Rule(
+    code="TFF013",
+    name="compiled-for-each-shape",
+    severity="warning",
+    symptom="Time: slow execution time",
+    cause="Model: confusion with computation model",
+    introduced_stage="training",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
+    speedup=12.0,
+    remedy="pad to a few fixed shapes, or leave jit_compile off",
+    on_file=check,
+    since_version=(2, 0),
+    related=("GRF001",),
+)

@@ -1,0 +1,256 @@
+"""A training step, or a model's call per batch, runs op by op: nothing around it is a tf.function.
+
+## What it does
+Reports, in TensorFlow 2, code that a loop repeats and that no `tf.function` covers: a `tf.GradientTape` block, a model
+that is called for each element of a Dataset, and a Python loop over `tf.range` that works on tensors.
+
+## Why it is slow
+Without a graph every op goes through Python: its arguments are converted, its kernel is looked up, its gradient is
+recorded. Measured on the step of a small dense model: 11 times the CPU time of the same step in a `tf.function`, and up
+to 21 times the wall time; a model call of three layers per batch: 3 times. With large ops on a fast device less:
+authors of public projects report 5 and 7 times.
+
+## Example
+Slow:
+
+```python
+import tensorflow as tf
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(8), tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.SGD()
+data = tf.data.Dataset.from_tensor_slices((tf.zeros([960, 8]), tf.zeros([960, 1]))).batch(16)
+
+def train_step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    return loss
+
+for x, y in data:
+    train_step(x, y)
+```
+
+Fixed:
+
+```python
+import tensorflow as tf
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(8), tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.SGD()
+data = tf.data.Dataset.from_tensor_slices((tf.zeros([960, 8]), tf.zeros([960, 1]))).batch(16)
+
+@tf.function
+def train_step(x, y):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(x, training=True) - y))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    return loss
+
+for x, y in data:
+    train_step(x, y)
+```
+
+## When it is silent
+In a tf.function, in what Keras or tf.data compiles, and in functions that only such code calls; where the function
+has a decorator that is not known or is handed to something else, which may compile it; where the block calls a
+tf.function itself, or does what a graph cannot (`.numpy()`, NumPy on tensors, an environment's `step`); where no loop
+repeats it, or one of at most ten iterations; in tests.
+
+## Fix and its safety
+Put the step into a function of its own and decorate it with `@tf.function`. Print, append and other side effects of
+Python then happen while tracing only; variables must be made before; Python numbers that change should be passed as
+tensors. So it is not done automatically.
+
+## Versions
+TensorFlow 2.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.checker.context import Context
+from stepscope.checker.hits import FixPlan, Hit
+from stepscope.checker.idioms import hot, in_test, iterated, may_be_compiled, over_dataset, own_calls
+from stepscope.checker.loops import Loop
+from stepscope.checker.rule import Rule
+from stepscope.checker.syntax import last_word
+from stepscope.checker.tags import Tag
+
+TAPE = "tensorflow.GradientTape"
+OF_PYTHON = frozenset({"numpy", "item", "tolist", "render", "input", "print"})
+"""Methods and functions that a graph cannot hold."""
+UPDATES = frozenset({"apply_gradients", "minimize", "apply"})
+TENSORS = (Tag.TENSOR, Tag.VARIABLE)
+
+
+def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
+    """A tape in a loop, a model called in a loop over a Dataset, a loop over tf.range."""
+    if isinstance(node, ast.With):
+        if _is_tape(ctx, node):
+            yield from _tape(ctx, node)
+    elif isinstance(node, ast.For):
+        if over_dataset(ctx, node):
+            yield from _model(ctx, node)
+        elif _over_range(ctx, node):
+            yield from _range(ctx, node)
+
+
+def _is_tape(ctx: Context, node: ast.With) -> bool:
+    managers = [item.context_expr for item in node.items]
+    return any(isinstance(m, ast.Call) and ctx.name(m.func) == TAPE for m in managers)
+
+
+def _tape(ctx: Context, node: ast.With) -> Iterator[Hit]:
+    """The block of a GradientTape."""
+    loops = _eager_loops(ctx, node)
+    if not loops or not _compilable(ctx, node.body):
+        return
+    function = ctx.enclosing(node)
+    around = function.body if function is not None and loops[0].via else loops[0].body
+    updates = any(isinstance(c.func, ast.Attribute) and c.func.attr in UPDATES for c in own_calls(around))
+    if not updates and loops[0].via:
+        return  # a utility: whoever calls it may compile it
+    step = f"the step in {function.name}" if function is not None and loops[0].via else "the step of this loop"
+    yield ctx.hit(
+        node,
+        f"{step} runs op by op: no tf.function is around its GradientTape",
+        severity="error" if updates else "warning",
+        confidence=0.9 if updates else 0.75,
+        also=[ctx.loop_span(loops[0])],
+        fix=_decorate(ctx, node) if updates and loops[0].via else None,
+    )
+
+
+def _decorate(ctx: Context, node: ast.With) -> FixPlan | None:
+    """The step has a function of its own, which may be decorated."""
+    function = ctx.enclosing(node)
+    if function is None or isinstance(function.node, ast.Lambda) or function.decorators:
+        return None
+    return ctx.fix(
+        "add-decorator",
+        f"Decorate {function.name} with @tf.function",
+        function.node,
+        safety="unsafe",
+        behaviour="Side effects of Python happen while tracing only; Python numbers that change are traced anew.",
+        decorator="tensorflow.function",
+    )
+
+
+def _model(ctx: Context, loop: ast.For) -> Iterator[Hit]:
+    """Calls of a model per element of a Dataset."""
+    if _few(ctx, loop.iter) or ctx.traced(loop) or in_test(ctx) or may_be_compiled(ctx, loop):
+        return
+    seen: set[str] = set()
+    for call in own_calls(loop.body):
+        value = ctx.value(call.func)
+        name = ctx.text(call.func)
+        if value.tag is not Tag.MODEL or value.many or name in seen or _under_tape(ctx, call, loop):
+            continue
+        if ctx.traced(call):
+            continue
+        seen.add(name)
+        source = ctx.text(iterated(loop.iter))
+        yield ctx.hit(
+            call,
+            f"{name} is called op by op for each element of {source}: no tf.function is around it",
+            severity="warning",
+            confidence=0.8,
+        )
+
+
+def _few(ctx: Context, source: ast.expr) -> bool:
+    """Some chain that leads here takes a handful of elements."""
+    source = iterated(source)
+    chains = ctx.chains(source)
+    return any({"take", "from_tensors"} & set(chain.names) for chain in chains)
+
+
+def _under_tape(ctx: Context, node: ast.AST, stop: ast.AST) -> bool:
+    """Inside of a GradientTape, which is reported itself."""
+    parent = ctx.parent(node)
+    while parent is not None and parent is not stop:
+        if isinstance(parent, ast.With) and _is_tape(ctx, parent):
+            return True
+        parent = ctx.parent(parent)
+    return False
+
+
+def _over_range(ctx: Context, loop: ast.For) -> bool:
+    return isinstance(loop.iter, ast.Call) and ctx.name(loop.iter.func) == "tensorflow.range"
+
+
+def _range(ctx: Context, loop: ast.For) -> Iterator[Hit]:
+    """A loop over tf.range, written for AutoGraph: in eager code each iteration is Python and each index a tensor."""
+    outer = ctx.loops(loop, calls=False)
+    if any(isinstance(lp.node, ast.For) and _over_range(ctx, lp.node) for lp in outer):
+        return  # the outer one is reported
+    inner = [n for part in loop.body for n in ast.walk(part) if isinstance(n, ast.For) and _over_range(ctx, n)]
+    work = [n for part in loop.body for n in ast.walk(part) if _indexes(ctx, n)]
+    if not work or not (inner or _eager_loops(ctx, loop)) or not _compilable(ctx, loop.body):
+        return
+    if ctx.traced(loop) or in_test(ctx) or may_be_compiled(ctx, loop):
+        return
+    yield ctx.hit(
+        loop,
+        f"this loop over {ctx.text(loop.iter)} runs in Python, op by op: no tf.function is around it",
+        severity="error" if inner else "warning",
+        confidence=0.85,
+    )
+
+
+def _indexes(ctx: Context, node: ast.AST) -> bool:
+    """Takes or sets an element of a tensor."""
+    return isinstance(node, ast.Subscript) and ctx.value(node.value).tag in TENSORS
+
+
+def _eager_loops(ctx: Context, node: ast.AST) -> tuple[Loop, ...]:
+    """The hot loops around eager code, without those that something traced lies between."""
+    if in_test(ctx) or ctx.traced(node) or may_be_compiled(ctx, node):
+        return ()
+    return tuple(
+        loop
+        for loop in hot(ctx.loops(node))
+        if not loop.is_comprehension
+        and not any(ctx.at(m).traced(c) or may_be_compiled(ctx.at(m), c) for m, c in loop.via)
+    )
+
+
+def _compilable(ctx: Context, body: list[ast.stmt]) -> bool:
+    """Neither compiled already nor full of what a graph cannot hold."""
+    calls = list(own_calls(body))
+    tags = {ctx.tag(call.func) for call in calls}
+    if Tag.FUNCTION in tags and not tags & {Tag.MODEL, Tag.LAYER}:
+        return False
+    for call in calls:
+        word = last_word(call.func)
+        if word in OF_PYTHON:
+            return False
+        if word == "step" and isinstance(call.func, ast.Attribute) and "env" in ctx.text(call.func.value).lower():
+            return False
+        arguments = [*call.args, *(k.value for k in call.keywords)]
+        of_tensors = any(ctx.value(a).tag in TENSORS for a in arguments)
+        if of_tensors and (word in ("float", "int", "bool") or ctx.name(call.func).startswith("numpy.")):
+            return False
+    return True
+
+
+RULE = Rule(
+    code="TFF005",
+    name="eager-training-step",
+    severity="error",
+    symptom="Time: slow execution time",
+    cause="API: not using efficient API",
+    introduced_stage="training",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
+    speedup=8.0,
+    remedy="put the step into a function decorated with @tf.function",
+    nodes=(ast.With, ast.For),
+    on_node=check,
+    since_version=(2, 0),
+    related=("HST002",),
+)

@@ -1,0 +1,299 @@
+"""A tf.function is made again in a loop, or in a function that is called again and again, and is traced each time.
+
+## What it does
+Reports `tf.function(f)`, `@tf.function` and `get_concrete_function` that a loop repeats, directly or through the
+function in which they stand, and whose result is called there and not kept; also those that lambdas of a loop make.
+
+## Why it is slow
+Graphs are kept by the tf.function object. A new object knows none of them: it traces the Python code again, builds and
+optimises a graph, runs it once and is thrown away. That takes longer than running the same ops eagerly. Measured with
+two ops of a small model: 30 times the time of a function that is made once.
+
+## Example
+Slow:
+
+```python
+import tensorflow as tf
+
+data = tf.data.Dataset.from_tensor_slices(tf.zeros([960, 8])).batch(16)
+
+def score(x):
+    @tf.function
+    def total(x):
+        return tf.reduce_sum(tf.square(x))
+    return total(x)
+
+for x in data:
+    score(x)
+```
+
+Fixed:
+
+```python
+import tensorflow as tf
+
+data = tf.data.Dataset.from_tensor_slices(tf.zeros([960, 8])).batch(16)
+
+@tf.function
+def total(x):
+    return tf.reduce_sum(tf.square(x))
+
+def score(x):
+    return total(x)
+
+for x in data:
+    score(x)
+```
+
+## When it is silent
+Where the function is made to be kept: returned, stored in an attribute or a container, behind `functools.cache`; where
+it belongs to a model, optimizer or environment that the same iteration makes (folds, searches, agents); in loops of at
+most ten iterations, in tests, and where the code around is traced itself. As information alone: where the new function
+then runs in a loop, or the function around it has one, so that a trace is paid once per loop; and where it is called
+once in a function that no loop of the project is known to call.
+
+## Fix and its safety
+Make the function once, at the top of the module or in `__init__`, and give it what it captured as arguments. What it
+captured from the function around it is then an argument, or an attribute: this changes the code and is left to you.
+
+## Versions
+TensorFlow 2 (and `tf.contrib.eager.defun`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stepscope.checker.bindings import FUNCTIONS
+from stepscope.checker.context import Context
+from stepscope.checker.hits import Hit
+from stepscope.checker.idioms import free_names, hot, in_test, mentions_functions
+from stepscope.checker.loops import Loop
+from stepscope.checker.names import Function
+from stepscope.checker.rule import Rule
+from stepscope.checker.syntax import last_word
+from stepscope.checker.tags import Tag
+
+MADE = "tensorflow.function"
+CACHES = frozenset({"cache", "lru_cache", "cached_property", "memoize", "cached", "singledispatch", "fixture"})
+OWN = (Tag.MODEL, Tag.LAYER, Tag.OPTIMIZER, Tag.UNKNOWN, Tag.FUNCTION, Tag.VARIABLE)
+"""What a function may have to be made anew for, when the iteration makes it too."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A place where a tf.function is made."""
+
+    node: ast.AST
+    """The def, or the call."""
+    name: str
+    """What it is called by; "" when it is called at once."""
+    calls: tuple[ast.Call, ...]
+    """Its calls in the scope where it is made."""
+    kept: bool
+    """It outlives the iteration: returned, stored, handed on."""
+
+
+def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
+    """Every function that is made where it may be repeated."""
+    made = _made(ctx, node) if mentions_functions(ctx) else None
+    if made is None or in_test(ctx) or ctx.traced(made.node):
+        return
+    outer = ctx.enclosing(made.node)
+    loops = hot(ctx.loops(made.node))
+    if outer is not None and any(last_word(_target(d)) in CACHES for d in outer.decorators):
+        return
+    direct = [loop for loop in loops if not loop.via]
+    what = made.name or ctx.text(made.node, 40)
+    if direct and not made.kept and made.calls:
+        loop = direct[0]
+        if _captures_own(ctx, made, loop):
+            return
+        again = _in_loop_of_its_own(ctx, made, loop)
+        yield _hit(ctx, made, loop, f"{what} is made again in each iteration of this loop, and traced anew", info=again)
+        return
+    if outer is None or not made.calls or direct:
+        return
+    again = _in_loop_of_its_own(ctx, made, None) or _loops_itself(outer)
+    for loop in loops:
+        if any(ctx.at(m).traced(c) for m, c in loop.via):
+            continue
+        text = f"{what} is made again in each call of {outer.name}, and traced anew"
+        yield _hit(ctx, made, loop, text, info=again or made.kept or _arguments_differ(ctx, made, outer, loop))
+        return
+    once = len(made.calls) == 1 and not again and isinstance(made.node, ast.FunctionDef)
+    if once and outer.parameters and not _is_entry(outer) and not _known_callers(ctx, outer):
+        yield ctx.hit(
+            made.node,
+            f"{what} is traced for one call in each call of {outer.name}: that takes longer than running it eagerly",
+            severity="info",
+            confidence=0.6,
+        )
+
+
+def _hit(ctx: Context, made: Made, loop: Loop, text: str, *, info: bool) -> Hit:
+    return ctx.hit(
+        made.node,
+        text,
+        severity="info" if info else None,
+        confidence=0.6 if info else 0.9,
+        also=[ctx.loop_span(loop)],
+    )
+
+
+def _made(ctx: Context, node: ast.AST) -> Made | None:
+    """What makes a tf.function, if a node does."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        function = ctx.engine.names.function(ctx.module, node)
+        if function.cls is not None or ctx.graph_decorator(function) is None:
+            return None
+        return Made(node, node.name, *_uses(ctx, node, node.name))
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        value = node.value
+        if isinstance(value, ast.Call) and _makes(ctx, value):
+            return Made(value, node.targets[0].id, *_uses(ctx, node, node.targets[0].id))
+        return None
+    if isinstance(node, (ast.Expr, ast.Return, ast.AugAssign)) and isinstance(node.value, ast.Call):
+        return _at_once(ctx, node.value)
+    return None
+
+
+def _at_once(ctx: Context, call: ast.Call) -> Made | None:
+    """``tf.function(f)(x)``, also inside of a larger expression."""
+    for part in ast.walk(call):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Call) and _makes(ctx, part.func):
+            return Made(part.func, "", (part,), kept=False)
+    return None
+
+
+def _makes(ctx: Context, call: ast.Call) -> bool:
+    if ctx.name(call.func) == MADE:
+        return bool(call.args)
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "get_concrete_function" and (
+        ctx.tag(call.func.value) is Tag.FUNCTION
+    )  # fmt: skip
+
+
+def _wrapped(call: ast.Call) -> ast.expr:
+    """What becomes a graph: ``f`` of ``tf.function(f)`` and of ``f.get_concrete_function(x)``."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "get_concrete_function":
+        return call.func.value
+    return call.args[0]
+
+
+def _uses(ctx: Context, node: ast.stmt, name: str) -> tuple[tuple[ast.Call, ...], bool]:
+    """The calls of a name in the scope of its statement, and whether it is used in any other way."""
+    scope = ctx.module.scope_of(node)
+    calls: list[ast.Call] = []
+    kept = name in scope.shared
+    for part in ast.walk(scope.node):
+        if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load):
+            parent = ctx.parent(part)
+            if isinstance(parent, ast.Call) and parent.func is part:
+                calls.append(parent)
+            else:
+                kept = True
+    return tuple(calls), kept
+
+
+def _captures_own(ctx: Context, made: Made, loop: Loop) -> bool:
+    """It needs something that the iteration makes and that cannot be an argument."""
+    function = ctx.engine.names.function(ctx.module, made.node) if isinstance(made.node, ast.FunctionDef) else None
+    if function is None and isinstance(made.node, ast.Call):
+        given = _wrapped(made.node)
+        names = {n.id for n in ast.walk(given) if isinstance(n, ast.Name)}
+        if isinstance(given, ast.Attribute) or (isinstance(given, ast.Name) and ctx.function(given) is None):
+            return ctx.varies(given, loop) is not False
+        function = ctx.function(given)
+    else:
+        names = set()
+    names |= free_names(function) if function is not None else set()
+    return any(_own(ctx, name, loop) for name in names)
+
+
+def _own(ctx: Context, name: str, loop: Loop) -> bool:
+    """A name that the loop binds to something with a state, or to what is not known."""
+    scope = ctx.module.scope_of(loop.node)
+    for binding in scope.bindings.get(name, ()):
+        if binding.kind in ("phi", "def", "import") or not ctx.inside(binding.node, loop):
+            continue
+        if binding.kind == "element" or ctx.engine.inference.binding(ctx.module, binding).tag in OWN:
+            return True
+    return False
+
+
+def _in_loop_of_its_own(ctx: Context, made: Made, loop: Loop | None) -> bool:
+    """It is called in a loop that lies inside of what repeats its making."""
+    for call in made.calls:
+        for inner in ctx.loops(call, calls=False):
+            if loop is not None and inner.node is loop.node:
+                break
+            if not ctx.inside(made.node, inner):
+                return True
+    return False
+
+
+def _loops_itself(outer: Function) -> bool:
+    """The function around it has a loop: a call of it takes long in any case."""
+    return any(isinstance(part, (ast.For, ast.While)) for node in outer.body for part in ast.walk(node))
+
+
+def _arguments_differ(ctx: Context, made: Made, outer: Function, loop: Loop) -> bool:
+    """It captures a parameter of the function around it, which may be a model or function: another one each time."""
+    function = ctx.engine.names.function(ctx.module, made.node) if isinstance(made.node, FUNCTIONS) else None
+    if function is None and isinstance(made.node, ast.Call):
+        named = _wrapped(made.node)
+        function = ctx.function(named)
+        if isinstance(named, ast.Name) and any(a.arg == named.id for a in outer.parameters):
+            return True
+    if function is None:
+        return False
+    parameters = {a.arg for a in outer.parameters} & free_names(function)
+    scope = outer.scope
+    for name in parameters - {"self"}:
+        for binding in scope.bindings.get(name, ()):
+            if ctx.engine.inference.binding(ctx.module, binding).tag not in (Tag.TENSOR, Tag.NUMPY, Tag.PY_SCALAR):
+                at, call = ctx.at(loop.via[-1][0]), loop.via[-1][1]
+                given = [*call.args, *(k.value for k in call.keywords)]
+                if any(at.varies(g, loop.node) is not False for g in given if at.inside(g, loop.node)):
+                    return True
+    return False
+
+
+def _known_callers(ctx: Context, function: Function, levels: int = 3) -> bool:
+    """The project's own code runs it, in no loop (which would have been found); tests and other utilities aside."""
+    for module, call in ctx.callers(function):
+        at = ctx.at(module)
+        if in_test(at):
+            continue
+        outer = at.enclosing(call)
+        if outer is None or _is_entry(outer) or (levels and _known_callers(ctx, outer, levels - 1)):
+            return True
+    return False
+
+
+def _is_entry(function: Function) -> bool:
+    return function.name in ("main", "run", "train", "__init__") or function.name.startswith(("test", "_test"))
+
+
+def _target(decorator: ast.expr) -> ast.expr:
+    return decorator.func if isinstance(decorator, ast.Call) else decorator
+
+
+RULE = Rule(
+    code="TFF002",
+    name="function-made-per-call",
+    severity="error",
+    symptom="Time: slow execution time",
+    cause="Model: confusion with computation model",
+    introduced_stage="training",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
+    speedup=30.0,
+    remedy="make the tf.function once, outside of the loop",
+    nodes=(ast.FunctionDef, ast.Assign, ast.Expr, ast.Return),
+    on_node=check,
+    related=("GRF001",),
+)

@@ -1,0 +1,174 @@
+"""A long Python loop inside of a tf.function becomes as many copies of its body in the graph.
+
+## What it does
+Reports `for i in range(n)` with tensor ops in traced code, where n is written down and more than 64, or is the length
+of a tensor's axis and the body carries a state from one iteration to the next, as a recurrent cell does.
+
+## Why it is slow
+AutoGraph makes a loop in the graph of `tf.range`, not of `range`: that is unrolled while tracing. Tracing, optimising
+and memory grow with n, and each new length of the axis is another graph. Measured with `range(300)`: 1202 nodes instead
+of 31, 7 times the time until 20 steps are done.
+
+## Example
+Slow:
+
+```python
+import tensorflow as tf
+
+@tf.function
+def decay(x):
+    for i in range(300):
+        x = x * 0.99 + 0.01
+    return x
+
+decay(tf.zeros([8]))
+```
+
+Fixed:
+
+```python
+import tensorflow as tf
+
+@tf.function
+def decay(x):
+    for i in tf.range(300):
+        x = x * 0.99 + 0.01
+    return x
+
+decay(tf.zeros([8]))
+```
+
+## When it is silent
+For `tf.range`; for at most 64 iterations or an unknown number; where the body indexes a Python list with the loop's
+variable (layers, variables), appends to one, or computes no tensor; in code that is not traced.
+
+## Fix and its safety
+Write `tf.range(n)`. Values that the body changes must then keep their shape and type, `break` and lists need care, and
+results are collected with a `tf.TensorArray`. For recurrences use `tf.scan`, `tf.while_loop` or a Keras RNN layer; best
+is one op for all iterations, where there is one.
+
+## Versions
+TensorFlow 2. An unrolled loop runs faster per step when n is small: that is why few iterations are left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.checker.context import Context
+from stepscope.checker.hits import Hit
+from stepscope.checker.idioms import in_test
+from stepscope.checker.rule import Rule
+from stepscope.checker.syntax import last_word, stored_names, walk
+from stepscope.checker.tags import Tag
+
+MANY = 64
+"""Copies of a body that a graph does not mind."""
+TENSORS = (Tag.TENSOR, Tag.VARIABLE)
+LISTS = frozenset({"append", "extend", "getattr", "format"})
+
+
+def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
+    """A loop over range in traced code."""
+    if not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call) or not node.iter.args:
+        return
+    if not (isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range"):
+        return
+    count = ctx.engine.loops.length(ctx.module, node.iter)
+    axis = _axis(ctx, node.iter.args[:2][-1]) if count is None else ""
+    if (count is None or count <= MANY) and not axis:
+        return
+    if not ctx.traced(node) or in_test(ctx) or not _computes(ctx, node) or _needs_python(ctx, node):
+        return
+    if axis and not _carries(node):
+        return
+    times = f"{count}" if count is not None else f"as many as {axis}"
+    yield ctx.hit(
+        node,
+        f"range is unrolled: the graph holds {times} copies of this loop's body",
+        confidence=0.9 if count is not None else 0.7,
+        fix=ctx.fix(
+            "rename-call",
+            "Loop over tf.range",
+            node.iter,
+            safety="unsafe",
+            behaviour="The loop is one of the graph: what the body binds must keep its shape and type.",
+            name="tensorflow.range",
+        ),
+    )
+
+
+def _axis(ctx: Context, expr: ast.expr) -> str:
+    """``x.shape[1]`` of a tensor, also by name; not the last axis, nor that of the batch."""
+    if isinstance(expr, ast.Name):
+        made = ctx.definitions(expr)
+        value = made[0].value if len(made) == 1 and made[0].kind == "assign" else None
+        return _axis(ctx, value) if value is not None and not isinstance(value, ast.Name) else ""
+    if not isinstance(expr, ast.Subscript) or ctx.integer(expr.slice) != 1:
+        return ""
+    base = expr.value
+    if isinstance(base, ast.Attribute) and base.attr == "shape" and ctx.tag(base.value) in TENSORS:
+        return ctx.text(expr)
+    return ""
+
+
+def _computes(ctx: Context, loop: ast.For) -> bool:
+    """At least one tensor is computed in an iteration."""
+    return any(
+        (isinstance(part, ast.Call) and ctx.tag(part) in TENSORS)
+        or (isinstance(part, ast.BinOp) and ctx.tag(part) in TENSORS)
+        or (isinstance(part, ast.AugAssign) and ctx.tag(part.value) in TENSORS)
+        for part in walk(loop.body)
+    )
+
+
+def _needs_python(ctx: Context, loop: ast.For) -> bool:
+    """The number must be one of Python: it indexes a list, names something, or a list grows."""
+    target = loop.target.id if isinstance(loop.target, ast.Name) else ""
+    for part in walk(loop.body):
+        if isinstance(part, ast.Subscript) and _uses(part.slice, target):
+            value = ctx.value(part.value)
+            if value.tag not in (*TENSORS, Tag.NUMPY) or value.many:
+                return True
+        if isinstance(part, ast.Call) and last_word(part.func) in LISTS:
+            return True
+        if isinstance(part, (ast.JoinedStr, ast.Yield)) and _uses(part, target):
+            return True
+    return False
+
+
+def _uses(node: ast.AST, name: str) -> bool:
+    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
+
+
+def _carries(loop: ast.For) -> bool:
+    """A name that the body binds is read there before: a state."""
+    bound = stored_names(loop)
+    first: dict[str, str] = {}
+    for statement in loop.body:
+        reads = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        for name in reads:
+            first.setdefault(name, "read")
+        for name in stored_names(statement):
+            first.setdefault(name, "bound")
+    target = loop.target.id if isinstance(loop.target, ast.Name) else ""
+    return any(first.get(name) == "read" for name in bound if name != target)
+
+
+RULE = Rule(
+    code="TFF004",
+    name="python-loop-in-graph",
+    severity="warning",
+    symptom="Time: slow initialization time",
+    cause="Model: confusion with computation model",
+    introduced_stage="model building",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
+    speedup=6.7,
+    remedy="loop over tf.range, or use one op for all iterations",
+    nodes=(ast.For,),
+    on_node=check,
+    since_version=(2, 0),
+    related=("GRF002",),
+)

@@ -1,0 +1,144 @@
+"""A tf.function is only ever called from inside of another one, and makes nested graphs for nothing.
+
+## What it does
+Reports, as information, functions decorated with `tf.function` all of whose known calls stand in traced code, where an
+argument is a Python number of a loop or the function is made while the outer one is traced.
+
+## Why it is slow
+Inside of a graph the decorator gives nothing: the code would be traced in place. With it each combination of Python
+arguments becomes a graph of its own within the outer one, which is traced, stored and inlined again. It costs while
+tracing alone: measured with 32 nested graphs, 1.4
+times the time of the first call, nothing after it.
+
+## Example
+Slow:
+
+```python
+import tensorflow as tf
+
+@tf.function
+def moment(x, k):
+    return tf.reduce_mean(tf.pow(x, k))
+
+@tf.function
+def moments(x):
+    total = 0.0
+    for k in range(2, 10):
+        total += moment(x, k)
+    return total
+
+moments(tf.zeros([8]))
+```
+
+Fixed:
+
+```python
+import tensorflow as tf
+
+def moment(x, k):
+    return tf.reduce_mean(tf.pow(x, k))
+
+@tf.function
+def moments(x):
+    total = 0.0
+    for k in range(2, 10):
+        total += moment(x, k)
+    return total
+
+moments(tf.zeros([8]))
+```
+
+## When it is silent
+When somebody else may call it: it is called from code that is not traced, handed on, or nothing in the project calls
+it; where its options differ (`jit_compile`, an `input_signature`); in tests.
+
+## Fix and its safety
+Remove the inner decorator. The ops stay the same; a `jit_compile` or `reduce_retracing` of its own would be lost.
+
+## Versions
+TensorFlow 2.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.checker.context import Context
+from stepscope.checker.hits import Hit
+from stepscope.checker.idioms import in_test
+from stepscope.checker.modules import Module
+from stepscope.checker.names import Function
+from stepscope.checker.rule import Rule
+from stepscope.checker.tags import Tag
+
+
+def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
+    """A decorated function whose callers are all traced."""
+    if not isinstance(node, ast.FunctionDef) or not node.decorator_list or in_test(ctx):
+        return
+    function = ctx.engine.names.function(ctx.module, node)
+    decorator = ctx.graph_decorator(function)
+    if decorator is None or isinstance(decorator, ast.Call):
+        return
+    callers = ctx.callers(function)
+    if not callers or not all(ctx.at(m).traced(c) and ctx.at(m).enclosing(c) is not None for m, c in callers):
+        return
+    if any(_inside(ctx, function, module, call) for module, call in callers):
+        return
+    outer = ctx.enclosing(node)
+    nested = outer is not None and ctx.traced(node)
+    number = next((text for m, c in callers if (text := _number(ctx.at(m), c))), "")
+    if not nested and not number:
+        return
+    why = (
+        f"one more graph for each value of {number}"
+        if number
+        else f"made anew when {outer.name if outer else ''} is traced"
+    )
+    yield ctx.hit(
+        node,
+        f"{node.name} is only called by traced code, which needs no tf.function: {why}",
+        confidence=0.8,
+        fix=ctx.fix(
+            "remove-decorator",
+            "Remove the decorator",
+            decorator,
+            safety="safe",
+            behaviour="The same ops, in the graph of the caller.",
+        ),
+    )
+
+
+def _inside(ctx: Context, function: Function, module: Module, call: ast.Call) -> bool:
+    """A call of itself."""
+    outer = ctx.at(module).enclosing(call)
+    return outer is not None and outer.node is function.node
+
+
+def _number(ctx: Context, call: ast.Call) -> str:
+    """A Python number of a loop that is unrolled around the call."""
+    for argument in [*call.args, *(k.value for k in call.keywords)]:
+        if ctx.tag(argument) is not Tag.PY_SCALAR:
+            continue
+        if any(ctx.varies(argument, loop) is True for loop in ctx.loops(call, calls=False)):
+            return ctx.text(argument)
+    return ""
+
+
+RULE = Rule(
+    code="TFF012",
+    name="redundant-function",
+    severity="info",
+    symptom="Time: slow initialization time",
+    cause="Model: confusion with computation model",
+    introduced_stage="model building",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
+    speedup=1.4,
+    remedy="remove the inner decorator",
+    nodes=(ast.FunctionDef,),
+    on_node=check,
+    since_version=(2, 0),
+    related=("GRF001",),
+)

@@ -1,0 +1,124 @@
+"""Training ops are pinned to the CPU, or every op's placement is logged.
+
+## What it does
+Reports, as information, a training step or `fit` inside of `with tf.device("/CPU:0")` that no condition chooses, and
+`log_device_placement` that is left on.
+
+## Why it is slow
+With a GPU in the machine it stays idle: what is pinned runs on the CPU. The log of placements writes a line for each op
+that runs eagerly. Both need a GPU, or a terminal, to be measured, which this page did not have: they are information.
+
+## Example
+Slow:
+
+```python
+import numpy as np
+import tensorflow as tf
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+with tf.device("/CPU:0"):
+    model.fit(np.zeros((8, 4)), np.zeros((8, 1)))
+```
+
+Fixed:
+
+```python
+import numpy as np
+import tensorflow as tf
+
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(np.zeros((8, 4)), np.zeros((8, 1)))
+```
+
+## When it is silent
+For input pipelines and preprocessing on the CPU, devices that a variable or a condition chooses, and in tests.
+
+## Fix and its safety
+Remove the device, or choose it by what `tf.config.list_physical_devices("GPU")` finds. Results differ by rounding.
+
+## Versions
+All.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.checker.context import Context
+from stepscope.checker.hits import Hit
+from stepscope.checker.idioms import in_test, is_true, own_calls
+from stepscope.checker.rule import Rule
+
+TRAINS = frozenset(
+    {
+        "keras.Model.fit",
+        "keras.Model.fit_generator",
+        "keras.Model.train_on_batch",
+        "keras.Optimizer.apply_gradients",
+        "keras.Optimizer.minimize",
+    }
+)
+LOGS = frozenset({"tensorflow.debugging.set_log_device_placement"})
+
+
+def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
+    """A device for what trains; a switch for the log."""
+    if isinstance(node, ast.With):
+        yield from _device(ctx, node)
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        call = ctx.call(node.value)
+        if (
+            call.name in LOGS
+            and is_true(call.argument(0, "enabled"))
+            and not in_test(ctx)
+            and not _conditional(ctx, node)
+        ):
+            yield ctx.hit(node, "the placement of every op is logged", confidence=0.8)
+
+
+def _device(ctx: Context, node: ast.With) -> Iterator[Hit]:
+    for item in node.items:
+        manager = item.context_expr
+        if not isinstance(manager, ast.Call) or ctx.name(manager.func) != "tensorflow.device" or not manager.args:
+            continue
+        device = manager.args[0]
+        text = device.value if isinstance(device, ast.Constant) and isinstance(device.value, str) else ""
+        if "cpu" not in text.lower() or in_test(ctx) or _conditional(ctx, node):
+            continue
+        trained = next((c for c in own_calls(node.body) if ctx.name(c.func) in TRAINS), None)
+        if trained is not None:
+            yield ctx.hit(
+                node,
+                f"{ctx.text(trained.func)} is pinned to {text}: a GPU would stay idle",
+                confidence=0.7,
+                also=[ctx.span(trained)],
+            )
+
+
+def _conditional(ctx: Context, node: ast.AST) -> bool:
+    parent = ctx.parent(node)
+    while parent is not None:
+        if isinstance(parent, ast.If):
+            return True
+        parent = ctx.parent(parent)
+    return False
+
+
+RULE = Rule(
+    code="DEV003",
+    name="training-on-cpu-device",
+    severity="info",
+    symptom="Processor: not using GPU",
+    cause="Hardware: hardware and code mismatch",
+    introduced_stage="model building",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
+    speedup=1.0,
+    remedy="remove the device",
+    nodes=(ast.With, ast.Expr),
+    on_node=check,
+    related=("GPU003",),
+)

@@ -1,0 +1,129 @@
+"""A tf.function gets tensors of another shape in every call, and is traced for each of them.
+
+## What it does
+Reports calls of a `tf.function` with a tensor whose shape changes from call to call: batches of `padded_batch` or
+`bucket_by_sequence_length` that are as long as their longest element, tensors of a size that the loop counts, slices
+`x[:n]`, encoded texts, sizes that a method computes anew.
+
+## Why it is slow
+A shape is part of a tf.function's signature: each new one makes a new graph. TensorFlow does not generalise by itself.
+Measured with 40 lengths: 40 traces, 2 with `reduce_retracing=True`, 1 with an `input_signature`; and 2.7 times
+the time of three passes for a small model.
+
+## Example
+Slow:
+
+```python
+import tensorflow as tf
+
+texts = tf.data.Dataset.range(1, 400).map(lambda n: tf.ones([n]))
+batches = texts.padded_batch(8)
+
+@tf.function
+def total(x):
+    return tf.reduce_sum(x)
+
+for x in batches:
+    total(x)
+```
+
+Fixed:
+
+```python
+import tensorflow as tf
+
+texts = tf.data.Dataset.range(1, 400).map(lambda n: tf.ones([n]))
+batches = texts.padded_batch(8)
+
+@tf.function(reduce_retracing=True)
+def total(x):
+    return tf.reduce_sum(x)
+
+for x in batches:
+    total(x)
+```
+
+## When it is silent
+With an `input_signature`, `reduce_retracing=True` or `experimental_relax_shapes=True`; for the smaller last batch of an
+epoch (one more trace); for fixed `padded_shapes`; in calls from traced code; in loops of at most ten iterations, tests,
+and wherever nothing says that the shape changes.
+
+## Fix and its safety
+Pass `reduce_retracing=True` (before TensorFlow 2.9 `experimental_relax_shapes=True`), give an `input_signature` with
+None in the place of what changes, or pad to a few fixed lengths. The graph then holds an unknown dimension: code that
+needs the length as a Python number (`x.shape[1]` in `range`) must use `tf.shape(x)[1]`.
+
+## Versions
+TensorFlow 2.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from stepscope.checker.changing_shapes import changing_argument
+from stepscope.checker.context import Context
+from stepscope.checker.hits import FixPlan, Hit
+from stepscope.checker.idioms import function_options, graph_calls, in_test, is_true
+from stepscope.checker.names import Function
+from stepscope.checker.rule import Rule
+
+RELAXED = ("reduce_retracing", "experimental_relax_shapes")
+COMPILED = ("jit_compile", "experimental_compile")
+
+
+def check(ctx: Context) -> Iterator[Hit]:
+    """Every call of a tf.function with a shape that changes."""
+    if in_test(ctx):
+        return
+    for call in graph_calls(ctx):
+        options = function_options(ctx, call.func)
+        if options is None or "input_signature" in options or any(is_true(options.get(o)) for o in RELAXED):
+            continue
+        if any(is_true(options.get(o)) for o in COMPILED):
+            continue  # compiled per shape in any case: TFF013
+        found = changing_argument(ctx, call)
+        if found is not None:
+            argument, reason = found
+            yield ctx.hit(
+                argument,
+                f"{ctx.text(call.func)} is traced anew for each {reason}".replace("each the ", "each "),
+                confidence=0.8,
+                fix=_relax(ctx, call),
+            )
+
+
+def _relax(ctx: Context, call: ast.Call) -> FixPlan | None:
+    """The decorator of a function of this file, with or without arguments."""
+    things = [t for t in ctx.things(call.func) if isinstance(t, Function) and t.module is ctx.module]
+    decorator = ctx.graph_decorator(things[0]) if len(things) == 1 else None
+    if decorator is None:
+        return None
+    keyword = RELAXED[0] if ctx.version >= (2, 9) else RELAXED[1]
+    return ctx.fix(
+        "add-keyword",
+        f"Add {keyword}=True",
+        decorator,
+        safety="unsafe",
+        behaviour="Dimensions that change are None in the graph: what needs them as Python numbers fails.",
+        keyword=keyword,
+        value="True",
+    )
+
+
+RULE = Rule(
+    code="TFF003",
+    name="varying-shapes",
+    severity="warning",
+    symptom="Time: slow execution time",
+    cause="Model: confusion with computation model",
+    introduced_stage="training",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
+    speedup=2.7,
+    remedy="pass reduce_retracing=True, or an input_signature with None for what changes",
+    on_file=check,
+    since_version=(2, 0),
+    related=("GRF001",),
+)
