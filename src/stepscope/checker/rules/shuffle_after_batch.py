@@ -5,8 +5,8 @@ Reports `shuffle` behind `batch`.
 
 ## Why it is slow
 It is not slower: the buffer holds whole batches, so that `shuffle(1000)` behind `batch(32)` keeps 32,000 elements in
-memory, and the same elements stay together in every epoch, which costs quality. Measured with batches of 32 and the
-same `buffer_size`: 32 times the memory.
+memory, and the same elements stay together in every epoch, which costs quality. That is arithmetic, not a measurement:
+with batches of 32 and the same `buffer_size`, 32 times the memory.
 
 ## Example
 Slow:
