@@ -208,6 +208,17 @@ def test_unrolled_loops() -> None:
                     state = tf.tanh(state + x[:, t])
                 return state
 
+        class Recurrence(tf.keras.layers.Layer):
+            def call(self, series):
+                state = tf.zeros([8, 4])
+                outputs = []
+                for t in range(series.shape[1]):  # expect: TFF004
+                    state = self.cell(tf.concat([series[:, t], state], -1))
+                    outputs.append(state)
+                for name in range(series.shape[1]):
+                    outputs.append(series[:, name])
+                return tf.stack(outputs, axis=1)
+
         @tf.function
         def run(x):
             for i in range(STEPS):  # expect: TFF004

@@ -48,9 +48,9 @@ for x in data:
 ## When it is silent
 Where the function is made to be kept: returned, stored in an attribute or a container, behind `functools.cache`; where
 it belongs to a model, optimizer or environment that the same iteration makes (folds, searches, agents); in loops of at
-most ten iterations, in tests, and where the code around is traced itself. As information alone: where the new function
-then runs in a loop, or the function around it has one, so that a trace is paid once per loop; and where it is called
-once in a function that no loop of the project is known to call.
+most ten iterations, in tests, and where the code around is traced itself. A warning where the new function then runs
+in a loop of its own. As information alone: in a function that a loop calls and that has a loop itself, so that a trace
+is a small part of it; and where it is called once in a function that no loop of the project is known to call.
 
 ## Fix and its safety
 Make the function once, at the top of the module or in `__init__`, and give it what it captured as arguments. What it
@@ -112,7 +112,13 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         if _captures_own(ctx, made, loop):
             return
         again = _in_loop_of_its_own(ctx, made, loop)
-        yield _hit(ctx, made, loop, f"{what} is made again in each iteration of this loop, and traced anew", info=again)
+        yield ctx.hit(
+            made.node,
+            f"{what} is made again in each iteration of this loop, and traced anew",
+            severity="warning" if again else None,
+            confidence=0.85,
+            also=[ctx.loop_span(loop)],
+        )
         return
     if outer is None or not made.calls or direct:
         return

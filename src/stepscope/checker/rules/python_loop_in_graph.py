@@ -66,7 +66,8 @@ from stepscope.checker.tags import Tag
 MANY = 64
 """Copies of a body that a graph does not mind."""
 TENSORS = (Tag.TENSOR, Tag.VARIABLE)
-LISTS = frozenset({"append", "extend", "getattr", "format"})
+GROWS = frozenset({"append", "extend"})
+LISTS = GROWS | {"getattr", "format"}
 
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
@@ -79,7 +80,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     axis = _axis(ctx, node.iter.args[:2][-1]) if count is None else ""
     if (count is None or count <= MANY) and not axis:
         return
-    if not ctx.traced(node) or in_test(ctx) or not _computes(ctx, node) or _needs_python(ctx, node):
+    if not ctx.traced(node) or in_test(ctx) or not _computes(ctx, node) or _needs_python(ctx, node, lists=not axis):
         return
     if axis and not _carries(node):
         return
@@ -88,7 +89,9 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         node,
         f"range is unrolled: the graph holds {times} copies of this loop's body",
         confidence=0.9 if count is not None else 0.7,
-        fix=ctx.fix(
+        fix=None
+        if axis
+        else ctx.fix(
             "rename-call",
             "Loop over tf.range",
             node.iter,
@@ -108,9 +111,20 @@ def _axis(ctx: Context, expr: ast.expr) -> str:
     if not isinstance(expr, ast.Subscript) or ctx.integer(expr.slice) != 1:
         return ""
     base = expr.value
-    if isinstance(base, ast.Attribute) and base.attr == "shape" and ctx.tag(base.value) in TENSORS:
-        return ctx.text(expr)
-    return ""
+    if not isinstance(base, ast.Attribute) or base.attr != "shape":
+        return ""
+    tensor = ctx.tag(base.value) in TENSORS or (isinstance(base.value, ast.Name) and _is_input(ctx, base.value))
+    return ctx.text(expr) if tensor else ""
+
+
+def _is_input(ctx: Context, name: ast.Name) -> bool:
+    """The first argument of a Keras layer's or model's ``call``."""
+    function = ctx.enclosing(name)
+    if function is None or function.cls is None or function.name != "call":
+        return False
+    parameters = [a.arg for a in function.parameters[1:2]]
+    tag = ctx.engine.inference.instance(function.cls).tag
+    return tag in (Tag.MODEL, Tag.LAYER) and parameters == [name.id]
 
 
 def _computes(ctx: Context, loop: ast.For) -> bool:
@@ -123,15 +137,16 @@ def _computes(ctx: Context, loop: ast.For) -> bool:
     )
 
 
-def _needs_python(ctx: Context, loop: ast.For) -> bool:
-    """The number must be one of Python: it indexes a list, names something, or a list grows."""
+def _needs_python(ctx: Context, loop: ast.For, *, lists: bool) -> bool:
+    """The number must be one of Python: it indexes a list, names something, or (of ``lists``) a list grows."""
     target = loop.target.id if isinstance(loop.target, ast.Name) else ""
     for part in walk(loop.body):
         if isinstance(part, ast.Subscript) and _uses(part.slice, target):
             value = ctx.value(part.value)
-            if value.tag not in (*TENSORS, Tag.NUMPY) or value.many:
+            given = isinstance(part.value, ast.Name) and _is_input(ctx, part.value)
+            if not given and (value.tag not in (*TENSORS, Tag.NUMPY) or value.many):
                 return True
-        if isinstance(part, ast.Call) and last_word(part.func) in LISTS:
+        if isinstance(part, ast.Call) and last_word(part.func) in (LISTS if lists else LISTS - GROWS):
             return True
         if isinstance(part, (ast.JoinedStr, ast.Yield)) and _uses(part, target):
             return True
