@@ -169,5 +169,5 @@ RULE = Rule(
     remedy="load the model once, before the loop or when the server starts",
     calls=LOADS | {"keras.Model", "keras.applications.*", "transformers.*"},
     on_call=check,
-    related=(),
+    related=("HST007",),
 )
