@@ -45,7 +45,10 @@ def environ() -> dict[str, str]:
 
 def tensorflow(python: str) -> str:
     """The version of TensorFlow that a Python has; "" for none."""
-    code = "from importlib.metadata import version; print(version('tensorflow'))"
+    code = (
+        "from importlib.metadata import packages_distributions as p, version\n"
+        "print(version(sorted(p()['tensorflow'])[0]))"
+    )
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
     return done.stdout.strip()
 

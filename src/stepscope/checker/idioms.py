@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
 
 from stepscope.checker.context import Context
 from stepscope.checker.loops import Loop
@@ -26,14 +25,7 @@ _PLAIN = frozenset(
 
 def in_test(ctx: Context) -> bool:
     """The file is a test: what it repeats is not what a user waits for."""
-    path = PurePosixPath(ctx.module.path)
-    name = path.stem
-    return (
-        name.startswith("test_")
-        or name.endswith(("_test", "_tests"))
-        or name in ("conftest", "test_utils", "testing_utils")
-        or bool({"test", "tests", "testing", "unittest", "unittests"} & {part.lower() for part in path.parts[:-1]})
-    )
+    return ctx.engine.project.is_test(ctx.module.path)
 
 
 def hot(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:

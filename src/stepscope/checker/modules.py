@@ -93,6 +93,10 @@ class Looks:
         self.words |= other.words
 
 
+TEST_FOLDERS = frozenset({"test", "tests", "testing", "unittest", "unittests"})
+TEST_HELPERS = frozenset({"conftest", "test_utils", "testing_utils"})
+
+
 class Project:
     """All files that may import each other.
 
@@ -113,6 +117,18 @@ class Project:
         self._calling: dict[str, list[str]] | None = None
         self._subclasses: dict[str, set[str]] | None = None
         self.known_words: dict[str, frozenset[str]] = {}
+
+    def is_test(self, path: str) -> bool:
+        """A file of tests, by its name or by a folder below what was given to check: nobody waits for it."""
+        whole = PurePosixPath(path)
+        roots = [root for root in self.roots if whole.is_relative_to(root)]
+        inside = whole.relative_to(max(roots, key=lambda root: len(root.parts))) if roots else whole
+        return (
+            inside.stem.startswith("test_")
+            or inside.stem.endswith(("_test", "_tests"))
+            or inside.stem in TEST_HELPERS
+            or bool(TEST_FOLDERS & {part.lower() for part in inside.parts[:-1]})
+        )
 
     def load(self, path: str) -> Module | None:
         """The module of a file; None when it had to be skipped, see ``skipped``."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
 from stepscope.checker.bindings import FUNCTIONS, Binding
 from stepscope.checker.context import Context
@@ -179,15 +178,6 @@ def _offered(ctx: Context, node: ast.AST, levels: int, seen: frozenset[ast.AST])
     return levels > 0 and any(_offered(ctx.at(m), c, levels - 1, seen | {function.node}) for m, c in callers)
 
 
-def is_test(module: Module) -> bool:
-    """A file of tests, by its name or folder: what it does, it does on a few small inputs."""
-    path = PurePosixPath(module.path)
-    folders = {"tests", "test", "testing", "unittests"}
-    return (
-        bool(folders & set(path.parts[:-1])) or path.stem.startswith("test_") or path.stem.endswith(("_test", "_tests"))
-    )
-
-
 def loop_parts(ctx: Context, node: ast.AST, loop: Loop) -> list[tuple[Context, ast.AST]]:
     """What a loop repeats, as far as it lies on the way to a node: its body, and the bodies of functions between."""
     parts: list[tuple[Context, ast.AST]] = [(ctx.at(loop.module), part) for part in loop.body]
@@ -208,6 +198,11 @@ def called_in(ctx: Context, node: ast.AST, loop: Loop) -> frozenset[str]:
         for at, part in loop_parts(ctx, node, loop)
         for _, inner in at.calls_below([part])
     )
+
+
+def waits(ctx: Context, node: ast.AST, loop: Loop) -> bool:
+    """The loop asks a person in each iteration: what it computes takes no time beside that."""
+    return bool(called_in(ctx, node, loop) & {"input", "builtins.input", "?.input"})
 
 
 def every(ctx: Context, modulo: ast.BinOp) -> int | None:

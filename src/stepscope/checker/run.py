@@ -7,7 +7,7 @@ import gc
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stepscope.checker import suppress
 from stepscope.checker.context import Call, Context, Engine
@@ -76,7 +76,7 @@ def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
     for rule, found in _found(engine, module, todo):
         try:
             for hit in found:
-                hits.setdefault((hit.code, hit.span), hit)
+                hits.setdefault((hit.code, hit.span), _quiet(engine, hit))
         except RecursionError:
             failures.setdefault(rule.code, f"{rule.code}: nested too deeply")
         except Exception as error:  # noqa: BLE001 - one of the walls (STYLE 4.4): becomes a diagnostic of the file
@@ -84,6 +84,14 @@ def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
     ordered = sorted(hits.values(), key=lambda h: (h.span.line, h.span.column, h.code))
     kept, ignored, unused = suppress.split(ordered, suppress.ignores(module.source))
     return FileResult(path, kept, "", tuple(failures.values()), ignored, unused, module.source.cells)
+
+
+def _quiet(engine: Engine, hit: Hit) -> Hit:
+    """In tests, and through a loop of a test, it costs nobody time: an info."""
+    places = (hit.span, *hit.also)
+    if hit.severity == "info" or not any(engine.project.is_test(span.path) for span in places):
+        return hit
+    return replace(hit, severity="info")
 
 
 def _found(engine: Engine, module: Module, todo: Plan) -> Iterator[tuple[Rule, Iterable[Hit]]]:

@@ -55,7 +55,7 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.repeats import is_test
+from stepscope.checker.idioms import in_test
 from stepscope.checker.row_loops import carries
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import walk
@@ -69,7 +69,7 @@ ENDS = (ast.Break, ast.Return, ast.While, ast.Try, ast.With, ast.Yield, ast.Awai
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     """Two loops, one in the other, and an array with both indices."""
-    if not isinstance(node, ast.For) or is_test(ctx.module) or not _uses_framework(ctx):
+    if not isinstance(node, ast.For) or in_test(ctx) or not _uses_framework(ctx):
         return
     inner = next((s for s in node.body if isinstance(s, ast.For)), None)
     outer_index, inner_index = _index(ctx, node), _index(ctx, inner)

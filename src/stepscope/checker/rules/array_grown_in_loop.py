@@ -50,8 +50,9 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
+from stepscope.checker.idioms import in_test
 from stepscope.checker.loops import Loop
-from stepscope.checker.repeats import is_test, rarely
+from stepscope.checker.repeats import rarely
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import walk
 
@@ -62,7 +63,7 @@ FEW = 100
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A concatenation that replaces one of its own parts."""
     statement = ctx.parent(call.node)
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or is_test(ctx.module):
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or in_test(ctx):
         return
     target = statement.targets[0]
     if not isinstance(target, ast.Name) or not call.node.args:

@@ -61,8 +61,8 @@ from collections.abc import Iterator
 from stepscope.checker.batchable import batchable
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
+from stepscope.checker.idioms import in_test
 from stepscope.checker.names import Function
-from stepscope.checker.repeats import is_test
 from stepscope.checker.row_loops import carries, row_loop
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import last_word
@@ -76,7 +76,7 @@ NOT_TENSORS = frozenset({"self", "training", "mask", "cls", "kwargs", "config"})
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     """A loop over the batch in a function that Keras compiles."""
-    if not isinstance(node, ast.For) or is_test(ctx.module):
+    if not isinstance(node, ast.For) or in_test(ctx):
         return
     times = ctx.engine.loops.iterations(ctx.module, node)
     function = ctx.enclosing(node)

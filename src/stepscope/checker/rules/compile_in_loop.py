@@ -54,9 +54,10 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import FixPlan, Hit
+from stepscope.checker.idioms import in_test
 from stepscope.checker.invariant import invariant
 from stepscope.checker.loops import Loop
-from stepscope.checker.repeats import is_test, loop_parts, rarely
+from stepscope.checker.repeats import loop_parts, rarely
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import walk
 
@@ -68,7 +69,7 @@ MAKING = ("keras.optimizers.", "keras.losses.", "keras.metrics.", "tensorflow.tr
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A compile with a loop around it."""
-    if call.receiver is None or call.opaque or is_test(ctx.module):
+    if call.receiver is None or call.opaque or in_test(ctx):
         return
     for loop in ctx.loops(call.node, calls=False):
         if (loop.iterations is not None and loop.iterations <= FEW) or rarely(ctx, call.node, loop):

@@ -54,7 +54,7 @@ from collections.abc import Iterator
 from stepscope.checker.batchable import batchable
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.repeats import is_test
+from stepscope.checker.idioms import in_test
 from stepscope.checker.row_loops import carries, often, row_loop
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import walk
@@ -65,7 +65,7 @@ FEW = 10
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     """A loop over rows with a condition on the row."""
-    if not isinstance(node, ast.For) or is_test(ctx.module):
+    if not isinstance(node, ast.For) or in_test(ctx):
         return
     found = row_loop(ctx, node)
     times = ctx.engine.loops.iterations(ctx.module, node)

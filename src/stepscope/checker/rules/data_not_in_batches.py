@@ -57,7 +57,7 @@ from collections.abc import Iterator
 from stepscope.checker.context import Call, Context
 from stepscope.checker.datasets import Chain
 from stepscope.checker.hits import Hit
-from stepscope.checker.repeats import is_test
+from stepscope.checker.idioms import in_test
 from stepscope.checker.rule import Rule
 from stepscope.checker.tags import Tag
 
@@ -73,7 +73,7 @@ TENSORS = frozenset({"tensorflow.constant", "tensorflow.convert_to_tensor", "ker
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A fit that is given everything at once, or one by one."""
     data = call.argument(0, "x")
-    if data is None or is_test(ctx.module):
+    if data is None or in_test(ctx):
         return
     size = call.argument(2 if call.word == "fit" else 1, "batch_size")
     if call.word != "fit" and (size is None or not _length_of(size, data)):

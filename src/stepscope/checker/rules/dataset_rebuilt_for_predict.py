@@ -54,8 +54,9 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
+from stepscope.checker.idioms import in_test
 from stepscope.checker.loops import Loop
-from stepscope.checker.repeats import called_in, is_test, rarely
+from stepscope.checker.repeats import called_in, rarely
 from stepscope.checker.rule import Rule
 from stepscope.checker.tags import Tag
 
@@ -67,7 +68,7 @@ TRAINS = frozenset({"keras.Model.fit", "keras.Model.fit_generator", "keras.Model
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A predict of a Dataset, with both in one loop."""
     data = call.argument(0, "x")
-    if data is None or call.receiver is None or ctx.tag(data) is not Tag.DATASET or is_test(ctx.module):
+    if data is None or call.receiver is None or ctx.tag(data) is not Tag.DATASET or in_test(ctx):
         return
     for loop in ctx.loops(call.node):
         if (loop.iterations is not None and loop.iterations <= FEW) or rarely(ctx, call.node, loop):

@@ -51,7 +51,7 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.repeats import is_test
+from stepscope.checker.idioms import in_test
 from stepscope.checker.rule import Rule
 from stepscope.checker.tags import Tag
 
@@ -62,7 +62,7 @@ FEW = 10
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A fit of one epoch in a loop."""
     data, epochs = call.argument(0, "x"), call.argument(3, "epochs")
-    if data is None or call.receiver is None or call.opaque or is_test(ctx.module):
+    if data is None or call.receiver is None or call.opaque or in_test(ctx):
         return
     if (epochs is not None and ctx.integer(epochs) != 1) or call.argument(-1, "initial_epoch") is not None:
         return

@@ -40,8 +40,9 @@ with tf.Session() as session:
 
 ## When it is silent
 In loops that build a graph and run nothing (layers of a model); where each iteration makes a graph of its own
-(`tf.Graph()`, `tf.reset_default_graph()`); in loops of at most ten iterations; in eager code, and inside of functions
-that are traced.
+(`tf.Graph()`, `tf.reset_default_graph()`); in loops of at most ten iterations; where weights are assigned in a loop
+over the variables; in eager code, and inside of functions that are traced. An initializer in a loop is an info: what it
+starts takes longer.
 
 ## Fix and its safety
 Build the op once before the loop and feed what changes through a placeholder, or `variable.load(value, session)`. Call
@@ -61,6 +62,7 @@ from stepscope.checker.hits import Hit
 from stepscope.checker.idioms import in_test
 from stepscope.checker.loops import Loop
 from stepscope.checker.rule import Rule
+from stepscope.checker.syntax import last_word
 from stepscope.checker.tags import Tag
 
 FEW = 10
@@ -74,13 +76,24 @@ BUILDING = frozenset(
     "tensorflow.summary.merge_all tensorflow.summary.merge tensorflow.map_fn tensorflow.placeholder".split()
 )
 """Build nodes, although their result is not a tensor that the tables know."""
+STARTS = frozenset(
+    "tensorflow.global_variables_initializer tensorflow.local_variables_initializer tensorflow.variables_initializer "
+    "tensorflow.initialize_all_variables tensorflow.tables_initializer tensorflow.initializers.global_variables".split()
+)
+"""Begin a training: a loop around them repeats whole trainings or evaluations, beside which a node is nothing."""
+REUSING = frozenset({"tensorflow.get_variable"})
+"""Gives what is there already, or raises."""
+PARAMETERS = frozenset(
+    "items iteritems global_variables trainable_variables local_variables model_variables all_variables".split()
+)
+"""What is iterated over where weights are loaded or copied: as many nodes as there are variables, once."""
 RUNS = frozenset({"tensorflow.Session.run", "tensorflow.Tensor.eval", "tensorflow.Variable.eval"})
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A call that builds nodes, with a loop around it that runs them."""
     builds = call.name in BUILDING or ctx.tag(call.node) in (Tag.TENSOR, Tag.VARIABLE)
-    if not builds or call.name in RUNS or call.name.startswith(("tensorflow.Session.", "tensorflow.py_func")):
+    if not builds or call.name in RUNS | REUSING or call.name.startswith(("tensorflow.Session.", "tensorflow.py_func")):
         return
     if call.name.startswith("tensorflow.Tensor.") or in_test(ctx) or not _graph_mode(ctx) or ctx.traced(call.node):
         return
@@ -89,14 +102,23 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             continue
         if (loop.iterations is not None and loop.iterations <= FEW) or not _runs(ctx, call, loop):
             continue
+        if call.word in ("assign", "load") and _over_parameters(loop):
+            continue
         name = call.name.replace("tensorflow.", "tf.")
         yield ctx.hit(
             call.node,
             f"{name} adds nodes to the graph in each iteration of the loop that runs it",
             confidence=0.85 if loop.via else 0.9,
+            severity="info" if call.name in STARTS else None,
             also=[ctx.loop_span(loop)],
         )
         return
+
+
+def _over_parameters(loop: Loop) -> bool:
+    """The loop goes over the variables of a model, or over a table of their values."""
+    iterated = loop.node.iter if isinstance(loop.node, ast.For) else None
+    return isinstance(iterated, ast.Call) and last_word(iterated.func) in PARAMETERS
 
 
 def _graph_mode(ctx: Context) -> bool:

@@ -58,8 +58,9 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
+from stepscope.checker.idioms import in_test
 from stepscope.checker.names import Function
-from stepscope.checker.repeats import every, guard, is_test
+from stepscope.checker.repeats import every, guard
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import walk
 
@@ -79,7 +80,7 @@ LEVELS = 2
 
 def check(ctx: Context) -> Iterator[Hit]:
     """Callbacks of the file: classes, LambdaCallbacks, and those of Keras that are told how often."""
-    if is_test(ctx.module):
+    if in_test(ctx):
         return
     for scope in ctx.module.flow.scopes.values():
         if isinstance(scope.node, ast.ClassDef) and HOOKS & set(scope.functions):

@@ -50,8 +50,8 @@ from collections.abc import Iterator
 from stepscope.checker.batchable import batchable
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
+from stepscope.checker.idioms import in_test
 from stepscope.checker.names import Function
-from stepscope.checker.repeats import is_test
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import walk
 
@@ -67,7 +67,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A map_fn whose function has a batch form."""
     given = call.argument(0, "fn")
     function = ctx.function(given) if given is not None else None
-    if function is None or is_test(ctx.module) or call.opaque or _memory_matters(call) or _ragged(ctx, call):
+    if function is None or in_test(ctx) or call.opaque or _memory_matters(call) or _ragged(ctx, call):
         return
     body = _body(function)
     at = ctx.at(function.module)

@@ -55,9 +55,10 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import FixPlan, Hit
+from stepscope.checker.idioms import in_test
 from stepscope.checker.invariant import constant, invariant
 from stepscope.checker.loops import Loop
-from stepscope.checker.repeats import cached, called_in, handler, is_test, optional, rarely
+from stepscope.checker.repeats import cached, called_in, handler, optional, rarely
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import last_word
 from stepscope.checker.tags import Tag
@@ -78,7 +79,7 @@ TRAINING_WORDS = frozenset({"fit", "fit_generator", "train_on_batch", "compile",
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A call that makes a model which is there already."""
-    if not _makes(ctx, call) or is_test(ctx.module) or optional(ctx.module, call.node) or call.opaque:
+    if not _makes(ctx, call) or in_test(ctx) or optional(ctx.module, call.node) or call.opaque:
         return
     function = ctx.enclosing(call.node)
     if function is not None and cached(function):

@@ -56,8 +56,9 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
+from stepscope.checker.idioms import in_test
 from stepscope.checker.loops import Loop
-from stepscope.checker.repeats import cached, called_in, is_test, loop_parts, optional, rarely
+from stepscope.checker.repeats import cached, called_in, loop_parts, optional, rarely
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import walk
 from stepscope.checker.tags import Tag
@@ -71,7 +72,7 @@ KEEPS = frozenset({"append", "add", "insert", "setdefault", "extend"})
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A call that makes a model in a loop."""
-    if is_test(ctx.module) or ctx.tag(call.node) is not Tag.MODEL or optional(ctx.module, call.node):
+    if in_test(ctx) or ctx.tag(call.node) is not Tag.MODEL or optional(ctx.module, call.node):
         return
     function = ctx.enclosing(call.node)
     if function is not None and (cached(function) or not _first(ctx, call, function.node)):

@@ -58,7 +58,7 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.repeats import is_test
+from stepscope.checker.idioms import in_test
 from stepscope.checker.rule import Rule
 
 MANY = 1000
@@ -72,7 +72,7 @@ MAX_DEPTH = 5
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """Labels that are encoded, for a loss that would take their numbers."""
     losses = _dense_losses(ctx)
-    if is_test(ctx.module) or not losses:
+    if in_test(ctx) or not losses:
         return
     count = call.argument(1, "num_classes") or call.argument(1, "depth") or call.argument(-1, "nb_classes")
     if count is None:

@@ -54,7 +54,7 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.repeats import is_test
+from stepscope.checker.idioms import in_test
 from stepscope.checker.rule import Rule
 
 DEFAULTS: dict[str, object] = {
@@ -71,7 +71,7 @@ POSITIONS = {"activation": 1, "recurrent_activation": 2, "use_bias": 3}
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A recurrent layer with an argument of its own."""
-    if is_test(ctx.module) or _without_gpu(ctx):
+    if in_test(ctx) or _without_gpu(ctx):
         return
     for name, fused in DEFAULTS.items():
         given = call.argument(POSITIONS.get(name, -1), name)

@@ -37,7 +37,8 @@ results = model.predict(rows, verbose=0)
 
 ## When it is silent
 When it is not known that the object is a Keras model (scikit-learn has a `predict` too); when the model is another
-one in each iteration (an ensemble, folds); in loops of at most ten iterations; behind `if step % n == 0`; in loops
+one in each iteration (an ensemble, folds); in loops of at most ten iterations, and in those that wait
+for `input()`; behind `if step % n == 0`; in loops
 that call `fit`, where predict runs once an epoch, unless it is for a single row; with a `batch_size` of two or more,
 which says that the input is large; for a Dataset (KER002). It is info where a loop goes over data that may be large
 batches, and in files of tests.
@@ -58,8 +59,9 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import CheckSeverity, FixPlan, Hit
+from stepscope.checker.idioms import in_test
 from stepscope.checker.loops import Loop
-from stepscope.checker.repeats import applied, called_in, handler, is_test, offered, rarely
+from stepscope.checker.repeats import applied, called_in, handler, offered, rarely, waits
 from stepscope.checker.rows import single_row
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import last_word
@@ -92,14 +94,14 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         yield ctx.hit(
             call.node,
             f"{model}.predict is called{rows} again and again {around}: each call costs milliseconds of its own",
-            severity="info" if is_test(ctx.module) else severity,
+            severity="info" if in_test(ctx) else severity,
             confidence=0.95 if row else 0.8,
             also=[ctx.loop_span(loop)],
             fix=_fix(ctx, call, model),
         )
         return
     each = applied(ctx, call.node)
-    if each is not None and not is_test(ctx.module):
+    if each is not None and not in_test(ctx):
         yield ctx.hit(
             call.node,
             f"{model}.predict is called{rows} for each element by {ctx.text(each.func)}: predict all in one call",
@@ -118,7 +120,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             severity="warning" if row else "info",
             fix=_fix(ctx, call, model),
         )
-    elif row and not is_test(ctx.module) and not ctx.loops(call.node) and offered(ctx, call.node):
+    elif row and not in_test(ctx) and not ctx.loops(call.node) and offered(ctx, call.node):
         function = ctx.enclosing(call.node)
         name = function.name if function is not None else ""
         yield ctx.hit(
@@ -143,6 +145,8 @@ def _fix(ctx: Context, call: Call, model: str) -> FixPlan:
 def _repeats(ctx: Context, call: Call, data: ast.expr, loop: Loop, *, row: bool) -> bool:
     """A loop in which one model predicts something else each time, often, and not beside its training."""
     if (loop.iterations is not None and loop.iterations <= FEW) or rarely(ctx, call.node, loop):
+        return False
+    if waits(ctx, call.node, loop):
         return False
     if call.receiver is None or not _same_model(ctx, call.receiver, loop):
         return False

@@ -39,10 +39,10 @@ batches = images.map(augment, num_parallel_calls=tf.data.AUTOTUNE).batch(32)
 ## When it is silent
 When the function is stateless on a version that parallelises it, when nothing is known of the function, when the
 arguments are hidden behind `*args` or `**kwargs`, on sources of a few elements (`range(10)`, `from_tensors`), for a
-handful of casts and changes of shape on elements that are not known to be images, and for an `interleave`
-of one input at a time or of datasets that are in memory. Cheap functions that work on batches, and functions that
-call a model on a batch, are an info: their ops run in parallel themselves. So are stateless functions that cost next
-to nothing, on versions that do not parallelise them.
+handful of casts and changes of shape on elements that are not known to be images, and for an `interleave` of one
+input at a time or of datasets that are in memory. Cheap functions that work on batches, and functions that call a
+model on a batch, are an info: their ops run in parallel themselves. So is noise made from nothing. So are stateless
+functions that cost next to nothing, on versions that do not parallelise them.
 
 ## Fix and its safety
 `num_parallel_calls=tf.data.AUTOTUNE`. Elements keep their order; random ops draw in another order, so that a run with
@@ -144,7 +144,14 @@ def _map(ctx: Context, call: Call, function: Function | None) -> tuple[str, Chec
         gain = called - TRIVIAL or len(called) > FEW_CALLS or _images(ctx, call) or _batched(ctx, call)
         return (message, "info") if gain else None
     own = light or all(effect.kind == "variable" for effect in effects)
-    return message, "info" if own and effects and _batched(ctx, call) else "warning"
+    quick = _batched(ctx, call) or (light and _from_nothing(ctx, call))
+    return message, "info" if own and effects and quick else "warning"
+
+
+def _from_nothing(ctx: Context, call: Call) -> bool:
+    """The same tensor again and again: the function makes noise, and has no data to work on."""
+    chains = ctx.chains(call.receiver) if call.receiver is not None else ()
+    return bool(chains) and all(chain.source.name == "from_tensors" for chain in chains)
 
 
 def _images(ctx: Context, call: Call) -> bool:

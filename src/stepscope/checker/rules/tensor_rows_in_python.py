@@ -54,7 +54,7 @@ from collections.abc import Iterator
 from stepscope.checker.batchable import batchable
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.repeats import is_test
+from stepscope.checker.idioms import in_test
 from stepscope.checker.row_loops import RowLoop, RowNode, carries, often, row_loop
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import walk
@@ -66,7 +66,7 @@ FEW = 10
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     """A loop over rows."""
-    if not isinstance(node, (ast.For, ast.ListComp, ast.GeneratorExp)) or is_test(ctx.module):
+    if not isinstance(node, (ast.For, ast.ListComp, ast.GeneratorExp)) or in_test(ctx):
         return
     found = row_loop(ctx, node)
     if found is None or ctx.traced(node) or not _one_op(ctx, found) or _nested(ctx, node):

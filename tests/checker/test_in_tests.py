@@ -1,0 +1,49 @@
+"""What is found in tests, or through a loop of a test, is an info; which files are tests depends on what was given."""
+
+from stepscope.checker.context import Engine
+from stepscope.checker.modules import Project
+from stepscope.checker.registry import ALL
+from stepscope.checker.run import check
+from stepscope.checker.versions import target
+
+READER = """
+import tensorflow as tf
+
+def batches(paths):
+    return tf.data.TFRecordDataset(paths).map(lambda r: tf.random.uniform([8])).batch(8)
+"""
+
+
+def severities(path: str, root: str, text: str = READER) -> list[str]:
+    """Severities of the findings in a project of one file."""
+    project = Project({path: text.encode}, [root])
+    return [
+        hit.severity for result in check(Engine(project, target((2, 21), "test")), [path], ALL) for hit in result.hits
+    ]
+
+
+def test_a_file_of_tests_is_info() -> None:
+    """By its name, or by a folder below what is checked."""
+    assert severities("reader.py", ".") == ["warning"]
+    assert severities("reader_test.py", ".") == ["info"]
+    assert severities("tests/reader.py", ".") == ["info"]
+
+
+def test_where_the_project_lies_does_not_matter() -> None:
+    """A folder called tests above what is checked makes no tests of it."""
+    assert severities("/home/me/tests/project/reader.py", "/home/me/tests/project") == ["warning"]
+    assert severities("/home/me/tests/project/tests/reader.py", "/home/me/tests/project") == ["info"]
+    assert severities("/home/me/tests/reader.py", "/home/me/tests") == ["warning"]
+
+
+def test_a_loop_of_a_test_is_no_hot_loop() -> None:
+    """A function that only a test calls in a loop is an info."""
+    files = {
+        "scores.py": "import keras\n\ndef score(path, image):\n    model = keras.models.load_model(path)\n"
+        "    return model(image)\n",
+        "scores_test.py": "from scores import score\n\nfor image in open('images'):\n    score('model.keras', image)\n",
+    }
+    engine = Engine(Project({path: text.encode for path, text in files.items()}, ["."]), target((2, 21), "test"))
+    found = [(hit.code, hit.severity) for result in check(engine, files, ALL) for hit in result.hits]
+    assert ("KER003", "info") in found
+    assert {severity for _, severity in found} == {"info"}
