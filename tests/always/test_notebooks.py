@@ -1,0 +1,64 @@
+"""Notebooks in an enabled environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from stepscope.app.bundle import open_session
+from stepscope.model.events import Name
+
+from .conftest import PATIENCE_S, Environment, wait_for
+from .test_jobs import job_of
+
+pytestmark = pytest.mark.tf
+
+IMPORTS = """
+import tensorflow as tf
+@tf.function
+def train_step(x):
+    return tf.reduce_sum(x * x)
+"""
+TRAINS = """
+import os, time
+while not os.path.exists("stop"):
+    train_step(tf.ones([4])); time.sleep(0.004)
+"""
+
+
+def test_a_notebook_kernel(tensorflow: Environment, tmp_path: Path) -> None:
+    """A kernel is a job from the first cell that imports TensorFlow on, with rates and tasks; cells print as ever."""
+    jupyter = pytest.importorskip("jupyter_client")
+    pytest.importorskip("ipykernel")
+    connection, _ = jupyter.write_connection_file(str(tmp_path / "kernel.json"))
+    kernel = tensorflow.start(Path(connection), "-m", "ipykernel_launcher", "-f")
+    client = jupyter.BlockingKernelClient(connection_file=connection)
+    client.load_connection_file()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=PATIENCE_S)
+        reply = client.execute_interactive(IMPORTS, timeout=PATIENCE_S)
+        assert reply["content"]["status"] == "ok", reply
+        client.execute(TRAINS)
+        job = wait_for(
+            lambda: (job := job_of(kernel.pid)) and job["steps_per_s"] and job["tasks"] and job, "the kernel in ps"
+        )
+        assert job["step_title"] == "tf.function train_step"
+        assert job["framework"].startswith("tensorflow ")
+        (tensorflow.folder / "stop").write_text("")
+        printed: list[str] = []
+        client.execute_interactive("print('after')", timeout=PATIENCE_S, output_hook=lambda m: printed.append(_text(m)))
+        assert "after" in "".join(printed)
+        client.shutdown()
+    finally:
+        client.stop_channels()
+    kernel.communicate(timeout=PATIENCE_S)
+    (session,) = wait_for(tensorflow.finished, "the session's end")
+    (worker,) = open_session(session).workers
+    assert any(name.text == "train_step" for name in worker.all(Name))
+
+
+def _text(message: Mapping[str, Mapping[str, object]]) -> str:
+    return str(message["content"].get("text", ""))
