@@ -40,6 +40,12 @@ class IncompatibleSessionError(SessionError):
     exit_code = 66
 
 
+class FormatError(StepscopeError):
+    """A file of another tool is damaged, or of no kind that is read here."""
+
+    exit_code = 68
+
+
 class TargetError(StepscopeError):
     """The program to run cannot be started."""
 

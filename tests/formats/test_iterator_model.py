@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.derive import model_proto
 
 from stepscope.formats import iterator_model
-from stepscope.formats.iterator_model import Node, ProtoError
+from stepscope.formats.iterator_model import Node
+from stepscope.formats.protobuf import ProtoError
 
 _UINT = st.integers(0, 2**63 - 1)
 _NODES = st.lists(

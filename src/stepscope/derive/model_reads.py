@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.formats import iterator_model
+from stepscope.formats.protobuf import ProtoError
 from stepscope.model.events import IteratorModel
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def read_all(worker: Worker) -> tuple[list[Read], list[str]]:
             continue
         try:
             data = iterator_model.parse(base64.b64decode(event.proto, validate=True))
-        except (ValueError, iterator_model.ProtoError) as error:  # ValueError: not base64
+        except (ValueError, ProtoError) as error:  # ValueError: not base64
             broken.append(f"a read of tf.data's model could not be used: {error}")
             continue
         reads.append(Read(at=event.at, iterator=event.iterator, executions=event.executions, data=data))

@@ -15,19 +15,9 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from stepscope.errors import SessionError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_MAX_VARINT_BYTES = 10
-
-
-class ProtoError(SessionError):
-    """The bytes are not a protocol buffer message, or are cut."""
+from stepscope.formats import protobuf
+from stepscope.formats.protobuf import fields, number, numbers, text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,64 +44,6 @@ class IteratorModelData:
     gaps_us: tuple[int, ...]
 
 
-def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
-    """(field number, wire type, value) of one message.
-
-    Raises:
-        ProtoError: the message is damaged.
-    """
-    at, end = 0, len(data)
-    while at < end:
-        key, at = _varint(data, at)
-        number, wire = key >> 3, key & 7
-        if wire == _VARINT:
-            value, at = _varint(data, at)
-            yield number, wire, value
-            continue
-        if wire == _BYTES:
-            size, at = _varint(data, at)
-        elif wire in {_FIXED64, _FIXED32}:
-            size = 8 if wire == _FIXED64 else 4
-        else:
-            raise ProtoError(f"iterator model: wire type {wire} at byte {at}, expected 0, 1, 2 or 5")
-        if at + size > end:
-            raise ProtoError(f"iterator model: field {number} needs {size} bytes at byte {at}, got {end - at}")
-        yield number, wire, data[at : at + size]
-        at += size
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(_MAX_VARINT_BYTES):
-        if at >= len(data):
-            break
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << (7 * shift)
-        if not byte & 0x80:
-            return value, at
-    raise ProtoError(f"iterator model: number cut at byte {at} of {len(data)}")
-
-
-def _numbers(wire: int, value: int | bytes) -> list[int]:
-    """A repeated integer field, packed or not."""
-    if isinstance(value, int):
-        return [value]
-    numbers, at = [], 0
-    while at < len(value):
-        number, at = _varint(value, at)
-        numbers.append(number)
-    return numbers if wire == _BYTES else []
-
-
-def _text(value: int | bytes) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
-
-
-def _number(value: int | bytes) -> int:
-    return value if isinstance(value, int) else 0
-
-
 def parse(data: bytes) -> IteratorModelData:
     """Read one serialised ModelProto.
 
@@ -121,16 +53,18 @@ def parse(data: bytes) -> IteratorModelData:
     nodes: dict[int, Node] = {}
     output = 0
     gaps: list[int] = []
-    for number, wire, value in fields(data):
-        if number == 1 and isinstance(value, bytes):
-            for entry, _, inner in fields(value):
-                if entry == 2 and isinstance(inner, bytes):  # noqa: PLR2004 - the value of a map entry
-                    node = _node(inner)
-                    nodes[node.id] = node
-        elif number == 2:  # noqa: PLR2004 - field numbers: module docstring
-            output = _number(value)
-        elif number == 6:  # noqa: PLR2004
-            gaps.extend(_numbers(wire, value))
+    for key, wire, value in fields(data):
+        match key, value:
+            case 1, bytes(entry):
+                for part, _, inner in fields(entry):
+                    match part, inner:
+                        case 2, bytes(raw):
+                            node = _node(raw)
+                            nodes[node.id] = node
+            case 2, _:
+                output = number(value)
+            case 6, _:
+                gaps.extend(numbers(wire, value))
     return IteratorModelData(nodes=nodes, output=output, gaps_us=tuple(gaps))
 
 
@@ -138,20 +72,21 @@ def _node(data: bytes) -> Node:
     values: dict[int, int | bytes] = {}
     inputs: list[int] = []
     parameters: dict[str, float] = {}
-    for number, wire, value in fields(data):
-        if number == 14:  # noqa: PLR2004 - field numbers: module docstring
-            inputs.extend(_numbers(wire, value))
-        elif number == 11 and isinstance(value, bytes):  # noqa: PLR2004
-            name, amount = _parameter(value)
-            parameters[name] = amount
-        else:
-            values[number] = value
+    for key, wire, value in fields(data):
+        match key, value:
+            case 14, _:
+                inputs.extend(numbers(wire, value))
+            case 11, bytes(raw):
+                name, amount = _parameter(raw)
+                parameters[name] = amount
+            case _:
+                values[key] = value
     return Node(
-        id=_number(values.get(1, 0)),
-        name=_text(values.get(2, b"")),
-        buffered_elements=_number(values.get(5, 0)),
-        num_elements=_number(values.get(8, 0)),
-        processing_ns=_number(values.get(9, 0)),
+        id=number(values.get(1, 0)),
+        name=text(values.get(2, b"")),
+        buffered_elements=number(values.get(5, 0)),
+        num_elements=number(values.get(8, 0)),
+        processing_ns=number(values.get(9, 0)),
         parameters=parameters,
         inputs=tuple(inputs),
     )
@@ -159,9 +94,10 @@ def _node(data: bytes) -> Node:
 
 def _parameter(data: bytes) -> tuple[str, float]:
     name, value = "", 0.0
-    for number, wire, raw in fields(data):
-        if number == 1:
-            name = _text(raw)
-        elif number == 2 and wire == _FIXED64 and isinstance(raw, bytes):  # noqa: PLR2004
-            (value,) = struct.unpack("<d", raw)
+    for key, wire, raw in fields(data):
+        match key, wire, raw:
+            case 1, _, _:
+                name = text(raw)
+            case 2, protobuf.FIXED64, bytes(double):
+                (value,) = struct.unpack("<d", double)
     return name, value

@@ -23,6 +23,7 @@ from stepscope.model.records import (
     RivalTable,
     ThreadTable,
 )
+from stepscope.model.stacks import StackProfile
 
 SCHEMA_VERSION = 1
 """Version of the session on disk (docs/decisions/0001). A reader opens every older version."""
@@ -125,3 +126,5 @@ class Session:
     """Interfaces, disks and GPUs that ``name`` of those tables counts through."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Absolute path to text of user files that a record names."""
+    stacks: Sequence[StackProfile] = ()
+    """Captured stacks, a profile for each event and window."""

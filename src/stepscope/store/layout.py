@@ -25,6 +25,8 @@ TABLES = "tables"
 CAPTURES = "captures"
 SOURCES = "captures/sources"
 SOURCES_INDEX = "captures/sources/index.json"
+STACKS = "captures/stacks"
+STACKS_PATTERN = re.compile(r"[0-9A-Za-z_.-]+\.parquet")
 
 RECORDS = "records"
 EVENTS = "events"

@@ -32,12 +32,13 @@ from stepscope.model.records import (
     ThreadTable,
 )
 from stepscope.model.session import SCHEMA_VERSION, Manifest, Session, Worker, WorkerInfo
-from stepscope.store import bundle, layout, tables
+from stepscope.store import bundle, layout, stacks, tables
 from stepscope.store.segments import counting
 
 if TYPE_CHECKING:
     from stepscope.model.events import AnyEvent
     from stepscope.model.records import Table
+    from stepscope.model.stacks import StackProfile
 
 MAX_MANIFEST_BYTES = 16 << 20
 MAX_SOURCE_BYTES = 1 << 20
@@ -126,6 +127,7 @@ def _read_files(files: bundle.Files) -> Session:
         bursts=_table(files, "bursts", BurstTable, damage),
         resource_names=_names(files, layout.RESOURCE_NAMES, damage),
         sources=_sources(files, damage),
+        stacks=_stacks(files, damage),
     )
     if not damage.diagnostics:
         return session
@@ -261,3 +263,15 @@ def _sources(files: bundle.Files, damage: _Damage) -> dict[str, str]:
         except (OSError, ValueError) as error:
             damage.add(f"{layout.SOURCES}/{file} cannot be read: {error}")
     return sources
+
+
+def _stacks(files: bundle.Files, damage: _Damage) -> list[StackProfile]:
+    profiles = []
+    for file in sorted(filter(layout.STACKS_PATTERN.fullmatch, files.names(layout.STACKS))):
+        name = f"{layout.STACKS}/{file}"
+        try:
+            profiles.append(stacks.decode(files.read(name, bundle.MAX_FILE_BYTES)))
+        except (OSError, ValueError, pa.ArrowException) as error:
+            first_line = str(error).strip().split("\n", 1)[0]
+            damage.add(f"{name} cannot be read and is left out: {first_line}")
+    return profiles
