@@ -1,0 +1,239 @@
+"""What the names in an op trace mean: op name, op type and category of a kind of event.
+
+Profilers tell what an event is by its name and its line, so this is a table of the names that TensorFlow (2.4-2.21),
+JAX, XLA, CUPTI and kineto use. A name that no row knows is ``Category.OTHER``; nothing is guessed from parts of words.
+
+Source: ``xla/tsl/profiler/utils/tf_op_utils.cc`` (openxla/xla) for ``name:Type``; the names themselves as they stand in
+captures of those versions.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from stepscope.model.optrace import Category, LineKind, PlaneKind
+
+_OP_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
+_OP_TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*")
+_JAX_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\[.*\])?", re.DOTALL)
+_HLO = re.compile(r"%?(?P<name>[\w.-]+) = .*?[\])}\w] (?P<opcode>[a-z][a-z0-9-]*)\(", re.DOTALL)
+_MEMCPY = re.compile(r"(?i)memcpy ?(?P<way>[hd]to[hd]|[hdp]2[hdp])|mem(cpy|set|ory copy)")
+_COLLECTIVE = re.compile(
+    r"(?i)nccl(Dev)?Kernel|nccl:|rccl"
+    r"|^%?(all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute)"
+    r"|(^|[/:])(CollectiveReduce|CollectiveGather|CollectiveBcast|NcclAllReduce"
+    r"|HorovodAllreduce|HorovodBroadcast|HorovodAllgather)"
+    r"|^(c10d::|gloo:)"
+)
+_RUNTIME = re.compile(r"(cu|cuda|hip|hsa)[A-Z]\w+")
+_RUNTIME_WAIT = re.compile(r"(cu|cuda|hip)(Stream|Event|Device|Ctx)?Synchronize")
+
+THREADPOOL_PREFIX = "ThreadpoolListener::"
+"""Bookkeeping of thread pools: two thirds of a TensorFlow capture's events, and none of its work."""
+
+ITERATOR_PREFIX = "Iterator::"
+DATASET = "Dataset"
+"""Op type of a stage of a tf.data pipeline, as xprof calls it."""
+
+_EXACT = {
+    "ExecutorState::Process": Category.EXECUTOR,
+    "ExecutorState::ProcessAsync::Start": Category.EXECUTOR,
+    "ExecutorState::ProcessAsync::Done": Category.EXECUTOR,
+    "ExecutorState::PropagateOutputs": Category.EXECUTOR,
+    "ExecutorState::NodeDone": Category.EXECUTOR,
+    "ExecutorState::ScheduleReady": Category.EXECUTOR,
+    "ExecutorState::RunAsync": Category.EXECUTOR,
+    "ExecutorPropagateOutputs": Category.EXECUTOR,
+    "ExecutorNodeDone": Category.EXECUTOR,
+    "ExecutorPrepareInputs": Category.EXECUTOR,
+    "ExecutorDoneCallback": Category.EXECUTOR,
+    "RemoteCallOpDone": Category.EXECUTOR,
+    "SameWorkerRecvDone": Category.EXECUTOR,
+    "EagerExecute": Category.CALL,
+    "EagerKernelExecute": Category.CALL,
+    "KernelAndDeviceFunc::Run": Category.CALL,
+    "KernelAndDeviceOp::Run": Category.CALL,
+    "FunctionRun": Category.CALL,
+    "InstantiatedCapturedFunction::Run": Category.CALL,
+    "InstantiatedCapturedFunction::RunAsync": Category.CALL,
+    "InstantiatedCapturedFunction::RunInstantiated": Category.CALL,
+    "BaseCollectiveExecutor::ExecuteAsync": Category.COLLECTIVE,
+    "PyFunc": Category.PYTHON,
+    "ParseArguments": Category.CALL,
+    "IteratorGetNextOp::DoCompute": Category.INPUT,
+    "IteratorGetNextAsOptionalOp::DoCompute": Category.INPUT,
+    "MultiDeviceIteratorGetNextFromShard": Category.INPUT,
+    "ParallelMapProduce": Category.INPUT,
+    "ParallelMapConsume": Category.INPUT,
+    "EagerCopyToDevice": Category.COPY,
+    "MemCpyAsync": Category.COPY,
+    "DevicePut": Category.COPY,
+    "MemoryAllocation": Category.MEMORY,
+    "MemoryDeallocation": Category.MEMORY,
+    "[memory]": Category.MEMORY,
+    "ThunkExecutor::Execute (wait for completion)": Category.WAIT,
+    "CommonPjRtBuffer::Await": Category.WAIT,
+    "dependency-wait": Category.WAIT,
+    "barrier-cores": Category.WAIT,
+    "TraceContext": Category.STEP,
+}
+_PREFIXES = (
+    (THREADPOOL_PREFIX, Category.EXECUTOR),
+    ("MakeIterator::", Category.INPUT),
+    ("EagerLocalExecute", Category.CALL),
+    ("TFE_", Category.CALL),
+    ("PjitFunction(", Category.CALL),
+    ("TfrtTpuLoadedExecutable::", Category.CALL),
+    ("TfrtCpuExecutable::", Category.CALL),
+    ("CommonPjRtLoadedExecutable::", Category.CALL),
+    ("backend_compile", Category.COMPILE),
+    ("trace_to_jaxpr", Category.COMPILE),
+    ("XlaCompile", Category.COMPILE),
+    ("CpuCompiler::", Category.COMPILE),
+    ("GpuCompiler::", Category.COMPILE),
+    ("XLA::TPU ", Category.COMPILE),
+    ("JitCompiler::", Category.COMPILE),
+    ("FusionCompiler::", Category.COMPILE),
+    ("Grappler", Category.COMPILE),
+    ("GraphOptimizationPass", Category.COMPILE),
+    ("OptimizationPassRunner", Category.COMPILE),
+    ("TransferToDevice", Category.COPY),
+    ("BatchedCopyToDevice", Category.COPY),
+    ("batched_copy_array_to_devices", Category.COPY),
+    ("ProfilerStep#", Category.STEP),
+    ("$", Category.PYTHON),
+)
+_BY_LINE = {
+    LineKind.STEPS: Category.STEP,
+    LineKind.XLA_MODULES: Category.CALL,
+    LineKind.NAME_SCOPE: Category.OTHER,
+    LineKind.SOURCE: Category.OTHER,
+    LineKind.FRAMEWORK_OPS: Category.OP,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What a name says. ``op_name`` and ``op_type`` are empty where it is no op."""
+
+    category: Category
+    op_name: str = ""
+    op_type: str = ""
+
+
+def parse_op(full_name: str) -> tuple[str, str] | None:
+    """Name and type of a framework op ``scope/name:Type``, or of a copy; None if it is none.
+
+    Stages of a dataset (``Iterator::Map``) are none here.
+    """
+    name, colon, kind = full_name.partition(":")
+    if not colon:
+        return None
+    if kind and _OP_TYPE.fullmatch(kind) and _OP_NAME.fullmatch(name):
+        return name, kind
+    if name == "Iterator":
+        return None
+    kind = kind or _derived_type(name)
+    if _JAX_TYPE.fullmatch(kind) and name:
+        return name, kind.partition("[")[0]
+    return (name, kind) if full_name.endswith(":") and name else None
+
+
+def _derived_type(name: str) -> str:
+    """The type that a name without one carries in its last part: ``a/dot_general_1`` gives ``dot_general``."""
+    last = name.rpartition("/")[2]
+    stem, underscore, number = last.rpartition("_")
+    return stem if underscore and number.isdigit() else last
+
+
+def meaning(name: str, plane: PlaneKind, line: LineKind, *, hlo_category: str = "", step: bool = False) -> Meaning:
+    """What a kind of event is.
+
+    Args:
+        name: the event's, without a display name.
+        plane: the plane's kind.
+        line: kind of the line that it stands on.
+        hlo_category: what XLA says of the op, where the trace holds it.
+        step: it is marked as the root of a step.
+    """
+    if step:
+        return Meaning(category=Category.STEP)
+    if line in _BY_LINE:
+        return _on_derived_line(name, line)
+    if line in {LineKind.XLA_OPS, LineKind.ASYNC_OPS}:
+        return _hlo_op(name, hlo_category)
+    if line is LineKind.STREAM:
+        return _device_work(name)
+    if plane is PlaneKind.HOST or line in {LineKind.THREAD, LineKind.DEVICE_TRACES, LineKind.OTHER}:
+        return _host_span(name)
+    return Meaning(category=Category.OTHER)
+
+
+def _on_derived_line(name: str, line: LineKind) -> Meaning:
+    if line is LineKind.FRAMEWORK_OPS:
+        op = parse_op(name)
+        op_name, op_type = op or (name, name.rpartition("/")[2])
+        return Meaning(category=Category.OP, op_name=op_name, op_type=op_type)
+    return Meaning(category=_BY_LINE[line])
+
+
+def _hlo_op(name: str, hlo_category: str) -> Meaning:
+    match = _HLO.match(name)
+    op_name = match["name"] if match else name.lstrip("%")
+    op_type = hlo_category or (match["opcode"] if match else "")
+    if _COLLECTIVE.search(name):
+        category = Category.COLLECTIVE
+    elif op_type.startswith(("copy", "infeed", "outfeed", "host send", "host recv")):
+        category = Category.COPY
+    else:
+        category = Category.KERNEL
+    return Meaning(category=category, op_name=op_name, op_type=op_type)
+
+
+def _device_work(name: str) -> Meaning:
+    if _COLLECTIVE.search(name):
+        return Meaning(category=Category.COLLECTIVE)
+    copy = _MEMCPY.match(name)
+    if copy:
+        return Meaning(category=Category.COPY, op_name=name, op_type=_copy_type(copy["way"], name))
+    return Meaning(category=Category.KERNEL)
+
+
+def _copy_type(way: str | None, name: str) -> str:
+    """``MemcpyHToD`` in every spelling (``MemcpyH2D``, ``Memcpy HtoD (Pageable -> Device)``)."""
+    if way is None:
+        return "Memset" if "set" in name.lower() else "Memcpy"
+    return f"Memcpy{way[0].upper()}To{way[-1].upper()}"
+
+
+def _host_span(name: str) -> Meaning:
+    if name.startswith(ITERATOR_PREFIX):
+        return Meaning(category=Category.INPUT, op_name=name, op_type=DATASET)
+    known = _EXACT.get(name)
+    if known is None:
+        known = next((category for prefix, category in _PREFIXES if name.startswith(prefix)), None)
+    if known is not None:
+        return Meaning(category=known)
+    collective = Category.COLLECTIVE if _COLLECTIVE.search(name) else None
+    op = parse_op(name)
+    if op is not None:
+        return Meaning(category=collective or Category.OP, op_name=op[0], op_type=op[1])
+    copy = _MEMCPY.match(name)
+    if copy:
+        return Meaning(category=Category.COPY, op_name=name, op_type=_copy_type(copy["way"], name))
+    if _RUNTIME.match(name):
+        return Meaning(category=Category.WAIT if _RUNTIME_WAIT.fullmatch(name) else Category.RUNTIME)
+    return Meaning(category=collective or Category.OTHER)
+
+
+def is_derived(plane: PlaneKind, line: LineKind) -> bool:
+    """Whether the times of such a line repeat those of another line of its plane."""
+    if line is LineKind.XLA_OPS:
+        return plane is PlaneKind.GPU
+    return line in _DERIVED
+
+
+_DERIVED = frozenset(
+    {LineKind.XLA_MODULES, LineKind.STEPS, LineKind.FRAMEWORK_OPS, LineKind.NAME_SCOPE, LineKind.SOURCE}
+)

@@ -1,0 +1,135 @@
+"""Stats of an op trace: what a profiler wrote at an event or a kind of event, one sparse column per name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from stepscope.model.records import F64, I64
+
+PlainStat = int | float | str
+"""A stat's value outside of columns."""
+
+
+class StatName:
+    """Names of stats that the model gives a meaning. Readers map other formats' names to these; any other name of a
+    file is kept as it is.
+    """
+
+    GROUP_ID = "group_id"
+    """Number that links events to the step that caused them."""
+    STEP_NUM = "step_num"
+    """The step's number, as the program gave it; on step markers."""
+    STEP_ROOT = "_r"
+    """Marks an event as the root of a step (grouping)."""
+    CORRELATION_ID = "correlation_id"
+    """The same on the host's launch call and on the device's work."""
+    PRODUCER_ID, PRODUCER_TYPE = "_p", "_pt"
+    CONSUMER_ID, CONSUMER_TYPE = "_c", "_ct"
+    """A producer and a consumer with the same id and type are linked across threads."""
+    FLOW_OUT, FLOW_IN = "flow_out", "flow_in"
+    """Flow arrows of Chrome traces: equal numbers link the event that begins with the one that ends it."""
+    TF_OP = "tf_op"
+    """``scope/name:Type`` of the framework op that a kernel or an allocation belongs to."""
+    HLO_OP, HLO_MODULE, HLO_CATEGORY = "hlo_op", "hlo_module", "hlo_category"
+    PROGRAM_ID, RUN_ID = "program_id", "run_id"
+    FLOPS, BYTES_ACCESSED = "flops", "bytes_accessed"
+    """Of one execution; mostly stats of metas."""
+    KERNEL_DETAILS, MEMCPY_DETAILS = "kernel_details", "memcpy_details"
+    """``key:value key:value`` in one text."""
+    TRANSFER_BYTES = "transfer_bytes"
+    """Size of a copy, taken out of ``memcpy_details`` or the like."""
+    SHAPE = "shape"
+    IS_EAGER = "is_eager"
+    SOURCE = "source"
+    """``file:line``."""
+    DEVICE_DURATION_PS = "device_duration_ps"
+    """The device's own measure of the duration, where it differs from the event's."""
+    OCCURRENCES = "num_occurrences"
+    """The event stands for so many, has no start (``start_ns`` is the line's) and carries their summed duration."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatColumn:
+    """One stat. Shapes: ``rows`` int64[value], rising: events (or metas) that have it; ``values`` int64 or float64.
+
+    Numbers above 2**63 - 1 (addresses, hashes) stand as their two's complement. A text's value is its index in
+    ``texts``. A stat that is a number in some events and a text in others is a text in all.
+    """
+
+    name: str
+    rows: I64
+    values: I64 | F64
+    texts: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        """How many have it."""
+        return len(self.rows)
+
+    def text(self, position: int) -> str:
+        """The value at ``position`` (not row) as a text."""
+        value = self.values[position]
+        return str(value) if self.texts is None else self.texts[int(value)]
+
+
+def no_stat(name: str) -> StatColumn:
+    """A stat that nothing has."""
+    return StatColumn(name=name, rows=np.empty(0, np.int64), values=np.empty(0, np.int64))
+
+
+class StatReader(Protocol):
+    """Reads stats when they are asked for; holds what it needs for it (a buffer, a Parquet file).
+
+    Raises (every method): FormatError, SessionError: what holds them is damaged.
+    """
+
+    def event_names(self) -> Sequence[str]:
+        """Names of the stats that events have."""
+        ...
+
+    def meta_names(self) -> Sequence[str]:
+        """Names of the stats that metas have."""
+        ...
+
+    def of_events(self, name: str) -> StatColumn:
+        """One stat of events; empty if none has it."""
+        ...
+
+    def of_metas(self, name: str) -> StatColumn:
+        """One stat of metas; empty if none has it."""
+        ...
+
+    def columns(self) -> Iterator[StatColumn]:
+        """All stats of events, in pieces: a name may come several times, its rows rising. For copying them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedStats:
+    """Stats that are in memory."""
+
+    events: Mapping[str, StatColumn] = field(default_factory=dict)
+    metas: Mapping[str, StatColumn] = field(default_factory=dict)
+
+    def event_names(self) -> Sequence[str]:
+        """See ``StatReader``."""
+        return tuple(self.events)
+
+    def meta_names(self) -> Sequence[str]:
+        """See ``StatReader``."""
+        return tuple(self.metas)
+
+    def of_events(self, name: str) -> StatColumn:
+        """See ``StatReader``."""
+        return self.events.get(name) or no_stat(name)
+
+    def of_metas(self, name: str) -> StatColumn:
+        """See ``StatReader``."""
+        return self.metas.get(name) or no_stat(name)
+
+    def columns(self) -> Iterator[StatColumn]:
+        """See ``StatReader``."""
+        yield from self.events.values()
