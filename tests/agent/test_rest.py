@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stepscope.agent import rest
+from stepscope.agent.probes.common import OTHER, Wrapped
 from stepscope.formats.ring import RingReader
 from stepscope.wire.kinds import Kind
 
@@ -49,14 +51,11 @@ def loop(opened: AgentState) -> type[Loop]:
         call = Loop.call
         save = Loop.save
 
-    count = opened.rest.counter(Kind.FUNCTION)
-
-    def light(self: Any) -> str:
-        opened.rest.untold[rest.SLOTS[Kind.FUNCTION]] = count()
+    def light(_: Any) -> str:
         return "light"
 
     opened.patch(Patched, "hook", lambda _: "wrapped", (int(Kind.HOOK), None))
-    opened.patch(Patched, "call", lambda _: "wrapped", (int(Kind.FUNCTION), light))
+    opened.patch(Patched, "call", lambda _: "wrapped", (int(Kind.FUNCTION), opened.rest.light(Kind.FUNCTION, light)))
     opened.patch(Patched, "save", lambda _: "wrapped")
     return Patched
 
@@ -116,6 +115,7 @@ def test_what_is_counted_outlives_the_process(opened: AgentState, loop: type[Loo
     opened.rest.tick(opened.now() + rest.REPORT_NS)
     for _ in range(5):
         calls(loop)
+    opened.rest.note()
     (folder,) = (armed.folder / "procs").iterdir()
     reader = RingReader(str(folder / "ring"))
     told = reader.drain(opened.now(), final=True).records
@@ -126,6 +126,59 @@ def test_what_is_counted_outlives_the_process(opened: AgentState, loop: type[Loo
     assert len(reader.take_untold(opened.now()).records) == 0
     opened.rest.end(opened.now())
     assert len(RingReader(str(folder / "ring")).take_untold(opened.now()).records) == 0
+
+
+def test_a_step_function_counts_in_a_rest_and_after_its_model_went(opened: AgentState) -> None:
+    """What hangs on a model is exchanged for what counts, in C; its count stays when the model goes."""
+
+    class Model:
+        pass
+
+    def step(iterator: object) -> object:
+        return iterator
+
+    def wrapper(iterator: object) -> object:
+        return iterator
+
+    model, wrapped = Model(), Wrapped()
+    counts = opened.rest.light(Kind.EXECUTION, step)
+    setattr(wrapper, OTHER, counts)
+    setattr(counts, OTHER, wrapper)
+    vars(model)["train_function"] = wrapper
+    wrapped.add(model, "train_function")
+    opened.rest.swaps.append(wrapped.swap)
+    opened.rest.tick(START)
+    busy(opened, 1000, Kind.EXECUTION)
+    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    assert vars(model)["train_function"] is counts
+    assert [vars(model)["train_function"](number) for number in range(3)] == [0, 1, 2]
+    opened.rest.note()
+    delattr(wrapper, OTHER)
+    del model, counts
+    gc.collect()
+    assert opened.rest.untold[rest.SLOTS[Kind.EXECUTION]] == 3
+    opened.rest.end(opened.now())
+    opened.rest.tick(opened.now() + rest.FIRST_WINDOW_NS)
+    other = Model()
+    vars(other)["train_function"] = "the user's own"
+    wrapped.add(other, "train_function")
+    wrapped.swap(rests=True)
+    assert vars(other)["train_function"] == "the user's own"
+
+
+def test_the_budget_follows_what_a_call_costs_here(opened: AgentState, loop: type[Loop]) -> None:
+    """The same calls make a rest where a call is dear, none where it is cheap."""
+    window = 100 * rest.CALL_NS / rest.BUDGET_RATIO
+    assert window < rest.MAX_REST_NS
+    opened.rest.calibrated(int(rest.CALL_NS / rest.CALL_COSTS / 2))
+    opened.rest.tick(START)
+    busy(opened, rest.MIN_CALLS)
+    opened.rest.tick(START + int(window))
+    assert calls(loop) == ("wrapped", "wrapped", "wrapped")
+    opened.rest.calibrated(int(rest.CALL_NS / rest.CALL_COSTS * 4))
+    busy(opened, rest.MIN_CALLS)
+    opened.rest.tick(START + int(2 * window))
+    assert opened.rest.on
 
 
 def test_a_window_lasts_until_enough_was_seen(opened: AgentState, loop: type[Loop]) -> None:

@@ -71,13 +71,15 @@ def test_calls_of_rests_cost_a_light_wrapper() -> None:
 
 
 def test_the_agents_thread_counts_with_its_cpu_time() -> None:
-    """Ticks add the thread's CPU time to the account, not to its lower bound."""
-    job = stepped(1)
+    """Ticks add the thread's CPU time of the second before them to the account, not to its lower bound; the second in
+    which the steps begin is left out: it holds what came before them."""
+    job = Job()
+    job.step().every(PERIOD, 402, dur=0)
     job.event(AgentCost(record_ns=400, wrapper_ns=600))
-    job.call(Kind.TICK, "tick").every(50 * MS, 20, dur=100 * US, start=20 * MS, thread=9)
+    job.call(Kind.TICK, "tick").every(1000 * MS, 4, dur=100 * US, start=20 * MS + US, thread=9)
     cost = overhead.account(job.view())
-    assert cost.low * 100 * PERIOD == pytest.approx(overhead.LOW * 100 * 1000)
-    assert cost.ratio * 100 * PERIOD == pytest.approx(overhead.USUAL * 100 * 1000 + 20 * 100 * US)
+    assert cost.low * 400 * PERIOD == pytest.approx(overhead.LOW * 400 * 1000)
+    assert cost.ratio * 400 * PERIOD == pytest.approx(overhead.USUAL * 400 * 1000 + 3 * 100 * US)
 
 
 def test_the_sidecar_is_a_share_of_a_core() -> None:
@@ -85,6 +87,7 @@ def test_the_sidecar_is_a_share_of_a_core() -> None:
     job = stepped(1)
     job.machine(10)
     job.hosts.own_cpu_ns[:] = job.hosts.at_ns // 200
+    job.hosts.own_cpu_ns[-1] += 10 * PERIOD  # the session is written after the last step
     assert overhead.account(job.view()).sidecar_core_ratio == pytest.approx(0.005)
 
 

@@ -104,12 +104,16 @@ class Graphs:
         self._graphs: list[list[Any]] = []
         """[weak reference, id, ops told, when to tell again, wait]."""
         self._looked = 0
+        self._watched = False
 
     def of_session(self, session: Any) -> None:
         """Remember the graph of a session that was made."""
         graph = session.graph
         if not hasattr(graph, "num_operations") or any(entry[0]() is graph for entry in self._graphs):
             return
+        if not self._watched:
+            self._watched = True
+            self._state.on_tick(self._state.guard("building.graphs")(self.look))
         self._graphs = [e for e in self._graphs if e[0]() is not None][1 - MAX_GRAPHS :]
         self._graphs.append([weakref.ref(graph), self._state.new_id("graph"), 0, 0, float(READ_NS)])
 
@@ -137,7 +141,6 @@ def attach_session(state: AgentState, module: Any) -> None:
         graphs = Graphs(state)
         made = state.guard("building.session")(graphs.of_session)
         state.patch(cls, "__init__", _wrap(state, cls.__dict__["__init__"], "Session", "session", made))
-        state.on_tick(state.guard("building.graphs")(graphs.look))
     report(state, "building:session", why)
 
 

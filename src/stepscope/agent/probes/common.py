@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import types
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stepscope.agent.state import AgentState
+
+OTHER = "__stepscope_other__"
+"""On the wrapper of a step function what counts in its stead while it rests, on that the wrapper: both live as long as
+the model that they hang on."""
 
 
 class Loop:
@@ -107,6 +112,26 @@ class Local(threading.local):
         self.me.thread = 0
 
 
+class Wrapped:
+    """The models whose step functions are wrapped (keras_steps), and which of the two hangs on them."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[weakref.ref[Any], str]] = []
+
+    def add(self, model: Any, attribute: str) -> None:
+        """Remember a model; those that are gone are forgotten."""
+        kept = [entry for entry in self._entries if entry[0]() is not None and entry != (weakref.ref(model), attribute)]
+        self._entries = [*kept, (weakref.ref(model), attribute)]
+
+    def swap(self, *, rests: bool) -> None:
+        """Hang on every model the one of the two that belongs there. What a user has set instead stays."""
+        for reference, attribute in list(self._entries):
+            names = getattr(reference(), "__dict__", {})
+            present = names.get(attribute)
+            if isinstance(present, types.FunctionType) is rests and hasattr(present, OTHER):
+                names[attribute] = getattr(present, OTHER)
+
+
 class Shared:
     """What the probes of one process tell each other."""
 
@@ -126,6 +151,7 @@ class Shared:
         """``TracingOptions`` -> (``History``, Python function) of the tf.function that they belong to."""
         self.sizes = WeakIds()
         """PyDatasets -> the ``batch`` line that waits for the size of their first batch (keras_loops)."""
+        self.wrapped = Wrapped()
         self.read_models: Callable[[Loop | None], None] | None = None
         """Reads the iterator models of a loop that is about to end (tf_data_model)."""
 

@@ -54,6 +54,7 @@ def _wrap(state: AgentState, original: Callable[..., Any], role: str) -> Callabl
     local = shared(state).local
     common = shared(state)
     sites = Sites(state, ("loop", role), text=role, role=role)
+    note = state.guard("keras_loops.note")(state.rest.note)
     kind = int(Kind.LOOP)
     now = state.now
     caller = sys._getframe
@@ -77,6 +78,8 @@ def _wrap(state: AgentState, original: Callable[..., Any], role: str) -> Callabl
             state.write(this.start, end - this.start, samples, name, kind, flags, state.thread())
             if this.consumed and common.read_models is not None:
                 common.read_models(this)
+            if state.rest.on:  # the model, on which its counts hang, may go now
+                note()
 
     return loop
 

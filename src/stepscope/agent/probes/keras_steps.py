@@ -2,7 +2,8 @@
 
 Where that is a tf.function object (Keras 2 throughout, Keras 3's predict) nothing is replaced: the object is noted,
 and the wrapper of ``Function.__call__`` (``tf_function``) writes EXECUTION for it. Where it is a plain Python function
-(Keras 3, and ``run_eagerly``) it is replaced by a wrapper that carries its attributes.
+(Keras 3, and ``run_eagerly``) it is replaced by a wrapper that carries its attributes; while wrappers rest, by what
+only counts its calls (``agent.rest``).
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ import inspect
 import types
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.common import Loop, shared
+from stepscope.agent.probes.common import OTHER, Loop, shared
 from stepscope.agent.probes.support import lacking, leaf, leave, report, user_stack
-from stepscope.agent.rest import SLOTS
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ def attach(state: AgentState, module: Any) -> None:
     if cls is None:
         report(state, label, "no trainer class")
         return
+    swap = shared(state).wrapped.swap
+    if swap not in state.rest.swaps:
+        state.rest.swaps.append(swap)
     why = ""
     for role in ROLES:
         why = why or _patch_make(state, cls, role)
@@ -78,6 +81,10 @@ def _patch_make(state: AgentState, cls: Any, role: str) -> str:
                 _set_untracked(self, attribute, after)
                 if made is before:
                     made = after
+                wrapped = shared(state).wrapped
+                wrapped.add(self, attribute)
+                if state.rest.on:
+                    wrapped.swap(rests=True)
         return made
 
     setattr(make, MARK, True)
@@ -127,17 +134,8 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
     now = state.now
     write = state.write
     thread = state.thread
-    rest = state.rest
-    slot = SLOTS[Kind.EXECUTION]
 
     def step(iterator: Any) -> Any:
-        if rest.on:
-            rest.executions = rest.untold[slot] = rest.executions + 1
-            try:
-                return original(iterator)
-            except BaseException as error:
-                leave(error)
-                raise
         me = local.me
         if me.tracing:
             try:
@@ -182,7 +180,10 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
 
     wrapper = step if _takes_iterator(original) else general
     functools.update_wrapper(wrapper, original)
-    setattr(wrapper, MARK, True)
+    counts = state.rest.light(Kind.EXECUTION, original)
+    for function, other in ((wrapper, counts), (counts, wrapper)):
+        setattr(function, MARK, True)
+        setattr(function, OTHER, other)
     return wrapper
 
 

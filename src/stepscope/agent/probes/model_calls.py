@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import Sites, eager_test, lacking, leading, leave, light, report
+from stepscope.agent.probes.support import Sites, eager_test, lacking, leading, leave, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def attach_model(state: AgentState, module: Any) -> None:
     cls = getattr(module, "Model", None)
     why = "no Model" if cls is None else lacking(cls, "__call__", ("self",))
     if cls is not None and not why:
-        rests = (int(Kind.MODEL_CALL), light(cls.__call__, state.rest, Kind.MODEL_CALL))
+        rests = (int(Kind.MODEL_CALL), state.rest.light(Kind.MODEL_CALL, cls.__call__))
         state.patch(cls, "__call__", _wrap_call(state, cls.__call__), rests)
     report(state, "model_calls:%s" % module.__name__, why)
 

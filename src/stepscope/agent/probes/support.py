@@ -5,22 +5,18 @@ Nothing here patches anything, or keeps state of its own.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent import frames
-from stepscope.agent.rest import SLOTS
 from stepscope.wire.kinds import Flag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import FrameType
 
-    from stepscope.agent.rest import Rest
     from stepscope.agent.state import AgentState
-    from stepscope.wire.kinds import Kind
 
 SHORT_NS = 20_000
 """Calls of some kinds below this are counted, not recorded (DESIGN 3.1: the level-0 budget)."""
@@ -103,22 +99,6 @@ def leave(error: BaseException) -> int:
     if isinstance(error, StopIteration) or type(error).__name__ == "OutOfRangeError":
         return int(Flag.END)
     return int(Flag.RAISED)
-
-
-def light(original: Callable[..., Any], rest: Rest, kind: Kind) -> Callable[..., Any]:
-    """What stands in for a wrapper that rests: it counts."""
-    count, slot = rest.counter(kind), SLOTS[kind]
-
-    @functools.wraps(original)
-    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        rest.untold[slot] = count()
-        try:
-            return original(self, *args, **kwargs)
-        except BaseException as error:
-            leave(error)
-            raise
-
-    return counted
 
 
 def user_stack() -> list[tuple[str, str, int]]:

@@ -16,7 +16,6 @@ from stepscope.agent.probes.support import (
     lacking,
     leaf,
     leave,
-    light,
     name_of,
     report,
     static_leading,
@@ -283,7 +282,7 @@ def attach_iterators(state: AgentState, module: Any) -> None:
         state.patch(cls, "__init__", _wrap_iterator(state, cls.__dict__["__init__"]))
         for method in ("__next__", "get_next"):
             original = cls.__dict__[method]
-            rests = (int(Kind.NEXT), light(original, state.rest, Kind.NEXT))
+            rests = (int(Kind.NEXT), state.rest.light(Kind.NEXT, original))
             state.patch(cls, method, _wrap_next(state, original, method), rests)
     report(state, "tf_data.iterators", why)
 

@@ -23,7 +23,6 @@ from stepscope.agent.probes.support import (
     lacking,
     leading,
     leave,
-    light,
     name_of,
     report,
     user_stack,
@@ -95,7 +94,7 @@ def attach_calls(state: AgentState, module: Any) -> None:
             return Entry(name if execution is None else execution.name, execution)
 
         original = cls.__dict__["__call__"]
-        rests = (int(Kind.FUNCTION), light(original, state.rest, Kind.FUNCTION))
+        rests = (int(Kind.FUNCTION), state.rest.light(Kind.FUNCTION, original))
         state.patch(cls, "__call__", _wrap_call(state, original, entries, make), rests)
         _remember_options(state, cls)
     report(state, "tf_function.calls", why)
@@ -117,7 +116,7 @@ def attach_concrete(state: AgentState, module: Any) -> None:
             return Entry(state.name(("concrete", text), text), None)
 
         original = cls.__dict__["__call__"]
-        rests = (int(Kind.FUNCTION), light(original, state.rest, Kind.FUNCTION))
+        rests = (int(Kind.FUNCTION), state.rest.light(Kind.FUNCTION, original))
         state.patch(cls, "__call__", _wrap_call(state, original, entries, make), rests)
     report(state, "tf_function.concrete", why)
 
