@@ -46,6 +46,7 @@ print(runs, flush=True)
 os._exit(0)
 """
 
+
 def free_ports(count: int) -> list[int]:
     """Ports that nobody uses at the moment."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
