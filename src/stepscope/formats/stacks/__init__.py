@@ -1,0 +1,9 @@
+"""Files of sampled stacks, each way: bytes to ``model.stacks.StackProfile`` and back.
+
+- ``detect``: what kind of file it is, by content; reads any of them.
+- ``perf_script``: the text of ``perf script``.
+- ``folded``: folded stacks of flamegraph.pl and many others, both ways.
+- ``pprof``: gzipped protocol buffers of pprof, both ways.
+- ``speedscope``: JSON of speedscope, both ways.
+- ``labels``: a frame as one piece of text.
+"""

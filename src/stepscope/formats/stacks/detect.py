@@ -1,0 +1,85 @@
+"""Reads a file of stacks of whatever kind: what it is stands in its content, never in its name.
+
+Files come from elsewhere: sizes are bounded, packed ones before and after unpacking.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from stepscope.errors import FormatError
+from stepscope.formats.stacks import folded, perf_script, pprof, speedscope
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stepscope.model.stacks import StackProfile
+
+MAX_BYTES = 4 << 30
+"""Of a file, and of what is packed in one."""
+_HEAD_BYTES = 64 << 10
+_GZIP = b"\x1f\x8b"
+_OTHERS = (
+    (b"PERFILE2", "binary data of perf record", "perf script -i FILE > stacks.txt"),
+    (b"SQLite", "an SQLite database", "the export of the tool that wrote it"),
+    (b"PK\x03\x04", "a zip file", "unpack it"),
+    (b"\x7fELF", "a program or library", "perf record -g PROGRAM, perf script"),
+)
+KINDS = "perf script's text, folded stacks, pprof or speedscope JSON"
+
+
+def read_file(path: Path) -> tuple[StackProfile, ...]:
+    """The profiles in a file, the one to show first in front.
+
+    Raises:
+        FormatError: it is missing, too large, of no known kind, or damaged.
+    """
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror}; expected a file of {KINDS}") from error
+    if len(data) > MAX_BYTES:
+        raise FormatError(f"{path}: larger than {MAX_BYTES >> 30} GiB; expected less: record a shorter window")
+    return read(data, where=str(path))
+
+
+def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
+    """The same for bytes; ``where`` names them in messages.
+
+    Raises:
+        FormatError: of no known kind, or damaged.
+    """
+    if data.startswith(_GZIP):
+        data = _unpack(data, where)
+    head = data[:_HEAD_BYTES]
+    for magic, what, instead in _OTHERS:
+        if head.startswith(magic):
+            raise FormatError(f"{where}: {what}; expected {KINDS}: {instead}")
+    if speedscope.looks_like(head):
+        return speedscope.read(data, where=where)
+    if pprof.looks_like(head):
+        return pprof.read(data, where=where)
+    if perf_script.looks_like(head):
+        return perf_script.read(data, where=where)
+    return (folded.read(data, where=where),)
+
+
+def _unpack(data: bytes, where: str) -> bytes:
+    parts = []
+    size = 0
+    while data.startswith(_GZIP):
+        unpack = zlib.decompressobj(wbits=31)
+        try:
+            part = unpack.decompress(data, MAX_BYTES + 1 - size)
+        except zlib.error as error:
+            raise FormatError(f"{where}: damaged gzip: {error}") from error
+        size += len(part)
+        if size > MAX_BYTES:
+            raise FormatError(f"{where}: unpacks to more than {MAX_BYTES >> 30} GiB; expected less")
+        if not unpack.eof:
+            raise FormatError(f"{where}: gzip is cut short after {size} bytes; expected the whole file: copy it again")
+        parts.append(part)
+        data = unpack.unused_data
+    return b"".join(parts)

@@ -1,0 +1,138 @@
+"""Folded stacks, as stackcollapse scripts write them and flamegraph.pl reads them: ``root;caller;leaf WEIGHT``.
+
+The format says nothing else: no unit, no times, no threads; ``formats.stacks.labels`` knows the conventions of names.
+A line that ends in no number is no stack and is counted, comments included.
+
+Source: stackcollapse-perf.pl, stackcollapse.pl and flamegraph.pl of https://github.com/brendangregg/FlameGraph.
+"""
+
+from __future__ import annotations
+
+import codecs
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.errors import FormatError
+from stepscope.formats.stacks.chains import chain_of, split_truncated
+from stepscope.formats.stacks.labels import UNREADABLE, clean, frame_of, label_of
+from stepscope.model.finding import Diagnostic
+from stepscope.model.stacks import UNKNOWN, SampleTable, StackBuilder, StackProfile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_QUOTED = 60
+"""Characters of a line that is quoted."""
+
+
+def text_of(data: bytes) -> str:
+    """The text of a file: UTF-8, or UTF-16 as redirection by PowerShell writes it, with or without a byte order mark.
+
+    Bytes that are no UTF-8 become replacement characters: names of functions come from anywhere.
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data.decode(encoding, "replace")
+    if data[1:2] == b"\0" != data[:1]:
+        return data.decode("utf-16-le", "replace")
+    if data[:1] == b"\0" != data[1:2]:
+        return data.decode("utf-16-be", "replace")
+    return data.decode("utf-8", "replace")
+
+
+def read(data: bytes, *, where: str) -> StackProfile:
+    """Read folded stacks; ``where`` names the file in messages. A row for each line, in the order of lines.
+
+    Raises:
+        FormatError: no line is a stack.
+    """
+    builder = StackBuilder()
+    known: dict[str, tuple[int, int]] = {}
+    flags: list[int] = []
+    stacks: list[int] = []
+    weights: list[float] = []
+    strange: list[tuple[int, str]] = []
+    lines = text_of(data).split("\n")
+    for number, line in enumerate(lines, 1):
+        stack, _, amount = line.rstrip().rpartition(" ")
+        weight = _weight(amount)
+        if weight is None or not stack.strip():
+            if line.strip():
+                strange.append((number, line))
+            continue
+        found = known.get(stack)
+        if found is None:
+            flag, chain = split_truncated([frame_of(name) for name in stack.strip().split(";")])
+            found = known[stack] = builder.stack_of(chain), flag
+        stacks.append(found[0])
+        flags.append(found[1])
+        weights.append(weight)
+    if not stacks:
+        got = f"line {strange[0][0]} is {strange[0][1].strip()[:_QUOTED]!r}" if strange else "it is empty"
+        raise FormatError(f"{where}: no folded stack in it: {got}; expected lines like `main;train;matmul 12`")
+    return StackProfile(
+        event="",
+        unit="",
+        frames=builder.frames,
+        stacks=builder.stacks,
+        samples=samples_of(stacks, weights, flags),
+        unread=len(strange),
+        diagnostics=_complaints(strange, where),
+    )
+
+
+def samples_of(stacks: Sequence[int], weights: Sequence[float], flags: Sequence[int]) -> SampleTable:
+    """Rows without time and thread, of an unknown number of samples each."""
+    unknown = np.full(len(stacks), UNKNOWN, np.int64)
+    return SampleTable(
+        at_ns=unknown,
+        thread=unknown,
+        stack=np.array(stacks, np.int64),
+        weight=np.array(weights, np.float64),
+        count=np.zeros(len(stacks), np.int64),
+        flags=np.array(flags, np.int64),
+    )
+
+
+def _weight(text: str) -> float | None:
+    """A number that is finite and not negative."""
+    try:
+        weight = float(text)
+    except ValueError:
+        return None
+    return weight if 0 <= weight < math.inf and text[-1:].isdigit() and "_" not in text else None
+
+
+def _complaints(strange: Sequence[tuple[int, str]], where: str) -> tuple[Diagnostic, ...]:
+    wrong = [(number, line) for number, line in strange if not line.lstrip().startswith(("#", "//"))]
+    if not wrong:
+        return ()
+    number, line = wrong[0]
+    more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    text = f"{where}, line {number}: {line.strip()[:_QUOTED]!r} is no folded stack and is left out{more}"
+    return (Diagnostic(code=UNREADABLE, text=text),)
+
+
+def write(profile: StackProfile) -> bytes:
+    """A profile as folded stacks, one line for each thread's name and stack, in the order of first appearance.
+
+    Threads' names are the outermost frame, as stackcollapse-perf.pl has it; a thread without a name adds none. Samples
+    without any frame are ``[unknown]``. Times, flags and lines that have no place in the format are lost.
+    """
+    samples = profile.samples.summed()
+    lines: dict[str, float] = {}
+    columns = (samples.thread, samples.stack, samples.flags, samples.weight)
+    for thread, stack, flags, weight in zip(*(column.tolist() for column in columns), strict=True):
+        root = clean(profile.threads[thread].name) if thread != UNKNOWN else ""
+        chain = [label_of(frame) for frame in chain_of(profile, stack, flags)]
+        line = ";".join([root, *chain] if root else chain)
+        lines[line] = lines.get(line, 0.0) + weight
+    return "".join(f"{line} {number_text(weight)}\n" for line, weight in lines.items()).encode("utf-8", "replace")
+
+
+def number_text(weight: float) -> str:
+    """A weight without what it does not need: "14", "0.5"."""
+    return f"{weight:.0f}" if weight == int(weight) else repr(weight)

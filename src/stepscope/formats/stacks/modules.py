@@ -1,0 +1,42 @@
+"""What the name of a module (a library, a program, what perf writes in brackets) says about the code in it."""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.formats.stacks.labels import KERNEL_MODULE, UNKNOWN_NAME
+from stepscope.model.stacks import FrameKind
+
+_GENERATED = re.compile(
+    r"(?:.*/)?perf-\d+\.map|\[JIT\].*|//anon|anon_inode:.*|/?memfd:.*|.*/jitted-\d+-\d+\.so|/dev/zero.*|\[anon(:.*)?\]"
+)
+_KERNEL_FILE = re.compile(r"(?:.*/)?vmlinu[xz][^/]*|.*\.ko(?:\.(?:gz|xz|zst))?")
+_KERNEL_NAMES = frozenset({KERNEL_MODULE, "[kernel.kallsyms]", "[guest.kernel.kallsyms]", "[kernel.vmlinux]"})
+_OF_USERS = frozenset({"[vdso]", "[vsyscall]", "[heap]", "[stack]", "[uprobes]"})
+
+
+def kind_of_module(module: str) -> FrameKind:
+    """What kind of code is in a module; OTHER where there is no module.
+
+    In brackets stand the kernel, its modules ("[nf_conntrack]"), and a few mappings of the process.
+    """
+    if not module:
+        return FrameKind.OTHER
+    if _GENERATED.fullmatch(module):
+        return FrameKind.GENERATED
+    if module.startswith("[") and module not in _OF_USERS:
+        return FrameKind.KERNEL
+    return FrameKind.KERNEL if _KERNEL_FILE.fullmatch(module) else FrameKind.NATIVE
+
+
+def plain_module(module: str) -> str:
+    """A module's name, one for the kernel proper whatever the tool calls it."""
+    return KERNEL_MODULE if module in _KERNEL_NAMES else module
+
+
+def stand_in(module: str, kind: FrameKind) -> str:
+    """What a frame without a symbol is called: after its module, as far as that is known."""
+    if kind is FrameKind.GENERATED:
+        return "[generated code]"
+    last = module.rstrip("/").rpartition("/")[2].strip("[]")
+    return f"[{last}]" if last else UNKNOWN_NAME

@@ -1,0 +1,107 @@
+"""A frame as ``perf script`` prints it: address, symbol+offset, (module).
+
+Addresses and offsets differ from sample to sample; what is left of a line is parsed once.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.formats.stacks.labels import KERNEL_MODULE, UNKNOWN_NAME
+from stepscope.formats.stacks.modules import kind_of_module, plain_module, stand_in
+from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, StackBuilder
+
+_BARE_FRAME = re.compile(rb"(?:[0-9a-f]{3,16} )?(?P<symbol>\S.*?)(?:\+0x[0-9a-f]+)?")
+"""Without a module, as ``perf script -F ip,sym`` prints it."""
+_SOURCE_LINE = re.compile(rb"\S+:\d+|\S+\[[0-9a-f]+\]|:0")
+"""What ``-F +srcline`` prints below a frame."""
+_TRAMPOLINE = re.compile(r"py::(?P<function>.+?):(?P<file>[^:]*)")
+"""CPython's perf trampolines, 3.12 and later."""
+_NO_MODULE = frozenset({"[unknown]", "unknown", "inlined", ""})
+_NO_MODULES = (b"([unknown])", b"(unknown)", b"(inlined)")
+"""Without a module a frame's kind depends on its address."""
+_NO_SYMBOL = frozenset({UNKNOWN_NAME, "(nil)", ""})
+_SYMBOL_AT = 18
+"""Where the symbol begins in lines as perf prints them: behind a tab and sixteen digits or blanks."""
+_KERNEL_FROM = 0x8000_0000_0000_0000
+
+
+class FrameLines:
+    """Lines about frames, as numbers of a builder's frames."""
+
+    def __init__(self, builder: StackBuilder) -> None:
+        """Frames go to ``builder``."""
+        self._builder = builder
+        self._lines: dict[bytes, int] = {}
+        self._known: dict[bytes, int] = {}
+        self.unread = 0
+        self.strange = b""
+        """The first line that is no frame."""
+
+    def stack(self, text: bytes) -> int:
+        """The stack of lines, leaf to root."""
+        lines = text.split(b"\n") if text else []
+        lines.reverse()
+        try:
+            frames = [self._lines[line] for line in lines]
+        except KeyError:
+            frames = [self._remembered(line) for line in lines]
+        return self._builder.stack([frame for frame in frames if frame != UNKNOWN] if UNKNOWN in frames else frames)
+
+    def _remembered(self, line: bytes) -> int:
+        """Callers' lines repeat whole: an address to return to is one of a few."""
+        frame = self._lines.get(line)
+        if frame is None:
+            frame = self._lines[line] = self.frame(line)
+        return frame
+
+    def frame(self, line: bytes) -> int:
+        """The frame of a line; -1 where it says something else about the frame above it, or nothing that is known."""
+        plus = line.rfind(b"+0x")
+        key = line[_SYMBOL_AT:plus] + line[line.find(b" ", plus) :] if plus > 0 else line[_SYMBOL_AT:]
+        number = self._known.get(key) if line[_SYMBOL_AT - 1 : _SYMBOL_AT] == b" " else None
+        if number is None:
+            number = self._parse(line)
+            if not line.rstrip().endswith(_NO_MODULES):
+                self._known[key] = number
+        return number
+
+    def _parse(self, line: bytes) -> int:
+        address, _, rest = line.strip().partition(b" ")
+        symbol, between, module = rest.rpartition(b" (")
+        if module == b"deleted))":
+            symbol, between, module = symbol.rpartition(b" (")
+        if not between:
+            return self._other(line.strip())
+        offset = symbol.rfind(b"+0x")
+        return self._builder.frame(_frame(address, symbol[:offset] if offset > 0 else symbol, module.rstrip(b")")))
+
+    def _other(self, line: bytes) -> int:
+        if not _SOURCE_LINE.fullmatch(line):
+            found = _BARE_FRAME.fullmatch(line)
+            if found is not None:
+                return self._builder.frame(_frame(b"", found["symbol"], b""))
+            self.unread += 1
+            self.strange = self.strange or line
+        return UNKNOWN
+
+
+def _frame(address: bytes, symbol: bytes, module: bytes) -> Frame:
+    """Without symbol or module perf prints ``[unknown]``; the kernel is known by its addresses, too."""
+    name, where = symbol.decode(errors="replace").strip(), module.decode(errors="replace")
+    where = "" if where in _NO_MODULE else plain_module(where)
+    kind = kind_of_module(where) if where else FrameKind.NATIVE
+    if not where and _is_of_kernel(address):
+        where, kind = KERNEL_MODULE, FrameKind.KERNEL
+    if name in _NO_SYMBOL:
+        return Frame(stand_in(where, kind), module=where, kind=kind, resolved=False)
+    if found := _TRAMPOLINE.fullmatch(name):
+        return Frame(found["function"], file=found["file"], kind=FrameKind.PYTHON)
+    return Frame(name, module=where, kind=kind)
+
+
+def _is_of_kernel(address: bytes) -> bool:
+    try:
+        return int(address, 16) >= _KERNEL_FROM
+    except ValueError:
+        return False
