@@ -2,7 +2,8 @@
 
 Formats that know nothing but names (folded stacks) carry the rest by conventions of the field: ``f (train.py:41)``
 from py-spy, ``f_[k]`` for the kernel and ``f_[j]`` for generated code from stackcollapse-perf.pl, ``[libz.so.1]`` for
-a frame of a module without symbols. """
+a frame of a module without symbols.
+"""
 
 from __future__ import annotations
 
