@@ -11,14 +11,12 @@ from tests.reports.sample_sources import HEAT, JOINED, SOURCE_CHECK
 from tests.reports.sample_tasks import TASKS
 
 from stepscope.model.finding import (
-    Capture,
     Checked,
     Component,
     Cost,
     Diagnostic,
     Evidence,
     Finding,
-    Overhead,
     Place,
     Remedy,
     Report,
@@ -28,6 +26,7 @@ from stepscope.model.finding import (
     Throughput,
     severity_of,
 )
+from stepscope.model.overhead import Capture, Overhead
 
 MS = 1_000_000
 
@@ -339,7 +338,10 @@ def no_series() -> Report:
             ratio=0.003,
             low=0.0,
             high=0.009,
-            captures=(Capture(kind="ops", steps=20, ratio=0.021, low=0.014, high=0.029),),
+            captures=(
+                Capture(kind="ops", steps=20, ratio=0.021, low=0.014, high=0.029, at_ns=9_400 * MS, cost_ns=131 * MS),
+            ),
+            captures_ratio=0.002,
         ),
         stages=stages(None, None),
         findings=(callback_finding(),),

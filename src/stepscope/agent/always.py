@@ -17,7 +17,7 @@ import shlex
 import sys
 import time
 
-from stepscope.agent import bootstrap, detached, state
+from stepscope.agent import bootstrap, detached, process, state
 from stepscope.wire import run_directory, sessions_folder, trouble
 from stepscope.wire.env import CONFIG_NAME, ENABLED_NAME, JOB_NAME, PROCS_NAME, RUN_PREFIX, STATUS_NAME
 from stepscope.wire.ring import DEFAULT_SLOTS
@@ -146,7 +146,7 @@ class Owner:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
         self.pid = os.getpid()
-        me = (self.pid, state.start_ticks())
+        me = (self.pid, process.start_ticks())
         self.run = run_directory.make("", time.monotonic_ns(), me, SLOTS)
         self.starts = 0
         self._next_ns = 0

@@ -74,6 +74,7 @@ class Rest:
         "_counters",
         "_counting",
         "_forbidden",
+        "_held",
         "_past",
         "_since",
         "_state",
@@ -111,6 +112,7 @@ class Rest:
         """Kinds that are counted in this rest."""
         self._call_ns = float(CALL_NS)
         self._forbidden = not state.config.get("rest", True)
+        self._held = 0
         self._since = 0
         self._until = 0
         self._told = 0
@@ -130,6 +132,15 @@ class Rest:
     def forbid(self) -> None:
         """For good: something needs every call."""
         self._forbidden = True
+
+    def hold(self, now_ns: int) -> None:
+        """On the agent's thread: end a rest, begin none until ``release``. Something needs every call for a while."""
+        self._held += 1
+        self.end(now_ns)
+
+    def release(self) -> None:
+        """The opposite of ``hold``, on any thread."""
+        self._held -= 1
 
     def due_ns(self, now_ns: int) -> int:
         """How long until there is something to do: the rest ends or is told of, or the window ends."""
@@ -178,7 +189,7 @@ class Rest:
         light = calls * repeated / max(1, len(kinds)) * LIGHT_COSTS * self._call_ns / window
         budget = max(LEAST_RATIO, BUDGET_RATIO - light)
         rest = int((cost / budget - 1) * window)
-        if cost < TOO_MUCH * budget or self._forbidden or rest < MIN_REST_NS:
+        if cost < TOO_MUCH * budget or self._forbidden or self._held or rest < MIN_REST_NS:
             self._open_window(now_ns)
             return
         self._window_ns = WINDOW_NS
@@ -265,5 +276,5 @@ class Rest:
             self._state.put_back()
             self.on = False
             self._swap()
-        self._since = 0
+        self._since = self._held = 0
         self.untold = memoryview(bytearray(UNTOLD.size)).cast("Q")

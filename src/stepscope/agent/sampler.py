@@ -1,7 +1,6 @@
 """The agent's thread: samples Python stacks about 20 times a second and runs what must run beside the job.
 
-It is made without a Thread object, so that ``threading.enumerate``, ``active_count`` and tracing hooks of the job do
-not see it, and it never imports.
+It is one that the job does not see (``agent.side_thread``), and it never imports.
 
 Sampled are the main thread, threads that write records, and any other thread with user code on its stack; threads
 that wait idly in a pool are left out. A sample stands for the time since the previous one; of the main thread, for the
@@ -19,12 +18,12 @@ from __future__ import annotations
 
 import _thread
 import os
-import signal
 import sys
 import threading
 import time
 from collections import deque
 
+from stepscope.agent import side_thread
 from stepscope.agent.calibrate import Calibration
 from stepscope.agent.cpu_timer import CpuTimer
 from stepscope.agent.governor import Governor
@@ -58,7 +57,6 @@ _IDLE = frozenset(
     )
 )
 """(file, function) of leaf frames in which threads of pools and servers wait for work."""
-_FAULTS = frozenset((signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP))
 _SAMPLE = int(Kind.SAMPLE)
 _TICK = int(Kind.TICK)
 
@@ -88,17 +86,13 @@ class Sampler:
         """CPU time that the thread has used."""
 
     def start(self) -> None:
-        """Make the thread, with all signals of the job blocked: none is handled late, or lost, because of it.
+        """Make the thread.
 
         Where this is the main thread, also the timer on its CPU clock.
         """
         if self._timer.start():
             self._main_cpu = self._timer.used_ns()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - _FAULTS)
-        try:
-            _thread.start_new_thread(self._run, ())
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        side_thread.start(self._run)
 
     def stop(self) -> None:
         """End the timer and the thread; waits for it, but not long."""

@@ -8,6 +8,8 @@ import os
 import sys
 
 from stepscope.agent import frames, state
+from stepscope.agent.capture.commands import Commands
+from stepscope.agent.capture.controller import KIND
 from stepscope.agent.probes import registry
 from stepscope.agent.sampler import Sampler
 from stepscope.wire import trouble
@@ -36,6 +38,8 @@ class Running:
             self._say("numpy", sys.modules.get("numpy"))
             self.start_thread()
             self.state.children_after_fork.append(self.start_thread)
+            with self.state.guard("commands"):
+                self.state.on_tick(Commands(self.state, {KIND: self.state.captures.order}).tick)
             self.register_exit()
 
     def _say(self, name: str, module: Any) -> None:
@@ -57,6 +61,7 @@ class Running:
     def finish(self) -> None:
         """At exit: end the thread, fold what is counted, write the last line."""
         cpu_ns = 0
+        self.state.captures.finish()
         if self.sampler is not None and self.sampler.pid == os.getpid():
             self.sampler.stop()
             cpu_ns = self.sampler.cpu_ns

@@ -10,16 +10,16 @@ A forked child drops its parent's ring and log at once and makes its own at its 
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import os
-import sys
 import threading
 import time
 import weakref
 from _thread import allocate_lock, get_ident
 
+from stepscope.agent import process
+from stepscope.agent.capture.controller import Captures
 from stepscope.agent.guard import MAX_FAILURES, Guard
 from stepscope.agent.patches import Patches
 from stepscope.agent.rest import Rest
@@ -27,7 +27,7 @@ from stepscope.agent.short import ShortCalls
 from stepscope.wire.env import CONFIG_NAME, PROCS_NAME
 from stepscope.wire.log import LogWriter
 from stepscope.wire.place import make_ring
-from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, RECORD_BYTES, Thinning, make_write
+from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, RECORD_BYTES, Thinning, make_write, tapped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from typing import Any, Optional
 
     from stepscope.agent.patches import Rests
-    from stepscope.wire.ring import RingWriter, Write
+    from stepscope.wire.ring import RingWriter, Tap, Write
 
 CURRENT: AgentState | None = None
 """The state of this process; None when it is not measured."""
@@ -78,6 +78,7 @@ class AgentState:
         self._log: Optional[LogWriter] = None
         self._claim: Callable[[], int] = itertools.count().__next__
         self._thin: Optional[Thinning] = None
+        self._tap: Optional[Tap] = None
         write, self._rebind = make_write(self._scratch, 1, self._claim)
         self.write: Write = write
         """``write(start_ns, dur_ns, arg, name, kind, flags, thread)``: one record. Never raises."""
@@ -97,6 +98,7 @@ class AgentState:
         self.short = self._short.add
         """``short(name, kind, start_ns, dur_ns)``: a call too short to record, see ``agent.short``."""
         self.rest = Rest(self)
+        self.captures = Captures(self)
 
     # -- opening and leaving -------------------------------------------------------------------------------------
 
@@ -107,9 +109,9 @@ class AgentState:
         try:
             self.dormant = False
             self._rebind(self._scratch, 1, self._claim, None)
-            self.folder = _make_folder(os.path.join(self.run, PROCS_NAME))
+            self.folder = process.make_folder(os.path.join(self.run, PROCS_NAME))
             self._log = LogWriter(self.folder)
-            self._log.write(_process_line(origin))
+            self._log.write(process.first_line(origin))
             for line in list(self._kept):
                 self._log.write(line)
             slots = int(self.config.get("slots") or DEFAULT_SLOTS)
@@ -117,7 +119,7 @@ class AgentState:
                 slots //= _CHILD_SLOTS_DIVISOR
             self._ring = make_ring(self.folder, list(self.config.get("ring_dirs") or ()), slots)
             self.rest.untold = self._ring.untold
-            self._rebind(self._ring.buffer, self._ring.slots, self._ring.claim, self._thin)
+            self._bind()
         except Exception as error:
             self.take_out("no ring: %s: %s" % (type(error).__name__, error))
             return False
@@ -141,9 +143,10 @@ class AgentState:
         self._threads = threading.local()
         self._idents = {}
         self._opening = allocate_lock()
-        self._thin = None
+        self._thin = self._tap = None
         self._short.reset()
         self.rest.after_fork()
+        self.captures.after_fork()
         self.ticks.clear()
         self.life += 1
         self.dormant = True
@@ -153,6 +156,7 @@ class AgentState:
     def take_out(self, why: str) -> None:
         """Stop measuring for good, and say why."""
         self.diagnostic("DX900", "the agent took itself out: " + why)
+        self.captures.stop("the agent took itself out")
         self.rest.end(self.now())  # while its record still reaches the ring
         self.out = True
         self.dormant = False
@@ -195,8 +199,21 @@ class AgentState:
     def thin(self, every: int, kinds: frozenset[int], always: int, mark: int) -> None:
         """Write every ``every``-th record of ``kinds`` from now on (1: all); see ``wire.ring.Thinning``."""
         self._thin = Thinning(self._short.entries, every, kinds, always, mark) if every > 1 else None
+        self._bind()
+
+    def tap(self, function: Optional[Tap]) -> None:
+        """Have ``function`` called with the fields of every record, by who writes it; None ends that.
+
+        Nothing is thinned meanwhile. Records are written by several threads; what it raises stays here and is lost.
+        """
+        self._tap = function
+        self._bind()
+
+    def _bind(self) -> None:
+        """Put the ring behind ``write``, as things stand."""
         if self._ring is not None and not self.out:
-            self._rebind(self._ring.buffer, self._ring.slots, self._ring.claim, self._thin)
+            place = (self._ring.buffer, self._ring.slots, self._ring.claim)
+            self._rebind(*place, self._thin if self._tap is None else None, tapped(self._tap))
 
     def flush_short(self) -> None:
         """Write what ``short`` has counted; from the agent's thread, which is then the only one to do so."""
@@ -369,30 +386,3 @@ def _read_config(run: str) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise TypeError("%s is not an object" % CONFIG_NAME)
     return config
-
-
-def start_ticks() -> int:
-    """When this process started, in clock ticks since boot."""
-    with open("/proc/self/stat", "rb") as file:
-        return int(file.read().rpartition(b")")[2].split()[19])
-
-
-def _make_folder(parent: str) -> str:
-    base = os.path.join(parent, "%d-%d" % (os.getpid(), start_ticks()))
-    for suffix in ("", *("-%d" % n for n in range(2, 1000))):
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(base + suffix, 0o700)
-            return base + suffix
-    raise FileExistsError(base)
-
-
-def _process_line(origin: str) -> dict[str, object]:
-    argv = list(getattr(sys, "orig_argv", None) or [sys.executable, *getattr(sys, "argv", ())])
-    try:
-        cwd = os.getcwd()
-    except OSError:
-        cwd = ""
-    line: dict[str, object] = {"t": "process", "at": time.monotonic_ns(), "pid": os.getpid(), "ppid": os.getppid()}
-    line.update(argv=argv, executable=sys.executable, python="%d.%d.%d" % sys.version_info[:3], cwd=cwd)
-    line.update(main_thread=threading.main_thread().native_id or 0, origin=origin)
-    return line

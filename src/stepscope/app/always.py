@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.app import live, sidecar
+from stepscope.app import sidecar
 from stepscope.collector import keeping, rundir, sweep
 from stepscope.collector.recording import Recording
 from stepscope.collector.window import Limits
@@ -46,9 +46,9 @@ def main(argv: Sequence[str]) -> None:
         return
     limits = Limits(bytes=keeping.keep_house(session.parent, settings, own=session))
     recording = Recording(run, session, starts=starts, limits=limits)
-    shown = live.Live(recording, time.monotonic_ns())
+    ticks = [*sidecar.ticks_of(recording), _KeepsHouse(session, limits, settings).tick]
     sweep.sweep(run)
-    sidecar.follow(recording, (shown.tick, _KeepsHouse(session, limits, settings).tick), launcher=False)
+    sidecar.follow(recording, ticks, launcher=False)
     for problem in sidecar.complete(recording):
         sys.stderr.write(f"{problem}\n")
     keeping.keep_house(session.parent, settings)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope import store
-from stepscope.app import bundle, members, overhead, series, stage_shares
+from stepscope.app import bundle, capture_account, members, overhead, series, stage_shares
 from stepscope.derive.anatomy import COMPONENTS
 from stepscope.derive.hot_lines import HotLines
 from stepscope.derive.view import SessionView
@@ -82,7 +82,7 @@ def report_of(session: Session) -> Report:
     findings, source_check, problems = _with_sources(view, lines, found, checked)
     return Report(
         session=_summary(view),
-        overhead=overhead.account(view),
+        overhead=capture_account.with_captures(overhead.account(view), session.manifest),
         anatomy=components(view),
         stages=stage_shares.build(view),
         findings=findings,
@@ -229,6 +229,7 @@ def _diagnostics(view: SessionView, failures: tuple[Diagnostic, ...]) -> tuple[D
         if worker.info.lost_lines:
             text = f"process {worker.info.pid}: {worker.info.lost_lines} lines of the log could not be written"
             found.append(Diagnostic(code="DX011", text=text))
+    found += [Diagnostic(code="DX118", text=text) for text in capture_account.failures(session.manifest)]
     if view.pipeline is not None:
         found += [Diagnostic(code="DX020", text=text) for text in view.pipeline.diagnostics[:1]]
     unique = list(dict.fromkeys((d.code, d.text) for d in [*found, *failures]))

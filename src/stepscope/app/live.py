@@ -32,9 +32,12 @@ if TYPE_CHECKING:
     from stepscope.derive.steps import Steps
     from stepscope.model.finding import Finding
     from stepscope.model.session import Worker
+    from stepscope.model.status import LiveCapture
 
 PUBLISH_NS = 5_000_000_000
 FIRST_ANALYSIS_NS = {"enable": 5_000_000_000, "run": 20_000_000_000}
+ASKED_FOR_NS = 5_000_000_000
+"""When it comes where something says early that a capture may be needed: no model of the input can be read."""
 """By mode. The first analysis takes 0.1 to 0.2 s of CPU: under ``run``, whose jobs may be short, it waits until that is
 less than its share; what is enabled runs for long, and ``ps`` shall know it soon."""
 MIN_BETWEEN_NS = 10_000_000_000
@@ -66,25 +69,54 @@ class Live:
         self._began_cpu_ns = time.process_time_ns()
         self._listed: list[tuple[LiveTask, list[tuple[str, int, int]]]] = []
         self._sizes: deque[tuple[int, int]] = deque(maxlen=61)
-        self._steps: Steps | None = None
         self._same: frozenset[tuple[str, int, int]] = frozenset()
         self._samples_per_step = 0.0
         self._history: deque[tuple[int, int]] = deque(maxlen=16)
         self._problem = ""
         self._sources = _Sources()
+        self._analysed_ns = 0
+        self.steps: Steps | None = None
+        """Of the last analysis."""
+        self.wanted: tuple[tuple[str, str], ...] = ()
+        """(code, kind of capture) of detectors that cannot decide without one."""
 
     def tick(self, now_ns: int, state: str) -> None:
         """What is due at this moment."""
-        if now_ns >= self._next_analysis_ns:
-            used = time.process_time_ns()
-            self._analyse()
-            used = time.process_time_ns() - used
-            pause = min(MAX_BETWEEN_NS, max(MIN_BETWEEN_NS, int(used / CPU_RATIO)))
-            self._next_analysis_ns, self._next_publish_ns = now_ns + pause, now_ns
-            self._status = msgspec.structs.replace(self._status, analysis_every_s=pause / 1e9)
+        if now_ns >= self._next_analysis_ns or (not self._analysed_ns and self._asked_for(now_ns)):
+            self.refresh(now_ns)
         if now_ns >= self._next_publish_ns or state != "running":
             self._next_publish_ns = now_ns + PUBLISH_NS
             self._publish(now_ns, state)
+
+    def _asked_for(self, now_ns: int) -> bool:
+        early = now_ns - self._began_ns >= ASKED_FOR_NS
+        return early and any(w.unread for w in self._recording.drainer.workers.values())
+
+    def refresh(self, now_ns: int, max_age_ns: int = 0) -> None:
+        """Analyse now, unless the last analysis is not older than ``max_age_ns``."""
+        if self._analysed_ns and now_ns - self._analysed_ns < max_age_ns:
+            return
+        used = time.process_time_ns()
+        self._analyse()
+        used = time.process_time_ns() - used
+        pause = min(MAX_BETWEEN_NS, max(MIN_BETWEEN_NS, int(used / CPU_RATIO)))
+        self._analysed_ns = now_ns
+        self._next_analysis_ns, self._next_publish_ns = now_ns + pause, now_ns
+        self._status = msgspec.structs.replace(self._status, analysis_every_s=pause / 1e9)
+
+    def show_captures(self, captures: tuple[LiveCapture, ...], ratio: float) -> None:
+        """Publish what becomes of captures, at the next tick."""
+        if captures != self._status.captures:
+            self._status = msgspec.structs.replace(self._status, captures=captures, captures_ratio=ratio)
+            self._next_publish_ns = 0
+
+    def calls_of_steps(self) -> frozenset[tuple[str, int, int]]:
+        """(worker, kind, name) of every call that counts as a step."""
+        return self._same
+
+    def calls_of_tasks(self) -> list[tuple[LiveTask, list[tuple[str, int, int]]]]:
+        """The tasks of the last analysis, each with the (worker, kind, name) of its calls, where they can be told."""
+        return list(self._listed)
 
     def _publish(self, now_ns: int, state: str) -> None:
         recording = self._recording
@@ -135,7 +167,7 @@ class Live:
         return max(0.0, (last - first) / (last_ns - first_ns) * 3.6e12)
 
     def _rate(self) -> float | None:
-        if self._steps is None:
+        if self.steps is None:
             return None
         now_ns, count = self._history[-1]
         past = next((h for h in reversed(self._history) if now_ns - h[0] >= _RATE_NS), self._history[0])
@@ -149,7 +181,7 @@ class Live:
             self._problem = f"the live analysis failed: {type(error).__name__}: {error}"
 
     def _look(self, view: SessionView) -> None:
-        self._steps = view.steps
+        self.steps = view.steps
         same = _same_meaning(view)
         if same != self._same:  # another call counts as the step now: its count says nothing about the last one's
             self._same = same
@@ -157,11 +189,13 @@ class Live:
         self._list_tasks(view)
         self._status = msgspec.structs.replace(self._status, analysed_unix_s=time.time())
         if view.steps is None:  # what was said of earlier steps does not hold any more
+            self.wanted = ()
             self._status = msgspec.structs.replace(self._status, step_title="", anatomy=(), top=None, findings=0)
             return
         steady = view.steps.steady
         self._samples_per_step = float(view.steps.samples[steady].mean()) if steady.any() else 0.0
         findings, checked, _ = base.run(registry.ALL, view)
+        self.wanted = tuple((c.detector, c.capture) for c in checked if c.capture)
         anatomy = sorted(analyze.components(view), key=lambda c: -c.ratio)
         self._status = msgspec.structs.replace(
             self._status,

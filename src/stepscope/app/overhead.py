@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.model.events import AgentCost
-from stepscope.model.finding import Overhead
+from stepscope.model.overhead import Overhead
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.agent.payload import PAYLOAD
-from stepscope.collector import launch
+from stepscope.collector import budget, launch
 from stepscope.errors import TargetError, UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class RecordOptions:
     session: Path | None = None
     report_json: Path | None = None
     budget: str = ""
+    keep_raw: bool = False
     sources: bool = True
     quiet: bool = False
 
@@ -87,9 +88,15 @@ def record(options: RecordOptions) -> int:
     Raises:
         StepscopeError: the job was not started.
     """
+    budget.parse(options.budget or budget.DEFAULT)
     outcome = launch.run(
         launch.LaunchOptions(
-            argv=options.argv, payload=PAYLOAD, session=options.session, sources=options.sources, budget=options.budget
+            argv=options.argv,
+            payload=PAYLOAD,
+            session=options.session,
+            sources=options.sources,
+            budget=options.budget,
+            keep_raw=options.keep_raw,
         )
     )
     try:

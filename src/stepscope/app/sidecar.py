@@ -7,7 +7,6 @@ that neither the terminal nor the launcher's death takes it along.
 from __future__ import annotations
 
 import fcntl
-import importlib
 import json
 import os
 import select
@@ -41,11 +40,19 @@ def main(argv: Sequence[str]) -> None:
     if lock < 0:
         return
     recording = Recording(run, session, starts=starts)
-    live = importlib.import_module("stepscope.app.live")  # now, not at the end, when the user waits
-    follow(recording, [live.Live(recording, time.monotonic_ns()).tick], launcher=True)
+    follow(recording, ticks_of(recording), launcher=True)
     for problem in complete(recording):
         _say(problem)
     sweep.sweep(run)
+
+
+def ticks_of(recording: Recording) -> list[Callable[[int, str], object]]:
+    """What is due while a job is followed; its modules are loaded now, not at the end, when the user waits."""
+    from stepscope.app import capturing, live
+
+    now_ns = time.monotonic_ns()
+    shown = live.Live(recording, now_ns)
+    return [capturing.Capturing(recording, shown, now_ns).tick, shown.tick]
 
 
 def complete(recording: Recording) -> list[str]:

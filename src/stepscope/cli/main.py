@@ -20,6 +20,7 @@ COMMANDS = {
     "run": ("stepscope.cli.run:run", "Run a job measured and say why it is slow."),
     "ps": ("stepscope.cli.ps:ps", "List the running jobs that are measured."),
     "top": ("stepscope.cli.ps:top", "Watch a running job."),
+    "trace": ("stepscope.cli.trace:trace", "Capture some steps of a running job."),
     "enable": ("stepscope.cli.enable:enable", "Measure every TensorFlow job of an environment."),
     "disable": ("stepscope.cli.enable:disable", "Undo enable."),
     "report": ("stepscope.cli.report:report", "Show the report of a session."),

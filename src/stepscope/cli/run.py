@@ -46,8 +46,11 @@ def _split(args: list[str], params: list[click.Parameter]) -> tuple[list[str], b
     default="1%",
     show_default=True,
     metavar="SHARE",
-    help="What captures (op traces, native stacks) may cost, stored in the session. There are none today: "
-    "what is always measured keeps limits of its own, which this does not change.",
+    help="Share of the job's time that captures (op traces) may cost: they are spaced to hold it. 0% allows only those "
+    "that `stepscope trace` asks for. What is always measured keeps limits of its own.",
+)
+@click.option(
+    "--keep-raw", is_flag=True, help="Keep the files of the framework's profiler that captures are read from."
 )
 @click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
@@ -59,6 +62,7 @@ def run(
     session: Path | None,
     report_json: Path | None,
     budget: str,
+    keep_raw: bool,  # noqa: FBT001
     no_sources: bool,  # noqa: FBT001
     quiet: bool,  # noqa: FBT001
     command: tuple[str, ...],
@@ -80,6 +84,7 @@ def run(
         session=session,
         report_json=report_json,
         budget=budget,
+        keep_raw=keep_raw,
         sources=not no_sources,
         quiet=quiet,
     )

@@ -28,11 +28,11 @@ from stepscope.wire.env import PROCS_NAME, RING_NAME
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.model.events import AnyEvent
+    from stepscope.model.events import AnyEvent, CaptureTaken
 
 MAX_PENDING = 4_000_000
 """Records kept in memory while the disk refuses them (160 MB); beyond it the oldest are dropped and counted."""
-_ABOUT_PROCESS = frozenset({"process", "framework", "end"})
+_ABOUT_PROCESS = frozenset({"process", "framework", "end", "capture", "profiler"})
 _WITH_COMMAND = frozenset({"process", "child"})
 _ABOUT_FILES = frozenset({"name", "code", "trace", "dataset", "iterator", "child", "model", "pyfunction"})
 
@@ -65,6 +65,13 @@ class WorkerDrain:
         self._lines: list[LogLine] = []
         self.pending = 0
         self.recent = Recent(origin_ns)
+        self.unread = False
+        """Whether tf.data's model of an iterator cannot be read."""
+        self.profiler_server = False
+        self.answers: dict[str, CaptureTaken] = {}
+        """What became of captures that were asked of it, by their ids."""
+        self.profiled = False
+        """Whether its own profiler runs, or a profiler server could start it at any moment."""
         for kind, text in writer.stored_lines(self.key):
             self._note(kind, text)
             self.recent.add_lines([LogLine(type=kind, at=0, text=text)])
@@ -117,6 +124,7 @@ class WorkerDrain:
     def _note(self, kind: str, text: bytes) -> None:
         """Keep what the manifest and the sources need of a log line."""
         self.types.add(kind)
+        self.unread |= kind == "itermodel" and b'"error"' in text
         if kind in _ABOUT_PROCESS:
             try:
                 event = events.decode(text)
@@ -146,6 +154,11 @@ class WorkerDrain:
                 ended_ns=event.at - self._origin_ns,
                 lost_lines=self.info.lost_lines + event.lost_lines,
             )
+        elif isinstance(event, events.CaptureTaken):
+            self.answers[event.id] = msgspec.structs.replace(event, at=event.at - self._origin_ns)
+        elif isinstance(event, events.UserProfiler):
+            self.profiler_server |= event.action == "server"
+            self.profiled = self.profiler_server or event.action == "start"
 
     def flush(self, writer: SessionWriter) -> None:
         """Make everything durable that was taken, then tell the ring and drop read log files.

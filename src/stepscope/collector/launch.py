@@ -59,6 +59,7 @@ class LaunchOptions:
     """The new session's directory; None: named after the script, in the current directory."""
     sources: bool = True
     budget: str = ""
+    keep_raw: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +146,7 @@ def _write_job(run_dir: Path, job: int, options: LaunchOptions) -> None:
         command=tuple(mask.mask_command(options.argv)),
         sources=options.sources,
         budget=options.budget,
+        keep_raw=options.keep_raw,
     )
     try:
         rundir.write_job(run_dir, about)

@@ -31,7 +31,7 @@ WINDOW_NS = 60_000_000_000
 MAX_LINES = 20_000
 """Of lines that records refer to; a job with more is shown live without the newest of them."""
 _MAX_PASSING = 400
-_PASSING = frozenset({"itermodel", "metric", "child", "cost", "diagnostic"})
+_PASSING = frozenset({"itermodel", "metric", "child", "cost", "diagnostic", "capture"})
 _NAMES = 1 << 32
 _SHORT = int(Kind.COUNTS)
 _NOT_COUNTED = int(Flag.END)
@@ -130,7 +130,7 @@ class Recent:
         for text in self._lasting[len(self._decoded) :]:
             self._decoded.append(self._decode(text))
         lines = [*self._decoded, *(self._decode(text) for text in self._passing)]
-        return Worker(info=info, records=self._with_open_loop(self._table(), lines), events=lines)
+        return Worker(info=info, records=self._with_open_loop(self.table(), lines), events=lines)
 
     def _with_open_loop(self, records: RecordTable, lines: list[AnyEvent]) -> RecordTable:
         """A Keras loop is recorded when it ends: the one that goes on is given as lasting until the newest record."""
@@ -159,7 +159,8 @@ class Recent:
             return msgspec.structs.replace(event, at=at, loop=event.loop - self._origin_ns)
         return msgspec.structs.replace(event, at=at)
 
-    def _table(self) -> RecordTable:
+    def table(self) -> RecordTable:
+        """The records of the recent past."""
         if not self._batches:
             return RecordTable.empty()
         rows = np.concatenate(self._batches)

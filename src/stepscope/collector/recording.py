@@ -11,12 +11,13 @@ from pathlib import Path
 import msgspec
 
 from stepscope.collector import rundir, signals, sources
+from stepscope.collector.captures import OpCaptures
 from stepscope.collector.drain import Drainer
 from stepscope.collector.mask import mask_text
 from stepscope.collector.sampling import Sampling
 from stepscope.collector.window import Limits, Window
 from stepscope.model.finding import Diagnostic
-from stepscope.model.session import HostInfo, WorkerInfo
+from stepscope.model.session import CaptureInfo, HostInfo, WorkerInfo
 from stepscope.store.reader import read_manifest
 from stepscope.store.segments import MAX_MERGED_BYTES
 from stepscope.store.writer import SessionWriter
@@ -52,6 +53,7 @@ class Recording:
         self._diagnostics = {(d.code, d.text): d for d in self.manifest.diagnostics}
         self.drainer = Drainer(run, self.writer, self._origin_ns)
         self.sampling = Sampling(self.writer, self._origin_ns)
+        self.captures = OpCaptures(self)
         self._next_sample_ns = 0
         self._next_flush_ns = time.monotonic_ns() + _FLUSH_NS
         self._next_trim_ns = time.monotonic_ns() + _TRIM_NS
@@ -59,7 +61,7 @@ class Recording:
         self.disk_problem = ""
         """Why nothing can be stored at present."""
         if starts > 1:
-            self._note(
+            self.note(
                 "DX101",
                 f"the sidecar died {starts - 1} times and was started again; nothing that it had "
                 "read from the rings was lost, samples of the host have gaps",
@@ -71,7 +73,8 @@ class Recording:
         except OSError as error:  # a full disk: there may be room later
             self.disk_problem = error.strerror or str(error)
 
-    def _note(self, code: str, text: str) -> None:
+    def note(self, code: str, text: str) -> None:
+        """Say something in the manifest, once."""
         self._diagnostics[code, text] = Diagnostic(code=code, text=text)
 
     def tick(self, now_ns: int) -> None:
@@ -104,6 +107,10 @@ class Recording:
         else:
             self.disk_problem = ""
 
+    def add_capture(self, capture: CaptureInfo) -> None:
+        """Enter a capture into the manifest, which is written with the next flush."""
+        self.manifest = msgspec.structs.replace(self.manifest, captures=(*self.manifest.captures, capture))
+
     def trim(self, now_ns: int) -> None:
         """Keep the session within its limits, and say what has gone.
 
@@ -113,7 +120,7 @@ class Recording:
         if self.window is None or not self.window.trim(now_ns - self._origin_ns):
             return
         self._diagnostics = {key: value for key, value in self._diagnostics.items() if key[0] != "DX116"}
-        self._note(
+        self.note(
             "DX116",
             f"the session keeps the newest of a long run: {self.window.dropped_segments} of its oldest segments were "
             "dropped to hold its share of the disk; what is said about steps is about the rest",
@@ -150,9 +157,10 @@ class Recording:
         if state == "finished":
             self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
         self.drainer.poll(now_ns, final=True)
+        self.captures.close(now_ns)
         outliving = [w.pid for w in self.drainer.workers.values() if not w.closed and w.alive()]
         if outliving:
-            self._note("DX113", f"processes outlived the job and are measured up to its end only: {outliving}")
+            self.note("DX113", f"processes outlived the job and are measured up to its end only: {outliving}")
         problems = self._store_rest()
         self._note_losses()
         self.manifest = msgspec.structs.replace(
@@ -177,22 +185,22 @@ class Recording:
             self.sampling.flush(final=True)
             if self.job is None or self.job.sources:
                 for text in sources.store_sources(self.writer, self.drainer.files(), self.manifest.cwd):
-                    self._note("DX111", text)
+                    self.note("DX111", text)
         except OSError as error:
             waiting = f"{self.drainer.pending()} records wait in {self.run}, the newest samples are lost"
             text = f"{self.session}: {error.strerror}: {waiting}"
-            self._note("DX105", text)
+            self.note("DX105", text)
             return [f"{text}; make room, then: stepscope report {self.session}"]
         return []
 
     def _note_losses(self) -> None:
         for pid, where, text in trouble.read(str(self.run)):
-            self._note("DX115", f"process {pid} is not measured: {where} failed: {mask_text(text)}")
+            self.note("DX115", f"process {pid} is not measured: {where} failed: {mask_text(text)}")
         for worker in self.drainer.workers.values():
             if worker.problem:
-                self._note("DX114", worker.problem)
+                self.note("DX114", worker.problem)
         if not self._workers():
-            self._note(
+            self.note(
                 "DX108",
                 "no process of the job imported TensorFlow or Keras with stepscope armed: "
                 "only processes and the host were measured",
@@ -200,7 +208,7 @@ class Recording:
 
     def recovered(self) -> list[str]:
         """Like ``finish``, for a session whose job and sidecar are long dead."""
-        self._note(
+        self.note(
             "DX109",
             "the run was not finished: the session was completed from the rings and logs that the "
             "run directory still held; samples of processes and host end with the sidecar",

@@ -34,6 +34,7 @@ class Job:
     command: tuple[str, ...]
     sources: bool = True
     budget: str = ""
+    keep_raw: bool = False
     mode: str = "run"
     cwd: str = ""
 
@@ -85,6 +86,7 @@ def write_job(run: Path, job: Job) -> None:
         "command": list(job.command),
         "sources": job.sources,
         "budget": job.budget,
+        "keep_raw": job.keep_raw,
         "mode": job.mode,
         "cwd": job.cwd,
     }

@@ -62,6 +62,19 @@ class Undecided:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureRequest:
+    """A detector has a suspicion that a capture would decide. Undecided until the session holds one.
+
+    Under ``run`` the sidecar makes the capture as soon as the budget allows it; else ``hint`` says how to have one.
+    """
+
+    kind: str
+    """ops"""
+    missing: Signal
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Detector(Generic[P]):
     """A detector is a value. ``detect`` is pure; ``since`` is the version that brought it."""
 
@@ -69,7 +82,7 @@ class Detector(Generic[P]):
     name: str
     needs: frozenset[Signal]
     params: P
-    detect: Callable[[SessionView, P], Iterator[Finding | Undecided]]
+    detect: Callable[[SessionView, P], Iterator[Finding | Undecided | CaptureRequest]]
     yields_to: frozenset[str] = frozenset()
     """Codes that say more about the same root: where one of them names a place that this one names, its finding is
     the one that is reported."""
@@ -136,12 +149,14 @@ def run(
             checked.append(_checked(detector, "failed", [], str(error)))
             continue
         mine = [r for r in results if isinstance(r, Finding)]
-        open_questions = [r for r in results if isinstance(r, Undecided)]
+        open_questions = [r for r in results if not isinstance(r, Finding)]
         findings.extend(mine)
         if mine:
             checked.append(_checked(detector, "found", [], ""))
         elif open_questions:
-            checked.append(_checked(detector, "undecided", [open_questions[0].missing], open_questions[0].hint))
+            question = next((q for q in open_questions if isinstance(q, CaptureRequest)), open_questions[0])
+            capture = question.kind if isinstance(question, CaptureRequest) else ""
+            checked.append(_checked(detector, "undecided", [question.missing], question.hint, capture))
         else:
             checked.append(_checked(detector, "clear", [], ""))
     kept = _one_per_root(detectors, findings)
@@ -178,13 +193,14 @@ def _told_by(checked: Checked, findings: list[Finding], kept: list[Finding]) -> 
     return Checked(detector=checked.detector, name=checked.name, outcome="clear", hint=hint)
 
 
-def _checked(detector: Detector[object], outcome: str, missing: list[Signal], hint: str) -> Checked:
+def _checked(detector: Detector[object], outcome: str, missing: list[Signal], hint: str, capture: str = "") -> Checked:
     return Checked(
         detector=detector.code,
         name=detector.name,
         outcome=outcome,  # type: ignore[arg-type]
         missing=tuple(s.value for s in missing),
         hint=hint,
+        capture=capture,
     )
 
 
@@ -216,4 +232,4 @@ def cost_of(
     )
 
 
-__all__ = ["HINTS", "Detector", "Signal", "Undecided", "cost_of", "present", "run", "severity_of"]
+__all__ = ["HINTS", "CaptureRequest", "Detector", "Signal", "Undecided", "cost_of", "present", "run", "severity_of"]

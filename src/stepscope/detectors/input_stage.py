@@ -16,8 +16,9 @@ divided by its parallelism. Below fifteen percent of wait nothing is said, nor w
 
 ## Known limits
 The wait is the most that a faster input can save: what the pipeline still needs afterwards is not known before it is
-tried. Iterators that are made inside of a tf.function and TensorFlow before 2.17 give no model; the wait inside of
-Keras' compiled step is then undecided.
+tried. Iterators that are made inside of a tf.function, datasets without autotune and TensorFlow before 2.17 give no
+model; the wait inside of Keras' compiled step is then undecided until an op trace of some steps is captured, which
+`stepscope run` does by itself.
 
 ## Remedy
 Run the stage in parallel (`num_parallel_calls=tf.data.AUTOTUNE`), do its work once (`cache()` after it, or offline),
@@ -32,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
@@ -62,13 +63,13 @@ SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Csv", "ReadFile", "List
 """Stages that read: the raw input rather than preprocessing. Source: tensorflow/core/kernels/data."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
     """Yield at most one finding."""
     cause = session.input_cause
     if session.hidden_wait:
         anatomy = session.anatomy
         if anatomy is not None and anatomy.ratio("call") >= params.min_call_ratio:
-            yield Undecided(missing=Signal.INPUT_WAIT, hint=_why_hidden(session))
+            yield _question(session)
         return
     if cause is None or cause.limit not in {"stage", "unknown"} or cause.wait_ratio < params.min_wait_ratio:
         return
@@ -77,12 +78,17 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     yield _finding(session, cause, params)
 
 
-def _why_hidden(session: SessionView) -> str:
+def _question(session: SessionView) -> CaptureRequest | Undecided:
+    """Where TensorFlow keeps no model of the wait, an op trace shows it; where none was read, the run was too short."""
     error = session.pipeline.error if session.pipeline else ""
-    return {
+    why = {
         "no-op": "TensorFlow before 2.17 does not show tf.data's model; the wait inside of the compiled step is unseen",
         "no-model": "autotune is off for this dataset, so tf.data keeps no model of it",
-    }.get(error, "no model of the iterator could be read during the run")
+    }.get(error, "")
+    if not why:
+        return Undecided(missing=Signal.INPUT_WAIT, hint="no model of the iterator could be read during the run")
+    hint = f"{why}; an op trace shows it: stepscope trace JOB while it runs"
+    return CaptureRequest(kind="ops", missing=Signal.INPUT_WAIT, hint=hint)
 
 
 def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding:

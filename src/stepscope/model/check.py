@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from stepscope.model.finding import Diagnostic, Finding, Struct
+from stepscope.model.finding import Diagnostic, Finding
+from stepscope.model.structs import Struct
 
 SCHEMA = "stepscope.check/1"
 

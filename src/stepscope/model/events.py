@@ -272,9 +272,41 @@ class Metric(Event, tag="metric", frozen=True, kw_only=True):
 
 
 class UserProfiler(Event, tag="profiler", frozen=True, kw_only=True):
-    """The user's own profiler started or stopped."""
+    """The user's own profiler started or stopped, or a profiler server was started whose clients may start one.
+
+    ``action``: "start", "stop" or "server"."""
 
     action: str
+
+
+class CaptureTaken(Event, tag="capture", frozen=True, kw_only=True):
+    """What became of a capture that was asked of this process. ``at``: when recording began, where it did."""
+
+    id: str
+    kind: str = "ops"
+    way: str = ""
+    """"profiler": TensorFlow's own; "run-metadata": the full trace of runs of a session."""
+    outcome: str = ""
+    """"done" | "refused" (not begun) | "gave-way" (to the user's profiler, or to the job's end) | "failed"."""
+    text: str = ""
+    """Why, or what is to be known of one that is done."""
+    steps: int = 0
+    """Whole steps in it."""
+    recorded_ns: int = 0
+    unix_ns: int = 0
+    """CLOCK_REALTIME at ``at``: the trace's own clock."""
+    export_ns: int = 0
+    """What stopping and writing took, beside the job: wall time."""
+    cpu_ns: int = 0
+    """CPU time of the thread that started, stopped and wrote it."""
+    level: int = 0
+    """host_tracer_level; 0: TensorFlow's default."""
+    files: list[str] = []
+    """Below ``captures/raw-ID`` of the session."""
+    bytes: int = 0
+    anchors: list[tuple[int, int]] = []
+    """(kind, name) of the records whose ends are the ends of its steps."""
+    thread: int = 0
 
 
 class AgentCost(Event, tag="cost", frozen=True, kw_only=True):
@@ -315,6 +347,7 @@ AnyEvent = (
     | GraphSize
     | Metric
     | UserProfiler
+    | CaptureTaken
     | AgentCost
     | ProcessEnded
 )

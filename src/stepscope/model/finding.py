@@ -9,6 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from stepscope.model.overhead import Overhead
+from stepscope.model.structs import Struct
+
 SCHEMA = "stepscope.report/1"
 
 Severity = Literal["high", "medium", "low", "info", "error", "warning"]
@@ -87,10 +90,6 @@ TaskKind = Literal[
 ]
 ProcessRole = Literal["steps", "tasks", "server", "idle"]
 Outcome = Literal["found", "clear", "undecided", "not-applicable", "failed"]
-
-
-class Struct(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of everything in a report: immutable, written with every field."""
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -183,6 +182,8 @@ class Checked(Struct, frozen=True, kw_only=True):
     outcome: Outcome
     missing: tuple[str, ...] = ()
     hint: str = ""
+    capture: str = ""
+    """Of an undecided one: the kind of capture that would decide it ("ops"); "" where none would."""
 
 
 class Diagnostic(Struct, frozen=True, kw_only=True):
@@ -262,33 +263,6 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     step_times: StepTimes | None = None
     members: tuple[ProcessSummary, ...] = ()
     """The measured processes, in the order in which they started."""
-
-
-class Capture(Struct, frozen=True, kw_only=True):
-    """A level-2-or-deeper capture and what it cost."""
-
-    kind: str
-    steps: int
-    ratio: float
-    low: float
-    high: float
-
-
-class Overhead(Struct, frozen=True, kw_only=True):
-    """What measuring cost: share of step time, with its interval, and the sidecar's share of one core."""
-
-    ratio: float
-    low: float
-    high: float
-    captures: tuple[Capture, ...] = ()
-    records: int = 0
-    record_ns: int = 0
-    """A record with its wrapper, in a loop that does nothing else."""
-    call_ns: int = 0
-    """The same in a training step, whose data and code have taken the caches."""
-    rest_ratio: float = 0.0
-    """Share of the time in which hot wrappers were detached, because steps are so short."""
-    sidecar_core_ratio: float = 0.0
 
 
 class TaskPart(Struct, frozen=True, kw_only=True):
@@ -383,7 +357,7 @@ class Report(Struct, frozen=True, kw_only=True):
     """The costliest lines, at most 100, from 0.5 %."""
     source_check: SourceCheck | None = None
     """Null where the session holds no sources, or no TensorFlow or Keras was used."""
-    series: dict[str, tuple[float, ...]] = {}
+    series: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     """Small series for charts, times in seconds since session start (keys: docs/report-schema.md)."""
 
 

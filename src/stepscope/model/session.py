@@ -62,6 +62,55 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     clean_exit: bool = False
 
 
+class CaptureInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A capture of the session: what was asked, what came of it, what it cost the job. Since 0.1."""
+
+    id: str
+    kind: str = "ops"
+    way: str = ""
+    """As ``model.events.CaptureTaken``; "" where no process was asked."""
+    outcome: str = ""
+    """done | refused | gave-way | failed"""
+    text: str = ""
+    """Why, or what is to be known of one that is done."""
+    asked_by: str = ""
+    """user | schedule | the code of a detector"""
+    worker: str = ""
+    """Key of the process."""
+    title: str = ""
+    """What its steps are: "Keras fit", "Session.run train_op" ..."""
+    at_ns: int = 0
+    recorded_ns: int = 0
+    unix_ns: int = 0
+    """Wall clock at ``at_ns``: the clock of what TensorFlow's profiler writes."""
+    steps: int = 0
+    """Whole steps in it."""
+    files: tuple[str, ...] = ()
+    """Below ``captures/``."""
+    bytes: int = 0
+    """Of what the framework wrote."""
+    ratio: float | None = None
+    """Traced steps against untraced neighbours, less one; None: too few of either."""
+    low: float | None = None
+    high: float | None = None
+    traced: int = 0
+    neighbours: int = 0
+    step_ns: int = 0
+    """Median untraced neighbour."""
+    slower_ns: int = 0
+    """What the traced steps took longer, all together."""
+    export_ns: int = 0
+    """Wall time of stopping and writing, beside the job."""
+    export_delay_ns: int = 0
+    """What steps took longer meanwhile, all together."""
+    cpu_ns: int = 0
+    """CPU time of the job's thread that started, stopped and wrote."""
+    read_cpu_ns: int = 0
+    """CPU time of the sidecar to read it."""
+    cost_ns: int = 0
+    """What it cost the job: slower steps, and CPU time to write and to read."""
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """``manifest.json``. Times are nanoseconds since session start; ``origin_monotonic_ns`` is that start."""
 
@@ -90,6 +139,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     signals: tuple[str, ...] = ()
     """Signals that were recorded: names of ``detectors.base.Signal`` in small letters, with hyphens."""
     diagnostics: tuple[Diagnostic, ...] = ()
+    captures: tuple[CaptureInfo, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

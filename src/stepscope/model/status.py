@@ -42,6 +42,32 @@ class LiveTask(msgspec.Struct, frozen=True, kw_only=True):
     p95_ns: int
 
 
+class LiveCapture(msgspec.Struct, frozen=True, kw_only=True):
+    """A capture that was asked for, as it stands."""
+
+    request: str
+    """Id of the request; the code of the detector that asked."""
+    asked_by: str = ""
+    """user | schedule | the code of a detector"""
+    state: str = "waiting"
+    """waiting | tracing | done | failed"""
+    text: str = ""
+    """Why it waits or failed."""
+    title: str = ""
+    """What its steps are."""
+    number: int = 0
+    """How many this request has had, this one included."""
+    steps: int = 0
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    recorded_ns: int = 0
+    cost_ns: int = 0
+    bytes: int = 0
+    files: tuple[str, ...] = ()
+    """Below the session."""
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """One job at one moment. Rates are over the last seconds, shares over about a minute; None: not known (yet)."""
 
@@ -83,3 +109,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     session_bytes: int = 0
     bytes_per_hour: float | None = None
     problems: tuple[str, ...] = ()
+    captures: tuple[LiveCapture, ...] = ()
+    """The newest, oldest first."""
+    captures_ratio: float = 0.0
+    """What captures have cost so far, as a share of the job's time."""

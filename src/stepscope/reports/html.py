@@ -12,7 +12,7 @@ import shlex
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from stepscope.reports import charts, metric_charts, task_rows, words
+from stepscope.reports import capture_text, charts, metric_charts, task_rows, words
 from stepscope.reports.charts import Chart, LeftOut, Resource
 from stepscope.reports.finding_card import findings
 from stepscope.reports.svg import escape
@@ -373,8 +373,10 @@ def _about(report: Report) -> str:
         ("Sidecar", f"{100 * overhead.sidecar_core_ratio:.2f} % of one core"),
     ]
     for capture in overhead.captures:
-        share = f"{100 * capture.ratio:.1f} % ({100 * capture.low:.1f}-{100 * capture.high:.1f})"
-        cost.append((f"Capture of {escape(capture.kind)}", f"{share} over {words.plural(capture.steps, 'step')}"))
+        what = f"Trace of {words.plural(capture.steps, 'step')} at {format_ns(capture.at_ns)}"
+        cost.append((escape(what), escape(capture_text.cost(capture))))
+    if overhead.captures:
+        cost.append(("Captures in all", f"{100 * overhead.captures_ratio:.2f} % of the job's time"))
     notes = "".join(
         f"<li><b>{escape(name)}</b> {escape(text)}{f' ({count} times)' if count > 1 else ''}</li>"
         for name, text, count in words.merged_diagnostics(report.diagnostics)

@@ -9,7 +9,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from stepscope.reports import task_rows, words
+from stepscope.reports import capture_text, task_rows, words
 from stepscope.reports.excerpt import excerpt
 from stepscope.units import format_ns
 
@@ -183,4 +183,8 @@ def _diagnostics(report: Report) -> str:
     cost = words.overhead_text(overhead, steps=1)
     records = f"{overhead.records:,} records of {format_ns(overhead.record_ns)} each"
     sidecar = f"sidecar {words.percent(overhead.sidecar_core_ratio)} % of one core"
-    return "\n".join(["### Measuring\n", f"- {cost}; {records}; {sidecar}", *lines])
+    captures = [
+        f"- trace of {words.plural(c.steps, 'step')} at {format_ns(c.at_ns)}: {escape(capture_text.cost(c))}"
+        for c in overhead.captures
+    ]
+    return "\n".join(["### Measuring\n", f"- {cost}; {records}; {sidecar}", *captures, *lines])

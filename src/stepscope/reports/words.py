@@ -21,13 +21,13 @@ if TYPE_CHECKING:
         Cost,
         Diagnostic,
         Finding,
-        Overhead,
         Place,
         Report,
         SessionSummary,
         SourceCheck,
         StageShare,
     )
+    from stepscope.model.overhead import Overhead
 
 COMPONENT_WORDS = {
     "input-wait": "input wait",
@@ -155,7 +155,8 @@ def overhead_text(overhead: Overhead, *, steps: int = 1) -> str:
     """``measuring cost 0.3 % (0.0-0.9)``; without steps it is the sidecar's part of a core."""
     if not steps:
         return f"measuring cost {100 * overhead.sidecar_core_ratio:.1f} % of a core"
-    return f"measuring cost {100 * overhead.ratio:.1f} % ({100 * overhead.low:.1f}-{100 * overhead.high:.1f})"
+    captures = f", captures {100 * overhead.captures_ratio:.1f} %" if overhead.captures else ""
+    return f"measuring cost {100 * overhead.ratio:.1f} % ({100 * overhead.low:.1f}-{100 * overhead.high:.1f}){captures}"
 
 
 MEMBER_LIMIT = 4

@@ -12,7 +12,8 @@ The run directory (on /dev/shm, else a local temporary directory) belongs to one
         ring                 the ring, or a symbolic link to it where another file system had the space; it
                              appears under this name when it is complete
         log-0001.jsonl ...   the log
-    RUN/commands/            from the collector to the agents (later)
+        commands/            what the sidecar asks of the process (``wire.commands``)
+    RUN/requests/            what somebody asks of the sidecar (``wire.commands``)
 """
 
 from __future__ import annotations
@@ -41,6 +42,11 @@ CONFIG_KEYS = ("version", "session", "origin_ns", "ring_dirs", "sample_hz", "slo
 the session's zero · ring_dirs: directories to try for rings, best first · sample_hz: stack samples a second · slots:
 ring size. And for whoever sweeps: owner_pid, owner_ticks (the process that made the run directory, its start in clock
 ticks since boot), pid_namespace."""
+
+CAPTURES_NAME = "captures"
+"""Folder of a session for what was captured."""
+RAW_PREFIX = "raw-"
+"""A process writes what it captures into ``captures/raw-ID`` of the session; the sidecar takes it from there."""
 
 MAX_TROUBLE_BYTES = 65_536
 """Of ``trouble.jsonl``: a job may start processes without end that all fail alike."""

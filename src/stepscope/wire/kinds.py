@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import enum
 
+STEP_MARKER = "stepscope.step"
+"""Name of the events that mark steps in an op trace of ours, with the stats ``_r`` = 1 and ``step_num`` from 0. A step
+ends where its call ends: it holds the ``next`` that fed the call."""
+
 
 class Kind(enum.IntEnum):
     """Kind of a record. Numbers are part of the session format: never reused, never renumbered."""

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
     Buffer = Union[bytearray, mmap.mmap]
     Write = Callable[[int, int, int, int, int, int, int], None]
-    Rebind = Callable[[Buffer, int, Callable[[], int], Optional["Thinning"]], None]
+    Tap = Callable[[int, int, int, int, int, int, int], object]
+    Pack = Callable[..., None]
 
 MAGIC = b"STEPRING"
 VERSION = 1
@@ -180,17 +181,17 @@ class Thinning:
         self.mark = mark
 
 
-def make_write(buffer: Buffer, slots: int, claim: Callable[[], int]) -> tuple[Write, Rebind]:
+def make_write(buffer: Buffer, slots: int, claim: Callable[[], int]) -> tuple[Write, Callable[..., None]]:
     """Build the hot path as closures over cells (speed): ``write`` and the ``rebind`` that moves it elsewhere.
 
     Callers keep ``write`` for ever; after a fork, or when the record rate is too high, ``rebind(buffer, slots,
-    claim, thinning)`` changes what is behind it. ``claim`` gives the index and may itself call ``rebind``: ``buffer``
-    and ``slots`` are read after it.
+    claim, thinning, pack)`` changes what is behind it (``pack``: see ``tapped``). ``claim`` gives the index and may
+    itself call ``rebind``: ``buffer`` and ``slots`` are read after it.
 
     ``write(start_ns, dur_ns, arg, name, kind, flags, thread)`` never raises an error of its own; values out of
     range are clamped. An interrupt that arrives inside passes through, after the claimed slot has been filled.
     """
-    pack_into = RECORD.pack_into
+    pack_into = fill = RECORD.pack_into
     size = RECORD_BYTES
     base = HEADER_BYTES
     mask = SEQ_MASK
@@ -229,15 +230,34 @@ def make_write(buffer: Buffer, slots: int, claim: Callable[[], int]) -> tuple[Wr
         except BaseException as error:  # the claimed slot must be filled whatever happened: a hole stops the reader
             if index >= 0:
                 values = _clamped((start_ns, dur_ns, arg), name, (kind, flags, thread))
-                pack_into(buffer, base + index % slots * size, *values, 0, (index + 1) & mask)
+                fill(buffer, base + index % slots * size, *values, 0, (index + 1) & mask)
             if not isinstance(error, Exception):
                 raise
 
-    def rebind(new_buffer: Buffer, new_slots: int, new_claim: Callable[[], int], new_thinning: Thinning | None) -> None:
-        nonlocal buffer, slots, claim, thinning
-        buffer, slots, claim, thinning = new_buffer, new_slots, new_claim, new_thinning
+    def rebind(
+        new_buffer: Buffer,
+        new_slots: int,
+        new_claim: Callable[[], int],
+        new_thinning: Thinning | None,
+        new_pack: Pack = RECORD.pack_into,
+    ) -> None:
+        nonlocal buffer, slots, claim, thinning, pack_into
+        buffer, slots, claim, thinning, pack_into = new_buffer, new_slots, new_claim, new_thinning, new_pack
 
     return write, rebind
+
+
+def tapped(tap: Optional[Tap]) -> Pack:
+    """What packs a record and then calls ``tap`` with its fields; with None, what only packs."""
+    pack_into = RECORD.pack_into
+    if tap is None:
+        return pack_into
+
+    def pack(buffer: Buffer, place: int, *values: int) -> None:
+        pack_into(buffer, place, *values)
+        tap(*values[:7])
+
+    return pack
 
 
 def _clamped(longs: tuple[int, ...], name: int, shorts: tuple[int, ...]) -> list[int]:

@@ -1,29 +1,57 @@
-"""The user's own profiler: when it starts and stops. We only observe; none of ours runs at this level."""
+"""The user's own profiler: when it starts and stops. It wins: one of ours is gone before it begins."""
 
 from __future__ import annotations
 
 import functools
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import lacking, report
+from stepscope.agent.capture.orders import PROFILER
+from stepscope.agent.capture.profiler import Profiler
+from stepscope.agent.probes.support import lacking, leave, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stepscope.agent.state import AgentState
 
-ACTIONS = ("start", "stop")
-
 
 def attach(state: AgentState, module: Any) -> None:
-    """Patch ``start`` and ``stop``; the ``Profile`` context manager and TensorBoard's callback call these."""
-    why = ""
-    for action in ACTIONS:
-        missing = lacking(module, action)
-        why = why or missing
-        if not missing:
-            state.patch(module, action, _wrap(state, getattr(module, action), action))
+    """Patch ``start``, ``stop`` and ``start_server``; ``Profile`` and TensorBoard's callback call the first two."""
+    why = lacking(module, "start", ("logdir",))
+    ours = None
+    if not why:
+        sessions = getattr(getattr(module, "_pywrap_profiler", None), "ProfilerSession", None)
+        missing = [name for name in ("start", "export_to_tb") if not hasattr(sessions, name)]
+        if missing:
+            report(state, "profiler.captures", "ProfilerSession has no %s" % " and no ".join(missing))
+        else:
+            ours = state.captures.tracers[PROFILER] = Profiler(state, module)
+        state.patch(module, "start", _wrap_start(state, module.start, ours))
+    for function, action in (("stop", "stop"), ("start_server", "server")):
+        missing_function = lacking(module, function)
+        why = why or missing_function
+        if not missing_function:
+            state.patch(module, function, _wrap(state, getattr(module, function), action))
     report(state, "profiler", why)
+
+
+def _wrap_start(state: AgentState, original: Callable[..., Any], ours: Profiler | None) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def start(*args: Any, **kwargs: Any) -> Any:
+        state.log({"t": "profiler", "at": state.now(), "action": "start"})
+        if ours is None:
+            return original(*args, **kwargs)
+        try:
+            with state.guard("profiler.give_way"):
+                ours.give_way()
+            return original(*args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
+        finally:
+            ours.started()
+
+    return start
 
 
 def _wrap(state: AgentState, original: Callable[..., Any], action: str) -> Callable[..., Any]:

@@ -11,6 +11,8 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
+from stepscope.agent.capture.orders import RUN_METADATA
+from stepscope.agent.capture.runs import Runs
 from stepscope.agent.probes.common import WeakIds
 from stepscope.agent.probes.support import Sites, lacking, leading, leave, report
 from stepscope.wire.kinds import Kind
@@ -40,7 +42,14 @@ class Fetches:
         self._sites: dict[tuple[str, tuple[str, ...]], Sites] = {}
         self._texts = WeakIds()
         """Hooks -> (what it fetched last, its text)."""
+        self.tracing = Runs(state)
         self._other = Sites(state, ("session", OTHER), text=OTHER)
+
+    def traced(self, original: Method, fetches: Any) -> Method:
+        """What to call for a run: ``original``, or what traces it too where this run is asked for."""
+        if type(fetches) is dict and CALLER in fetches:
+            fetches = fetches[CALLER]
+        return self.tracing.claim(original, fetched(fetches))
 
     def name(self, fetches: Any, frame: FrameType) -> int:
         """Id of the name of a run that ``frame`` calls."""
@@ -90,6 +99,8 @@ def attach(state: AgentState, module: Any) -> None:
     if not why:
         names = Fetches(state)
         state.patch(cls, "run", _wrap(state, cls.__dict__["run"], names))
+        if not lacking(cls, "run", ("self", "fetches", "feed_dict", "options", "run_metadata")):
+            state.captures.tracers[RUN_METADATA] = names.tracing
         why = lacking(cls, "make_callable", ("self", "fetches", "feed_list", "accept_options"))
         if not why:
             state.patch(cls, "make_callable", _wrap_callables(state, cls.__dict__["make_callable"], names))
@@ -100,13 +111,18 @@ def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
     now = state.now
     caller = sys._getframe
     kind = int(Kind.SESSION_RUN)
+    tracing = names.tracing
 
     @functools.wraps(original)
     def run(self: object, fetches: Any, feed_dict: Any = None, *args: object, **kwargs: object) -> object:
         flags = 0
+        call = original
+        if tracing.task is not None:
+            with state.guard("session.traced"):
+                call = names.traced(original, fetches)
         start = now()
         try:
-            return original(self, fetches, feed_dict, *args, **kwargs)
+            return call(self, fetches, feed_dict, *args, **kwargs)
         except BaseException as error:
             flags = leave(error)
             raise

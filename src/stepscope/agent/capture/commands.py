@@ -1,0 +1,47 @@
+"""Takes what the collector asks of this process, on the agent's thread, which runs anyway: one ``stat`` a second."""
+
+from __future__ import annotations
+
+import os
+
+from stepscope.wire.commands import COMMANDS_NAME, Inbox
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.state import AgentState
+
+LOOK_NS = 500_000_000
+
+
+class Commands:
+    """The commands of one process. ``tick`` is called by the agent's thread."""
+
+    def __init__(self, state: AgentState, handlers: dict[str, Callable[[dict[str, object]], object]]) -> None:
+        """``handlers``: what takes a command, by its ``kind``.
+
+        Raises:
+            OSError: the folder cannot be made.
+        """
+        self._state = state
+        self._handlers = handlers
+        self._inbox = Inbox(os.path.join(state.folder, COMMANDS_NAME))
+        self._next_ns = 0
+
+    def tick(self, now_ns: int) -> None:
+        """Take what has come."""
+        if now_ns < self._next_ns:
+            return
+        self._next_ns = now_ns + LOOK_NS
+        if not self._inbox.changed():
+            return
+        commands, problems = self._inbox.take()
+        for problem in problems:
+            self._state.diagnostic("DX915", problem)
+        for command in commands:
+            handler = self._handlers.get(str(command.get("kind")))
+            if handler is None:
+                self._state.diagnostic("DX915", "a command of the unknown kind %.40r is ignored" % command.get("kind"))
+                continue
+            handler(command)

@@ -1,0 +1,144 @@
+"""One capture at a time, on a thread of its own that lives as long as it does.
+
+Around the traced steps as many untraced ones are recorded in full, so that the session can say what tracing cost: while
+a capture lasts no wrapper rests and nothing is thinned (``agent.rest``, ``agent.governor``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from _thread import allocate_lock
+
+from stepscope.agent import side_thread
+from stepscope.agent.capture.orders import Order
+from stepscope.agent.capture.watch import StepWatch
+from stepscope.wire.env import CAPTURES_NAME, CONFIG_NAME, RAW_PREFIX
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from stepscope.agent.state import AgentState
+
+    class Tracer(Protocol):
+        """Who traces in one way."""
+
+        def trace(self, order: Order, watch: StepWatch, folder: str) -> dict[str, object]:
+            """Do it; returns the fields of the ``capture`` line. Raises what it does not know."""
+
+        def reset(self) -> None:
+            """In a forked child: nothing goes on."""
+
+
+KIND = "ops"
+MARGIN_S = 5.0
+"""Untraced steps before and after are waited for at most so long each."""
+EXIT_S = 60.0
+"""A job that ends waits at most so long for a trace that is being written: what is left of TensorFlow would end it."""
+
+
+class Captures:
+    """What is captured in this process. ``tracers`` are set by the probes of what they trace."""
+
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self.tracers: dict[str, Tracer] = {}
+        """By way: see ``Order.way``."""
+        self._busy = allocate_lock()
+        self._watch: StepWatch | None = None
+
+    def after_fork(self) -> None:
+        """In a forked child: the parent's capture is the parent's."""
+        self._busy = allocate_lock()
+        self._watch = None
+        for tracer in self.tracers.values():
+            tracer.reset()
+
+    def order(self, fields: dict[str, object]) -> None:
+        """On the agent's thread: do what a command asks, or say in the log why not."""
+        try:
+            order = Order(fields)
+        except (ValueError, KeyError) as error:
+            self._say(str(fields.get("id", "")), {"outcome": "refused", "text": "not understood: %s" % error})
+            return
+        if order.way not in self.tracers:
+            text = "this process has no %s that is known: it did not import it, or it looks otherwise" % order.way
+            self._say(order.identity, {"outcome": "refused", "text": text})
+        elif not self._busy.acquire(blocking=False):
+            self._say(order.identity, {"outcome": "refused", "text": "another capture goes on"})
+        else:
+            self._begin(order)
+
+    def _begin(self, order: Order) -> None:
+        watch = self._watch = StepWatch(order.anchors, order.thread)
+        self._state.rest.hold(self._state.now())
+        try:
+            side_thread.start(self._run, order, watch)
+        except RuntimeError as error:
+            self._end()
+            self._say(order.identity, {"outcome": "failed", "text": str(error)})
+
+    def stop(self, why: str) -> bool:
+        """End what goes on as soon as that can be; whether there is something."""
+        watch = self._watch
+        if watch is not None:
+            watch.stop(why)
+        return watch is not None
+
+    def finish(self) -> None:
+        """At exit: end what goes on; waits for what is being written."""
+        if self.stop("the job ended first"):
+            self._busy.acquire(timeout=EXIT_S)
+
+    def _run(self, order: Order, watch: StepWatch) -> None:
+        state = self._state
+        try:
+            state.tap(watch.record)
+            self._capture(order, watch)
+            if not watch.stopped:
+                watch.wait(order.margin, MARGIN_S)
+        except Exception as error:
+            state.fail("captures.run", error)
+        finally:
+            state.tap(None)
+            self._end()
+
+    def _end(self) -> None:
+        self._watch = None
+        self._state.rest.release()
+        self._busy.release()
+
+    def _capture(self, order: Order, watch: StepWatch) -> None:
+        line: dict[str, object] = {"outcome": "failed"}
+        try:
+            folder = self._folder(order)
+            if order.anchors:
+                watch.wait(order.margin, MARGIN_S)
+            if watch.stopped:
+                line = {"outcome": "gave-way", "text": watch.stopped}
+            else:
+                line = self.tracers[order.way].trace(order, watch, folder)
+        except Exception as error:
+            self._state.fail("captures.trace", error)
+            line["text"] = "%s: %s" % (type(error).__name__, error)
+        line.update(way=order.way, anchors=[list(pair) for pair in order.anchors], thread=watch.thread)
+        self._say(order.identity, line)
+
+    def _folder(self, order: Order) -> str:
+        """Make the folder in the session for what is written.
+
+        Raises:
+            OSError: no session yet, no space, no rights.
+        """
+        with open(os.path.join(self._state.run, CONFIG_NAME), encoding="utf-8") as stream:
+            session = json.load(stream).get("session")
+        if not session or not os.path.isdir(session):
+            raise FileNotFoundError("the session %r is not there" % session)
+        folder = os.path.join(session, CAPTURES_NAME, RAW_PREFIX + order.identity)
+        os.makedirs(folder, 0o700)
+        return folder
+
+    def _say(self, identity: str, fields: dict[str, object]) -> None:
+        self._state.log({"t": "capture", "at": time.monotonic_ns(), "id": identity, "kind": KIND, **fields})

@@ -1,0 +1,197 @@
+"""TensorFlow's own profiler for some steps, without the training thread: nothing listens, nothing waits for it.
+
+``ProfilerSession.export_to_tb`` lets go of the interpreter lock, so that on a thread of its own it stalls nobody: the
+largest gap of a loop beside it was one switch interval, where ``tf.profiler.experimental.stop`` in the training thread
+stalls it for as long as there is to write (docs/decisions/0014-captures.md). A profiler that the user starts wins: ours
+is dropped before theirs begins.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from _thread import allocate_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional
+
+    from stepscope.agent.capture.orders import Order
+    from stepscope.agent.capture.watch import StepWatch
+    from stepscope.agent.state import AgentState
+
+GIVE_WAY_S = 30.0
+"""A user's profiler waits for ours at most so long: for as long as it takes to write what it has."""
+PATIENCE_S = 120.0
+"""For a single step."""
+MAX_GROWTH_BYTES = 256 << 20
+"""What the process may grow by while it records; then it ends with the steps that it has."""
+MIN_FREE_BYTES = 256 << 20
+"""On the file system that takes the trace."""
+HONOURS_OPTIONS_BEFORE = (2, 19)
+"""From 2.20 on every option is refused, with a line on stderr for each; 2.19 was not looked at."""
+_SUFFIX = ".xplane.pb"
+_FIRST_BYTES = (b"\n", b"\x12", b"\x1a", b'"')
+"""What an XSpace message may begin with: the tags of its four fields. Source: xplane.proto."""
+
+
+class Profiler:
+    """Who profiles in this process, and how ours does."""
+
+    def __init__(self, state: AgentState, module: Any) -> None:
+        """``module``: tensorflow.python.profiler.profiler_v2."""
+        self._state = state
+        self._module = module
+        self._sessions = module._pywrap_profiler.ProfilerSession
+        self.reset()
+
+    def reset(self) -> None:
+        """Nothing of ours runs: at first, and in a forked child."""
+        self._turn = allocate_lock()
+        """Held while it is decided who profiles."""
+        self._ours = allocate_lock()
+        """Held while our session exists."""
+        self._watch: Optional[StepWatch] = None
+        self._starting = 0
+
+    # -- the user's ----------------------------------------------------------------------------------------------
+
+    def give_way(self) -> None:
+        """In a thread that is about to start a profiler of its own: ours is gone when this returns."""
+        self._starting += 1  # from here on none of ours begins; one that is just beginning has the turn
+        if self._turn.acquire(timeout=GIVE_WAY_S):
+            self._turn.release()
+        watch = self._watch
+        if watch is None:
+            return
+        watch.stop("the user's own profiler has started")
+        if self._ours.acquire(timeout=GIVE_WAY_S):
+            self._ours.release()
+        else:
+            self._state.diagnostic("DX914", "our profiler did not give way to the user's within %g s" % GIVE_WAY_S)
+
+    def started(self) -> None:
+        """The user's start has returned, or failed."""
+        self._starting -= 1
+
+    def _of_user(self) -> bool:
+        return bool(self._starting or getattr(self._module, "_profiler", None) is not None)
+
+    # -- ours ----------------------------------------------------------------------------------------------------
+
+    def trace(self, order: Order, watch: StepWatch, folder: str) -> dict[str, object]:
+        """Record the steps of ``order`` and write them into ``folder``; returns the fields of the ``capture`` line."""
+        free = os.statvfs(folder)
+        if free.f_bavail * free.f_frsize < MIN_FREE_BYTES:
+            return {"outcome": "refused", "text": "less than %d MB are free in %s" % (MIN_FREE_BYTES >> 20, folder)}
+        used = time.thread_time_ns()
+        session = self._sessions()
+        self._ours.acquire()
+        try:
+            refused = self._begin(session, folder, order, watch)
+            if refused:
+                return {"outcome": "refused", "text": refused}
+            line = self._record(order, watch)
+            if watch.stopped:
+                return {**line, "outcome": "gave-way", "text": watch.stopped}
+            return {**line, **_export(session, folder), "cpu_ns": time.thread_time_ns() - used}
+        finally:
+            session = self._watch = None  # the last reference: where it was not exported, it ends here
+            self._ours.release()
+
+    def _begin(self, session: Any, folder: str, order: Order, watch: StepWatch) -> str:
+        """Start recording; why that cannot be, else ""."""
+        with self._turn:
+            if self._of_user():
+                return "the user's own profiler runs"
+            try:
+                session.start(folder, options(order.level))
+            except Exception as error:  # of TensorFlow: another session runs, which a profiler server may have started
+                return "TensorFlow's profiler cannot be started: %s: %s" % (type(error).__name__, error)
+            self._watch = watch
+        return ""
+
+    def _record(self, order: Order, watch: StepWatch) -> dict[str, object]:
+        """Wait for the steps. ``at`` and ``unix_ns`` are one moment by both clocks: TensorFlow's is the second."""
+        at, unix_ns = time.monotonic_ns(), time.time_ns()
+        size = _resident()
+        until = at + int(order.seconds * 1e9)
+        grown: list[int] = []
+
+        def enough() -> bool:
+            if _resident() - size > MAX_GROWTH_BYTES:
+                grown.append(1)
+            return bool(grown) or (watch.marked > 0 and time.monotonic_ns() > until)
+
+        trace_me = getattr(sys.modules.get("tensorflow.python.profiler.internal._pywrap_traceme"), "TraceMe", None)
+        if order.anchors:
+            watch.mark(trace_me, order.steps)
+            watch.wait(order.steps + 1, max(order.seconds, PATIENCE_S), enough)
+        else:
+            watch.wait(1, order.seconds, enough)
+        line: dict[str, object] = {"at": at, "unix_ns": unix_ns, "recorded_ns": time.monotonic_ns() - at}
+        line.update(steps=watch.marked, level=order.level if options(order.level) else 0)
+        if grown:
+            line["text"] = "the job grew by %d MB while it was traced" % (MAX_GROWTH_BYTES >> 20)
+        elif order.anchors and trace_me is None:
+            line["text"] = "this TensorFlow has no TraceMe: steps are not marked"
+        return line
+
+
+def options(level: int) -> dict[str, int]:
+    """What ``ProfilerSession.start`` is given: none where TensorFlow would refuse it."""
+    words = str(getattr(sys.modules.get("tensorflow"), "__version__", "")).split(".")
+    try:
+        version = (int(words[0]), int(words[1]))
+    except (ValueError, IndexError):
+        return {}
+    if version >= HONOURS_OPTIONS_BEFORE:
+        return {}
+    return {"host_tracer_level": level, "python_tracer_level": 0, "device_tracer_level": 1}
+
+
+def _export(session: Any, folder: str) -> dict[str, object]:
+    """Stop and write; what became of it. A file that is empty or damaged is a failure."""
+    began = time.monotonic_ns()
+    failure = ""
+    try:
+        session.export_to_tb()
+    except Exception as error:  # of TensorFlow: no space, no rights
+        failure = "the trace could not be written: %s: %s" % (type(error).__name__, error)
+    said: dict[str, object] = {"export_ns": time.monotonic_ns() - began}
+    path, size = _written(folder)
+    if not failure and not path:
+        failure = "TensorFlow wrote no trace"
+    if not failure:
+        failure = _damage(path, size)
+    if failure:
+        return {**said, "outcome": "failed", "text": failure}
+    return {**said, "outcome": "done", "files": [os.path.relpath(path, folder)], "bytes": size}
+
+
+def _written(folder: str) -> tuple[str, int]:
+    for where, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(_SUFFIX):
+                path = os.path.join(where, name)
+                return path, os.stat(path).st_size
+    return "", 0
+
+
+def _damage(path: str, size: int) -> str:
+    """Why a file cannot be a trace. TensorFlow leaves an empty one, without an error, where 2 GB do not suffice."""
+    if not size:
+        return "TensorFlow wrote an empty trace: it was larger than 2 GB, or memory ran out"
+    with open(path, "rb") as stream:
+        first = stream.read(1)
+    return "" if first in _FIRST_BYTES else "TensorFlow wrote a file that is no trace"
+
+
+def _resident() -> int:
+    """Resident memory of this process in bytes."""
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * _PAGE_BYTES
+
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

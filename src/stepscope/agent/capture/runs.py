@@ -1,0 +1,149 @@
+"""The full trace of the next runs of one task: ``RunOptions(FULL_TRACE)`` of a Session.run, its RunMetadata saved.
+
+The run is told by what it fetches, as its record is named. Its arguments are copied: hooks and the user see options
+without a trace, and RunMetadata that holds what it would have held. A run that the user traces is left to the user.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import time
+from _thread import allocate_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Optional
+
+    from stepscope.agent.capture.orders import Order
+    from stepscope.agent.capture.watch import StepWatch
+    from stepscope.agent.state import AgentState
+
+    Run = Callable[..., Any]
+    Said = tuple[int, int, int, Any]
+    """Of one run: start by both clocks, end, RunMetadata."""
+
+PATIENCE_S = 120.0
+"""For a run of the task."""
+CONFIG = "tensorflow.core.protobuf.config_pb2"
+STEP_STATS = "step_stats"
+
+
+class Runs:
+    """Traces runs of sessions. ``task`` is read in every run; the rest only while it is set."""
+
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self.reset()
+
+    def reset(self) -> None:
+        """Nothing is asked for: at first, and in a forked child."""
+        self.task: Optional[str] = None
+        """The fetches whose next run is traced; None: no run is."""
+        self._left = 0
+        self._turn = allocate_lock()
+        self._asked: Optional[str] = None
+        self._said: list[Said] = []
+        self._watch: Optional[StepWatch] = None
+
+    def claim(self, original: Run, text: str) -> Run:
+        """What to call instead of ``original`` for a run that fetches ``text``: one run gets each turn."""
+        if text != self.task or not self._turn.acquire(blocking=False):
+            return original
+        try:
+            if self._left <= 0 or CONFIG not in sys.modules:
+                return original
+            self._left -= 1
+            if not self._left:
+                self.task = None
+        finally:
+            self._turn.release()
+        return functools.partial(self._traced, original)
+
+    def _traced(
+        self,
+        original: Run,
+        session: object,
+        fetches: object,
+        feed_dict: object = None,
+        options: Any = None,
+        run_metadata: Any = None,
+    ) -> Any:
+        config: Any = sys.modules[CONFIG]
+        if options is not None and options.trace_level != config.RunOptions.NO_TRACE:
+            self._give_back()
+            return original(session, fetches, feed_dict, options, run_metadata)
+        ours = config.RunOptions()
+        if options is not None:
+            ours.CopyFrom(options)
+        ours.trace_level = config.RunOptions.FULL_TRACE
+        said = config.RunMetadata()
+        at, unix_ns = time.monotonic_ns(), time.time_ns()
+        try:
+            result = original(session, fetches, feed_dict, ours, said)
+        except BaseException:
+            self._give_back()
+            raise
+        with self._state.guard("session.traced"):
+            self._said.append((at, unix_ns, time.monotonic_ns(), said))
+            if run_metadata is not None:
+                _hand_over(said, run_metadata)
+            if self._watch is not None:
+                self._watch.wake()
+        return result
+
+    def _give_back(self) -> None:
+        """This run is the user's to trace, or failed: ours is the next one."""
+        with self._turn:
+            self._left += 1
+            self.task = self._asked
+
+    def trace(self, order: Order, watch: StepWatch, folder: str) -> dict[str, object]:
+        """Have the next runs of the task traced and write what they say; returns the fields of the ``capture`` line."""
+        self._said = []
+        self._watch = watch
+        with self._turn:
+            self._left = order.steps
+            self.task = self._asked = order.task
+        at = time.monotonic_ns()
+        try:
+            watch.until(lambda: len(self._said) >= order.steps, PATIENCE_S)
+        finally:
+            with self._turn:
+                self.task = self._asked = None
+                self._left = 0
+            self._watch = None
+        if not self._said:
+            why = watch.stopped or "no run of %s in %g s" % (order.task, PATIENCE_S)
+            return {"at": at, "outcome": "gave-way" if watch.stopped else "failed", "text": why}
+        return _write(self._said, folder)
+
+
+def _hand_over(said: Any, theirs: Any) -> None:
+    """Give the user's RunMetadata what it would have got without a trace."""
+    for field, _ in said.ListFields():
+        if field.name == STEP_STATS:
+            continue
+        value = getattr(said, field.name)
+        mine = getattr(theirs, field.name)
+        (mine.extend if hasattr(mine, "extend") else mine.CopyFrom)(value)
+
+
+def _write(said: list[Said], folder: str) -> dict[str, object]:
+    began, used = time.monotonic_ns(), time.thread_time_ns()
+    files, size = [], 0
+    for number, (_, _, _, metadata) in enumerate(said, 1):
+        data = metadata.SerializeToString()
+        name = "run-%04d.runmetadata.pb" % number
+        with open(os.path.join(folder, name), "wb") as stream:
+            stream.write(data)
+        files.append(name)
+        size += len(data)
+    at, unix_ns = said[0][:2]
+    line: dict[str, object] = {"at": at, "unix_ns": unix_ns, "recorded_ns": said[-1][2] - at, "steps": len(said)}
+    line.update(export_ns=time.monotonic_ns() - began, cpu_ns=time.thread_time_ns() - used)
+    if not size:
+        return {**line, "outcome": "failed", "text": "the traced runs said nothing"}
+    return {**line, "outcome": "done", "files": files, "bytes": size}

@@ -1,0 +1,93 @@
+"""Counts the steps of a capture as their calls end, and marks them in the trace.
+
+A step ends where the call that makes it ends, so what is marked holds the ``next`` that fed the call, also where that
+is Python outside of it. The steps are told by (kind, name) of their records; the watch is told of each record while
+there is a capture, and of none else: a wrapper on the job's path costs nothing more for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from _thread import allocate_lock
+
+from stepscope.wire.kinds import STEP_MARKER, Flag
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Optional
+
+_END = int(Flag.END)
+_LOOK_S = 0.25
+_SECOND_NS = 1_000_000_000
+
+
+class StepWatch:
+    """The steps of one thread. ``record`` is called by the job's threads, ``wait`` by the capture's."""
+
+    def __init__(self, anchors: frozenset[tuple[int, int]], thread: int = 0) -> None:
+        self.anchors = anchors
+        self.thread = thread
+        """Whose steps; 0 until the first has been seen."""
+        self.ends = 0
+        """Calls that have ended."""
+        self.marked = 0
+        """Steps whose marker is whole."""
+        self.stopped = ""
+        """Why nobody shall wait any more."""
+        self._goal = 0
+        self._wake = allocate_lock()
+        self._wake.acquire()
+        self._trace_me: Optional[Callable[..., Any]] = None
+        self._marker: Any = None
+        self._wanted = 0
+
+    def record(self, _start_ns: int, _dur_ns: int, _arg: int, name: int, kind: int, flags: int, thread: int) -> None:
+        """A record has been written, by the thread that it is about."""
+        if (kind, name) not in self.anchors or flags & _END or thread != (self.thread or thread):
+            return
+        self.thread = thread
+        self.ends += 1
+        if self._trace_me is not None:
+            self._mark(self._trace_me)
+        if self.ends >= self._goal:
+            self.wake()
+
+    def mark(self, trace_me: Optional[Callable[..., Any]], steps: int) -> None:
+        """Mark the next ``steps`` whole steps with ``trace_me`` (``_pywrap_traceme.TraceMe``); None ends that."""
+        self._wanted = steps
+        self._trace_me = trace_me
+
+    def _mark(self, trace_me: Callable[..., Any]) -> None:
+        marker, self._marker = self._marker, None
+        if marker is not None:
+            marker.Stop()
+            self.marked += 1
+        if self.marked < self._wanted:
+            self._marker = trace_me(STEP_MARKER, step_num=self.marked, _r=1)
+
+    def wait(self, ends: int, timeout_s: float, enough: Callable[[], bool] = bool) -> bool:
+        """Wait for so many more calls to end; False when that took too long, or was ``enough``, or is stopped."""
+        self._goal = goal = self.ends + ends
+        self.until(lambda: self.ends >= goal or enough(), timeout_s)
+        return self.ends >= goal and not self.stopped
+
+    def until(self, done: Callable[[], bool], timeout_s: float) -> None:
+        """Wait until ``done``; it is asked four times a second, at each ``wake`` and at the end of the goal's call."""
+        deadline_ns = time.monotonic_ns() + int(timeout_s * _SECOND_NS)
+        while not self.stopped and not done():
+            left_s = (deadline_ns - time.monotonic_ns()) / _SECOND_NS
+            if left_s <= 0:
+                return
+            self._wake.acquire(timeout=min(left_s, _LOOK_S))
+
+    def stop(self, why: str) -> None:
+        """End every ``wait``."""
+        self.stopped = self.stopped or why
+        self.wake()
+
+    def wake(self) -> None:
+        """Have who waits look again."""
+        with contextlib.suppress(RuntimeError):  # nobody waits, or another thread was first
+            self._wake.release()

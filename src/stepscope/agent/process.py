@@ -1,0 +1,42 @@
+"""What identifies the process that the agent lives in: its folder in the run directory, and the log's first line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+
+
+def start_ticks() -> int:
+    """When this process started, in clock ticks since boot."""
+    with open("/proc/self/stat", "rb") as file:
+        return int(file.read().rpartition(b")")[2].split()[19])
+
+
+def make_folder(parent: str) -> str:
+    """Make the directory of this process below ``parent``, named so that reused pids and ``exec`` are told apart.
+
+    Raises:
+        OSError: no space, no rights, or too many of that name.
+    """
+    base = os.path.join(parent, "%d-%d" % (os.getpid(), start_ticks()))
+    for suffix in ("", *("-%d" % n for n in range(2, 1000))):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(base + suffix, 0o700)
+            return base + suffix
+    raise FileExistsError(base)
+
+
+def first_line(origin: str) -> dict[str, object]:
+    """The log's first line. ``origin``: how the process came to be, "exec" or "fork"."""
+    argv = list(getattr(sys, "orig_argv", None) or [sys.executable, *getattr(sys, "argv", ())])
+    try:
+        cwd = os.getcwd()
+    except OSError:
+        cwd = ""
+    line: dict[str, object] = {"t": "process", "at": time.monotonic_ns(), "pid": os.getpid(), "ppid": os.getppid()}
+    line.update(argv=argv, executable=sys.executable, python="%d.%d.%d" % sys.version_info[:3], cwd=cwd)
+    line.update(main_thread=threading.main_thread().native_id or 0, origin=origin)
+    return line

@@ -1,0 +1,49 @@
+"""What captures cost, for the report: from the account that each was closed with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.model.overhead import Capture
+
+if TYPE_CHECKING:
+    from stepscope.model.overhead import Overhead
+    from stepscope.model.session import Manifest
+
+
+def with_captures(overhead: Overhead, manifest: Manifest) -> Overhead:
+    """The account of measuring with that of the manifest's captures."""
+    done = [capture for capture in manifest.captures if capture.outcome == "done"]
+    spent_ns = sum(capture.cost_ns for capture in manifest.captures)
+    told = tuple(
+        Capture(
+            kind=capture.kind,
+            steps=capture.steps,
+            ratio=capture.ratio,
+            low=capture.low,
+            high=capture.high,
+            id=capture.id,
+            way=capture.way,
+            asked_by=capture.asked_by,
+            title=capture.title,
+            at_ns=capture.at_ns,
+            cost_ns=capture.cost_ns,
+            export_ns=capture.export_ns,
+            cpu_ns=capture.cpu_ns,
+            bytes=capture.bytes,
+        )
+        for capture in done
+    )
+    share = spent_ns / manifest.ended_ns if manifest.ended_ns > 0 else 0.0
+    return msgspec.structs.replace(overhead, captures=told, captures_ratio=share)
+
+
+def failures(manifest: Manifest) -> list[str]:
+    """A sentence for each capture that was not made."""
+    return [
+        f"a capture of {capture.kind} was not made ({capture.outcome}): {capture.text or 'no reason was given'}"
+        for capture in manifest.captures
+        if capture.outcome != "done"
+    ]

@@ -1,0 +1,77 @@
+"""Whose steps a capture is of: the job's own, or the calls of one of its tasks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.collector.captures import Asked
+from stepscope.errors import CaptureError
+from stepscope.model.capture_ask import DEFAULT_RUNS, DEFAULT_STEPS
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.app.live import Live
+    from stepscope.collector.recording import Recording
+    from stepscope.model.capture_ask import CaptureAsk
+    from stepscope.model.status import LiveTask
+
+    Calls = list[tuple[str, int, int]]
+
+MAX_ANCHORS = 256
+_SHOWN = 8
+
+
+def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked:
+    """What to ask which process for.
+
+    Raises:
+        CaptureError: there is no such task, or there are several, or no process runs TensorFlow.
+    """
+    if ask.task:
+        return _of_task(ask, by, live)
+    steps = live.steps
+    if steps is not None and steps.anchors is not None:
+        key = steps.worker.info.key
+        anchors = [(kind, name) for worker, kind, name in live.calls_of_steps() if worker == key]
+        return _asked(ask, by, key, anchors, steps.title, text=steps.anchors.text, thread=steps.thread)
+    workers = recording.drainer.workers.values()
+    alive = [w for w in workers if not w.closed and "tensorflow" in w.info.frameworks]
+    if not alive:
+        raise CaptureError("no process of the job has imported TensorFlow so far")
+    return Asked(by=by, worker=alive[0].key, steps=ask.steps or DEFAULT_STEPS, title="no steps yet")
+
+
+def _of_task(ask: CaptureAsk, by: str, live: Live) -> Asked:
+    tasks = [(task, calls) for task, calls in live.calls_of_tasks() if calls]
+    found = [pair for pair in tasks if pair[0].name == ask.task] or [p for p in tasks if ask.task in p[0].name]
+    if len(found) != 1:
+        what = "several tasks are" if found else "no task is"
+        raise CaptureError(f"{what} called {ask.task}; expected one of: {_names(found or tasks)}")
+    task, calls = found[0]
+    key = calls[0][0]
+    anchors = [(kind, name) for worker, kind, name in calls if worker == key]
+    title = task.name if task.kind == task.name else f"{task.kind} {task.name}"
+    return _asked(ask, by, key, anchors, title, text=task.name)
+
+
+def _asked(
+    ask: CaptureAsk, by: str, worker: str, anchors: list[tuple[int, int]], title: str, *, text: str, thread: int = 0
+) -> Asked:
+    runs = all(kind == Kind.SESSION_RUN for kind, _ in anchors)
+    if runs and text not in title:
+        title = f"{title} {text}"
+    return Asked(
+        by=by,
+        worker=worker,
+        steps=ask.steps or (DEFAULT_RUNS if runs else DEFAULT_STEPS),
+        title=title,
+        anchors=tuple(sorted(anchors)[-MAX_ANCHORS:]),
+        thread=thread,
+        task=text if runs else None,
+        keep_raw=ask.keep_raw,
+    )
+
+
+def _names(tasks: list[tuple[LiveTask, Calls]]) -> str:
+    names = list(dict.fromkeys(task.name for task, _ in tasks))
+    return ", ".join(names[:_SHOWN]) + (" ..." if len(names) > _SHOWN else "") or "none yet"

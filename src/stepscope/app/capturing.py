@@ -1,0 +1,226 @@
+"""Decides when the next capture is made: asked for, by a schedule, or because a detector cannot decide without one.
+
+What somebody asks for begins at once, unless earlier captures have overdrawn the budget; what nobody waits for begins
+when the budget covers it. Detectors are served under ``run`` only: who enabled measuring for a whole environment has
+not agreed to traces.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.app import capture_target
+from stepscope.collector import budget
+from stepscope.errors import CaptureError, UsageError
+from stepscope.model.capture_ask import KINDS, MAX_STEPS, CaptureAsk
+from stepscope.model.status import LiveCapture
+from stepscope.wire.commands import REQUESTS_NAME, Inbox
+
+if TYPE_CHECKING:
+    from stepscope.app.live import Live
+    from stepscope.collector.recording import Recording
+    from stepscope.model.session import CaptureInfo
+
+FIRST_COST_NS = 50_000_000
+"""What a capture is expected to cost before there has been one: 10 steps of a small model."""
+FRESH_NS = 10_000_000_000
+"""An analysis of that age says well enough what the steps are."""
+MAX_TRIES = 3
+"""For one detector: captures may fail."""
+RETRY_NS = 30_000_000_000
+MAX_WAITING = 64
+SHOWN = 16
+
+
+@dataclass(slots=True, kw_only=True)
+class _Wanted:
+    """A capture, or a series of them, that is to be made."""
+
+    ask: CaptureAsk
+    by: str
+    due_ns: int
+    left: int
+    """Captures to go; -1: until the job ends."""
+    made: int = 0
+    says: str = ""
+    """Why it waits."""
+
+
+class Capturing:
+    """The captures of one recording. ``tick`` about once a second."""
+
+    def __init__(self, recording: Recording, live: Live, now_ns: int) -> None:
+        """Begin; the account opens at the session's start."""
+        self._recording = recording
+        self._live = live
+        self._wanted: list[_Wanted] = []
+        self._now: _Wanted | None = None
+        """Whose capture goes on."""
+        self._tracing = LiveCapture(request="")
+        self._served: dict[str, int] = {}
+        self._last_cost: dict[str, float] = {}
+        """Per step, by what the steps are."""
+        self._past: deque[LiveCapture] = deque(maxlen=SHOWN)
+        manifest = recording.manifest
+        try:
+            share = budget.parse(manifest.budget or budget.DEFAULT)
+        except UsageError:  # an older stepscope took any text
+            share = budget.parse(budget.DEFAULT)
+        spent = sum(capture.cost_ns for capture in manifest.captures)
+        self._budget = budget.Budget(share, manifest.origin_monotonic_ns or now_ns, spent)
+        try:
+            self._inbox: Inbox | None = Inbox(str(recording.run / REQUESTS_NAME))
+        except OSError:  # a full disk: nobody can ask
+            self._inbox = None
+
+    def tick(self, now_ns: int, state: str) -> None:
+        """What is due at this moment."""
+        if state != "running":
+            return
+        self._take_requests(now_ns)
+        self._take_wanted(now_ns)
+        done = self._recording.captures.poll(now_ns)
+        if done is not None:
+            self._finish(done, now_ns)
+        if not self._recording.captures.busy:
+            self._begin_next(now_ns)
+        self._show(now_ns)
+
+    # -- what is asked -------------------------------------------------------------------------------------------
+
+    def _take_requests(self, now_ns: int) -> None:
+        if self._inbox is None or not self._inbox.changed():
+            return
+        requests, problems = self._inbox.take()
+        for problem in problems:
+            self._recording.note("DX117", f"a request for a capture: {problem}")
+        for fields in requests:
+            try:
+                self._accept(msgspec.convert(fields, CaptureAsk), now_ns)
+            except msgspec.ValidationError as error:
+                self._recording.note("DX117", f"a request for a capture is ignored: {error}")
+
+    def _accept(self, ask: CaptureAsk, now_ns: int) -> None:
+        problem = ""
+        if ask.kind not in KINDS:
+            problem = f"no captures of {ask.kind}; expected {', '.join(KINDS)}"
+        elif not 0 <= ask.steps <= MAX_STEPS:
+            problem = f"{ask.steps} steps; expected 1 to {MAX_STEPS}"
+        elif len(self._wanted) >= MAX_WAITING:
+            problem = f"{MAX_WAITING} captures wait already"
+        if problem:
+            self._past.append(LiveCapture(request=ask.id, asked_by="user", state="failed", text=problem))
+            return
+        repeated = ask.every_s > 0 or ask.count > 1
+        left = ask.count or (-1 if ask.every_s > 0 else 1)
+        self._wanted.append(_Wanted(ask=ask, by="schedule" if repeated else "user", due_ns=now_ns, left=left))
+
+    def _take_wanted(self, now_ns: int) -> None:
+        """What detectors cannot decide without."""
+        manifest = self._recording.manifest
+        if manifest.mode != "run" or not self._budget.share:
+            return
+        waiting = {wanted.by for wanted in self._wanted}
+        for code, kind in self._live.wanted:
+            tries = self._served.get(code, 0)
+            going = self._now is not None and self._now.by == code
+            if code not in waiting and not going and tries < MAX_TRIES and not self._profiled():
+                due_ns = now_ns + tries * RETRY_NS
+                self._wanted.append(_Wanted(ask=CaptureAsk(id=code, kind=kind), by=code, due_ns=due_ns, left=1))
+
+    def _profiled(self) -> bool:
+        """Whether the user profiles: nobody asked for ours."""
+        return any(worker.profiled for worker in self._recording.drainer.workers.values() if not worker.closed)
+
+    # -- making them ---------------------------------------------------------------------------------------------
+
+    def _begin_next(self, now_ns: int) -> None:
+        for wanted in sorted(self._wanted, key=lambda w: (w.by != "user", w.due_ns)):
+            if wanted.due_ns > now_ns or self._must_wait(wanted, now_ns):
+                continue
+            self._wanted.remove(wanted)
+            self._live.refresh(now_ns, FRESH_NS)
+            try:
+                asked = capture_target.resolve(wanted.ask, wanted.by, self._recording, self._live)
+                self._recording.captures.begin(asked, now_ns)
+            except CaptureError as error:
+                self._failed(wanted, str(error), now_ns)
+                continue
+            self._now = wanted
+            self._tracing = LiveCapture(
+                request=wanted.ask.id, asked_by=wanted.by, state="tracing", title=asked.title, number=wanted.made + 1
+            )
+            return
+
+    def _must_wait(self, wanted: _Wanted, now_ns: int) -> bool:
+        """Whether the budget does not allow it yet."""
+        expected = 0
+        if wanted.by != "user":
+            steps = wanted.ask.steps or 10
+            expected = int(max(self._last_cost.values(), default=FIRST_COST_NS / 10) * steps)
+        wait_ns = 0 if wanted.ask.force else self._budget.wait_ns(now_ns, expected)
+        share = f"{100 * self._budget.share:g} %"
+        if wait_ns >= budget.FOREVER_NS:
+            wanted.says = "--budget 0 leaves nothing for it"
+        elif wait_ns:
+            wanted.says = f"waits {wait_ns / 1e9:.0f} s: captures have used up the budget of {share}"
+        return wait_ns > 0
+
+    def _finish(self, done: CaptureInfo, now_ns: int) -> None:
+        self._budget.book(done.cost_ns)
+        wanted, self._now = self._now, None
+        if done.outcome == "done":
+            self._last_cost[done.title] = done.cost_ns / max(1, done.steps)
+        if wanted is None:  # an earlier sidecar asked for it
+            return
+        if done.outcome != "done":
+            self._failed(wanted, done.text, now_ns)
+            return
+        wanted.made += 1
+        self._past.append(
+            LiveCapture(
+                request=wanted.ask.id,
+                asked_by=wanted.by,
+                state="done",
+                text=done.text,
+                title=done.title,
+                number=wanted.made,
+                steps=done.steps,
+                ratio=done.ratio,
+                low=done.low,
+                high=done.high,
+                recorded_ns=done.recorded_ns,
+                cost_ns=done.cost_ns,
+                bytes=done.bytes,
+                files=tuple(f"captures/{name}" for name in done.files),
+            )
+        )
+        self._served[wanted.by] = MAX_TRIES
+        self._again(wanted, now_ns)
+
+    def _failed(self, wanted: _Wanted, why: str, now_ns: int) -> None:
+        failed = LiveCapture(request=wanted.ask.id, asked_by=wanted.by, state="failed", text=why)
+        self._past.append(msgspec.structs.replace(failed, number=wanted.made + 1))
+        self._served[wanted.by] = self._served.get(wanted.by, 0) + 1
+        if wanted.by == "schedule":
+            self._again(wanted, now_ns)
+
+    def _again(self, wanted: _Wanted, now_ns: int) -> None:
+        wanted.left -= wanted.left > 0
+        if wanted.left:
+            wanted.due_ns = now_ns + int(wanted.ask.every_s * 1e9)
+            wanted.says = ""
+            self._wanted.append(wanted)
+
+    def _show(self, now_ns: int) -> None:
+        waiting = [
+            LiveCapture(request=w.ask.id, asked_by=w.by, text=w.says, number=w.made + 1)
+            for w in self._wanted[:SHOWN]
+            if not w.made
+        ]
+        going = [self._tracing] if self._now is not None else []
+        self._live.show_captures((*self._past, *going, *waiting), self._budget.ratio(now_ns))

@@ -1,0 +1,92 @@
+"""The use case ``trace``: asks a running job's sidecar for a capture and waits for what becomes of it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.app import jobs
+from stepscope.errors import CaptureError
+from stepscope.model.capture_ask import CaptureAsk
+from stepscope.reports import capture_text
+from stepscope.wire import commands
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stepscope.app.jobs import RunningJob
+    from stepscope.model.status import LiveCapture
+
+_LOOK_S = 0.2
+SILENT_S = 60.0
+"""A sidecar that says nothing about a request for so long will not."""
+
+
+def trace(wanted: str, asked: Mapping[str, object], say: Callable[[str], object], timeout_s: float) -> str:
+    """Have a capture made of the job that ``wanted`` names; returns what to show.
+
+    Args:
+        wanted: pid, session or script of a running job.
+        asked: the options of the command; None where one was not given.
+        say: is told what it waits for.
+        timeout_s: how long to wait for it.
+
+    Raises:
+        StepscopeError: there is no such job, it cannot be asked, the capture failed or was not made in time.
+    """
+    job = jobs.find(wanted)
+    names = {"every": "every_s"}
+    fields = {names.get(name, name): value for name, value in asked.items() if value is not None}
+    done = ask(job, msgspec.convert({**fields, "id": commands.new_id()}, CaptureAsk), say, timeout_s)
+    return capture_text.render(done, session=job.status.session)
+
+
+def ask(job: RunningJob, wanted: CaptureAsk, say: Callable[[str], object], timeout_s: float) -> LiveCapture:
+    """The first capture of the request, done; ``say`` is told what it waits for.
+
+    Raises:
+        CaptureError: the job cannot be asked, the capture failed, or was not made in time.
+    """
+    folder = job.run / commands.REQUESTS_NAME
+    try:
+        identity = commands.send(str(folder), msgspec.to_builtins(wanted), wanted.id)
+    except FileNotFoundError:
+        raise CaptureError(
+            f"{job.name} ({job.status.pid}) cannot be asked: its sidecar has only just begun, or is of an older "
+            "stepscope; try again in some seconds"
+        ) from None
+    except OSError as error:
+        raise CaptureError(f"{folder}: {error.strerror or error}; expected a job of yours: stepscope ps") from error
+    return _wait(job, identity, say, timeout_s)
+
+
+def _wait(job: RunningJob, identity: str, say: Callable[[str], object], timeout_s: float) -> LiveCapture:
+    began = heard = time.monotonic()
+    told = ""
+    while True:
+        time.sleep(_LOOK_S)
+        now = jobs.again(job)
+        if now is None:
+            raise CaptureError(
+                f"{job.name} ended before the capture was made; what there is: stepscope report {job.status.session}"
+            )
+        mine = [capture for capture in now.status.captures if capture.request == identity]
+        if mine:
+            heard = time.monotonic()
+            if mine[0].state == "done":
+                return mine[0]
+            if mine[0].state == "failed":
+                raise CaptureError(f"{job.name}: no capture: {mine[0].text}")
+            if mine[0].text != told:
+                told = mine[0].text
+                say(told)
+        waited = time.monotonic() - began
+        if waited > timeout_s:
+            raise CaptureError(
+                f"{job.name}: no capture in {timeout_s:g} s ({told or 'it goes on'}); it is still made and "
+                "stands in the report"
+            )
+        if time.monotonic() - heard > SILENT_S:
+            raise CaptureError(f"{job.name}: its sidecar does not answer: stepscope ps")

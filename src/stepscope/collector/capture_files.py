@@ -1,0 +1,61 @@
+"""What a process wrote of a capture: checked, and moved to where the session keeps it."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from stepscope.errors import CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+MAX_FILES = 1_000
+MAX_BYTES = 2 << 30
+"""Of all files of a capture; a protobuf message cannot be larger."""
+_ENDINGS = {"xplane": ".xplane.pb", "runmetadata": ".runmetadata.pb"}
+
+
+def take(raw: Path, names: Sequence[str], captures: Path, kind: str) -> tuple[str, ...]:
+    """Move files from ``raw`` to ``captures/KIND-NNN...``; returns their names there.
+
+    Raises:
+        CaptureError: a file is missing, leads out of ``raw``, is no regular file, or all are too large.
+        OSError: they cannot be moved.
+    """
+    if not 0 < len(names) <= MAX_FILES:
+        raise CaptureError(f"a capture of {len(names)} files; expected 1 to {MAX_FILES}")
+    paths = [_checked(raw, name) for name in names]
+    size = sum(path.stat().st_size for path in paths)
+    if not 0 < size <= MAX_BYTES:
+        raise CaptureError(f"a capture of {size} bytes; expected 1 to {MAX_BYTES}")
+    number = 1
+    while any(captures.glob(f"{kind}-{number:03d}[-.]*")):
+        number += 1
+    taken = []
+    for part, path in enumerate(paths, 1):
+        which = f"-{part:03d}" if len(paths) > 1 else ""
+        target = captures / f"{kind}-{number:03d}{which}{_ending(path.name)}"
+        path.replace(target)
+        taken.append(target.name)
+    return tuple(taken)
+
+
+def _checked(raw: Path, name: str) -> Path:
+    pure = PurePosixPath(name)
+    if not name or pure.is_absolute() or ".." in pure.parts:
+        raise CaptureError(f"the file {name[:200]!r} of a capture leads out of its folder")
+    path = raw / name
+    try:
+        regular = stat.S_ISREG(path.lstat().st_mode) and raw.resolve() in path.resolve().parents
+    except OSError as error:
+        raise CaptureError(f"the file {name[:200]!r} of a capture cannot be read: {error.strerror}") from error
+    if not regular:
+        raise CaptureError(f"the file {name[:200]!r} of a capture is no regular file in its folder")
+    return path
+
+
+def _ending(name: str) -> str:
+    return next((ending for ending in _ENDINGS.values() if name.endswith(ending)), ".bin")

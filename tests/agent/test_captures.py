@@ -1,0 +1,143 @@
+"""Captures inside of the job, without a framework: what may be asked, how steps are counted and marked."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, ClassVar
+
+import pytest
+
+from stepscope.agent.capture.orders import MAX_STEPS, PROFILER, RUN_METADATA, Order
+from stepscope.agent.capture.watch import StepWatch
+from stepscope.wire.kinds import STEP_MARKER, Flag, Kind
+from stepscope.wire.ring import HEADER_BYTES, RECORD, RECORD_BYTES, make_write, tapped
+
+GOOD: dict[str, Any] = {
+    "id": "a",
+    "steps": 10,
+    "seconds": 20.0,
+    "level": 2,
+    "margin": 10,
+    "thread": 0,
+    "anchors": [[2, 7]],
+    "task": None,
+}
+STEP = (0, 1, 1, 7, int(Kind.EXECUTION), 0, 1)
+"""A record of the anchor (2, 7) on thread 1."""
+
+
+def test_an_order_is_read() -> None:
+    """What the collector sends is understood; a task makes it one of runs."""
+    order = Order(GOOD)
+    assert (order.steps, order.anchors, order.way) == (10, frozenset({(2, 7)}), PROFILER)
+    assert Order({**GOOD, "task": "train"}).way == RUN_METADATA
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("steps", 0),
+        ("steps", MAX_STEPS + 1),
+        ("steps", True),
+        ("steps", "10"),
+        ("steps", None),
+        ("seconds", float("nan")),
+        ("seconds", 1e9),
+        ("level", 0),
+        ("margin", -1),
+        ("thread", 1 << 40),
+        ("anchors", None),
+        ("anchors", [[1]]),
+        ("anchors", [[1, "2"]]),
+        ("anchors", [[1, 2]] * 1000),
+        ("task", 5),
+        ("task", "x" * 5000),
+    ],
+)
+def test_an_order_out_of_bounds_is_refused(name: str, value: object) -> None:
+    """Each field has its bounds, and the message names it."""
+    with pytest.raises(ValueError, match=name):
+        Order({**GOOD, name: value})
+
+
+class Marker:
+    """Stands in for a TraceMe: notes its order of events."""
+
+    seen: ClassVar[list[str]] = []
+
+    def __init__(self, name: str, **stats: int) -> None:
+        self.number = stats["step_num"]
+        assert (name, stats["_r"]) == (STEP_MARKER, 1)
+        self.seen.append(f"begin {self.number}")
+
+    def Stop(self) -> None:
+        """End it."""
+        self.seen.append(f"end {self.number}")
+
+
+def test_steps_are_marked_from_end_to_end() -> None:
+    """The first marker begins where a call ends; so many whole steps are marked and no more."""
+    Marker.seen = []
+    watch = StepWatch(frozenset({(2, 7)}))
+    watch.mark(Marker, 2)
+    for _ in range(5):
+        watch.record(*STEP)
+    assert Marker.seen == ["begin 0", "end 0", "begin 1", "end 1"]
+    assert (watch.marked, watch.ends) == (2, 5)
+
+
+def test_other_records_are_no_steps() -> None:
+    """Another name, another kind, another thread and the end of an iterator do not count."""
+    watch = StepWatch(frozenset({(2, 7), (8, 7)}))
+    watch.record(*STEP)
+    watch.record(0, 1, 1, 8, int(Kind.EXECUTION), 0, 1)
+    watch.record(0, 1, 1, 7, int(Kind.FUNCTION), 0, 1)
+    watch.record(0, 1, 1, 7, int(Kind.EXECUTION), 0, 2)
+    watch.record(0, 1, 1, 7, int(Kind.NEXT), int(Flag.END), 1)
+    assert watch.ends == 1
+
+
+def test_waiting_ends_with_the_steps_or_is_stopped() -> None:
+    """A waiting thread goes on at the last step, and at once when somebody stops it."""
+    watch = StepWatch(frozenset({(2, 7)}))
+    results: list[bool] = []
+    waiting = threading.Thread(target=lambda: results.append(watch.wait(3, 60.0)))
+    waiting.start()
+    for _ in range(3):
+        watch.record(*STEP)
+    waiting.join(60)
+    stopped = threading.Thread(target=lambda: results.append(watch.wait(3, 60.0)))
+    stopped.start()
+    watch.stop("why")
+    stopped.join(60)
+    assert results == [True, False]
+    assert watch.stopped == "why"
+    assert not watch.wait(1, 60.0)
+
+
+def test_enough_is_enough() -> None:
+    """Whoever waits may say that it suffices."""
+    watch = StepWatch(frozenset({(2, 7)}))
+    assert not watch.wait(1, 60.0, lambda: True)
+
+
+def test_a_tap_sees_every_record_and_may_fail() -> None:
+    """The fields reach the tap after the record is written; what it raises harms neither record nor caller."""
+    buffer = bytearray(HEADER_BYTES + 4 * RECORD_BYTES)
+    index = iter(range(10))
+    write, rebind = make_write(buffer, 4, index.__next__)
+    seen: list[tuple[int, ...]] = []
+    place = (buffer, 4, index.__next__, None)
+    rebind(*place, tapped(lambda *values: seen.append(values)))
+    write(1, 2, 3, 4, 5, 6, 7)
+    assert seen == [(1, 2, 3, 4, 5, 6, 7)]
+
+    def fails(*values: int) -> None:
+        raise RuntimeError(values)
+
+    rebind(*place, tapped(fails))
+    write(8, 2, 3, 4, 5, 6, 7)
+    rebind(*place, tapped(None))
+    write(9, 2, 3, 4, 5, 6, 7)
+    starts = [RECORD.unpack_from(buffer, HEADER_BYTES + i * RECORD_BYTES)[0] for i in range(3)]
+    assert starts == [1, 8, 9]

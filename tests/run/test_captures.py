@@ -1,0 +1,147 @@
+"""Captures of running jobs, asked for as a user asks for them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.run.conftest import Project, job_of
+
+from stepscope.model.events import CaptureTaken, UserProfiler
+from stepscope.model.session import CaptureInfo, Session
+from stepscope.wire.kinds import STEP_MARKER
+
+pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(300)]
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+class Running:
+    """A job under ``stepscope run`` that goes on until it is told."""
+
+    def __init__(self, project: Project, program: str, *words: str) -> None:
+        self.project = project
+        self.told = project.root / "told"
+        self.launcher = project.start("run", str(PROGRAMS / program), str(self.told), *words)
+        self.pid = job_of(self.launcher.pid)
+
+    def trace(self, *options: str) -> subprocess.CompletedProcess[str]:
+        """``stepscope trace`` of it, tried again while its sidecar has only just begun."""
+        while True:
+            done = self.project.run("trace", str(self.pid), "--force", "--timeout", "50", *options)
+            if "try again" not in done.stderr:
+                return done
+
+    def end(self) -> tuple[int, str, str]:
+        """Let it end: exit code, standard output after the first line, standard error."""
+        self.told.touch()
+        out, errors = self.launcher.communicate(timeout=120)
+        return self.launcher.returncode, out, errors
+
+    def listening(self) -> set[str]:
+        """Inodes of the TCP sockets of its network namespace on which somebody listens, and which are the job's."""
+        mine = set()
+        for fd in Path(f"/proc/{self.pid}/fd").iterdir():
+            try:
+                mine.add(str(fd.readlink()))
+            except OSError:
+                continue
+        found = set()
+        for name in ("tcp", "tcp6"):
+            for line in Path(f"/proc/{self.pid}/net/{name}").read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == "0A" and f"socket:[{fields[9]}]" in mine:
+                    found.add(fields[1])
+        return found
+
+
+@pytest.fixture
+def running(project: Project) -> Iterator[Callable[..., Running]]:
+    """Starts jobs, and ends those that a failed test leaves."""
+    started: list[Running] = []
+
+    def start(program: str, *words: str) -> Running:
+        started.append(Running(project, program, *words))
+        return started[-1]
+
+    yield start
+    for job in started:
+        if job.launcher.poll() is None:
+            job.end()
+
+
+def captures_of(session: Session) -> tuple[CaptureInfo, ...]:
+    """The captures that a session holds, each with its files."""
+    return session.manifest.captures
+
+
+def test_steps_of_a_running_fit(project: Project, running: Callable[..., Running]) -> None:
+    """An unmodified Keras fit: every step that was asked for is in the trace, nothing listens, the job is as it was."""
+    job = running("long_fit.py")
+    before = job.listening()
+    done = job.trace("--steps", "5", "--keep-raw")
+    assert done.returncode == 0, done.stderr
+    assert "5 steps of Keras fit" in done.stdout
+    assert job.listening() == before == set()
+    refused = job.trace("--task", "no such task")
+    assert refused.returncode == 74
+    assert "no task is called no such task; expected one of: " in refused.stderr
+    code, out, errors = job.end()
+    assert (code, out) == (0, "done\n")
+    session = project.session()
+    (capture,) = captures_of(session)
+    assert (capture.outcome, capture.way, capture.asked_by, capture.steps) == ("done", "profiler", "user", 5)
+    assert capture.ratio is not None
+    assert capture.neighbours >= 5
+    assert capture.cost_ns > 0
+    assert "captures" in errors
+    (path,) = project.sessions()
+    raw = next((path / "captures").glob("ops-001*.xplane.pb"))
+    data = raw.read_bytes()
+    assert data.count(STEP_MARKER.encode()) >= 1
+    assert not list((path / "captures").glob("raw-*"))
+    report = json.loads((path / "report.json").read_text())
+    (told,) = report["overhead"]["captures"]
+    assert told["steps"] == 5
+    assert 0 < report["overhead"]["captures_ratio"] < 1
+
+
+def test_one_run_of_a_task(project: Project, running: Callable[..., Running]) -> None:
+    """A MonitoredTrainingSession: exactly the next run of the task that was asked for, and hooks see nothing of it."""
+    job = running("long_session.py")
+    done = job.trace("--task", "accuracy", "--keep-raw")
+    assert done.returncode == 0, done.stderr
+    assert "1 step of Session.run accuracy" in done.stdout
+    code, out, _ = job.end()
+    assert (code, out) == (0, "done\n")
+    session = project.session()
+    (capture,) = captures_of(session)
+    assert (capture.outcome, capture.way, capture.steps) == ("done", "run-metadata", 1)
+    (path,) = project.sessions()
+    (raw,) = (path / "captures").glob("ops-001*.runmetadata.pb")
+    data = raw.read_bytes()
+    assert b"weights" in data or b"accuracy" in data
+    assert b"GradientDescent" not in data
+    (answer,) = [event for worker in session.workers for event in worker.all(CaptureTaken)]
+    assert answer.files == ["run-0001.runmetadata.pb"]
+
+
+def test_a_user_s_profiler_wins(project: Project, running: Callable[..., Running], tmp_path: Path) -> None:
+    """Ours is gone before the user's starts, and is refused while that runs; the user's trace is written as ever."""
+    logs = tmp_path / "logs"
+    job = running("long_fit.py", str(logs))
+    gave_way = job.trace("--steps", "1000")
+    assert gave_way.returncode == 74
+    assert "the user's own profiler has started" in gave_way.stderr
+    refused = job.trace("--steps", "3")
+    assert refused.returncode == 74
+    assert "the user's own profiler runs" in refused.stderr
+    code, out, errors = job.end()
+    assert (code, out) == (0, "done\n"), errors
+    assert list(logs.rglob("*.xplane.pb"))
+    session = project.session()
+    assert [c.outcome for c in captures_of(session)] == ["gave-way", "refused"]
+    assert [e.action for w in session.workers for e in w.all(UserProfiler)] == ["start", "stop"]
