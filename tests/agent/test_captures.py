@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
@@ -12,7 +12,7 @@ from stepscope.agent.capture.watch import StepWatch
 from stepscope.wire.kinds import STEP_MARKER, Flag, Kind
 from stepscope.wire.ring import HEADER_BYTES, RECORD, RECORD_BYTES, make_write, tapped
 
-GOOD: dict[str, Any] = {
+GOOD: dict[str, object] = {
     "id": "a",
     "steps": 10,
     "seconds": 20.0,

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from stepscope.agent.capture.commands import LOOK_NS, Commands
 from stepscope.wire import commands
+
+if TYPE_CHECKING:
+    from stepscope.agent.state import AgentState
 
 
 def put(folder: Path, name: str, text: str) -> None:
@@ -145,9 +148,9 @@ class Process:
 
 def test_the_agent_looks_twice_a_second_and_hands_on(tmp_path: Path) -> None:
     """A known kind reaches its handler, any other is told; between two looks the folder is left alone."""
-    process: Any = Process(tmp_path)
-    taken: list[dict[str, Any]] = []
-    ticking = Commands(process, {"ops": taken.append})
+    process = Process(tmp_path)
+    taken: list[dict[str, object]] = []
+    ticking = Commands(cast("AgentState", process), {"ops": taken.append})
     folder = str(tmp_path / commands.COMMANDS_NAME)
     commands.send(folder, {"kind": "ops", "steps": 3}, "a")
     commands.send(folder, {"kind": "dance"}, "b")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -28,8 +29,10 @@ def table(durations: Sequence[int], *, name: int = 7, thread: int = 1, flags: in
 
 def capture(at: int, recorded: int, **more: object) -> CaptureTaken:
     """A capture of the anchor's steps."""
-    fields = {"id": "a", "way": "profiler", "outcome": "done", "anchors": [ANCHOR], "thread": 1, **more}
-    return CaptureTaken(at=at, recorded_ns=recorded, **fields)  # type: ignore[arg-type]
+    plain = CaptureTaken(
+        id="a", way="profiler", outcome="done", anchors=[ANCHOR], thread=1, at=at, recorded_ns=recorded
+    )
+    return msgspec.structs.replace(plain, **more)
 
 
 def jittered(count: int, step: int, seed: int) -> list[int]:
