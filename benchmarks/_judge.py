@@ -88,7 +88,7 @@ class Verdict:
 
 def load(root: Path, only: Sequence[str] = ()) -> list[Case]:
     """Every case below ``root`` whose name contains one of ``only``."""
-    folders = sorted(path.parent for path in root.glob("*/case.toml"))
+    folders = sorted(path.parent for path in root.glob("**/case.toml"))
     return [
         Case(folder=folder, known=tomllib.loads((folder / "case.toml").read_text()))
         for folder in folders

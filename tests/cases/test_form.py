@@ -16,7 +16,7 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
-CASES = sorted(path.parent for path in (ROOT / "bench" / "cases").glob("*/case.toml"))
+CASES = sorted(path.parent for path in (ROOT / "bench" / "cases").glob("**/case.toml"))
 FIELDS = {
     "id", "title", "source", "api", "symptom", "cause", "introduced_stage", "exposed_stage", "pipeline_stage",
     "expect", "expect_keywords", "wrong_answers", "static_catchable", "where", "measured", "finding",
@@ -42,18 +42,18 @@ def test_a_case_is_complete(folder: Path) -> None:
     assert set(known) - {"also_causes"} == FIELDS
     assert known["id"] == folder.name
     if not known["finding"]:
-        assert (folder / "clean.py").exists()
+        assert (folder / "clean.py").exists() or (folder / "clean.sh").exists()
         return
     assert {field: known[field] for field, words in WORDS.items() if known[field] not in words} == {}
     assert set(known.get("also_causes", ())) <= set(WORDS["cause"])
-    assert known["measured"]["ratio"] > 1.1 or known["symptom"].startswith("Memory")
+    assert known["measured"]["ratio"] > 1.05 or known["symptom"].startswith("Memory")
     for place in known["where"]:
         lines = (folder / place["file"]).read_text().splitlines()
         assert 1 <= place["line"] <= place["end_line"] <= len(lines)
 
 
 @pytest.mark.parametrize(
-    "program", sorted((ROOT / "bench" / "cases").glob("*/*.py")), ids=lambda path: path.parent.name
+    "program", sorted((ROOT / "bench" / "cases").glob("**/*.py")), ids=lambda path: path.parent.name
 )
 def test_a_program_runs_on_the_oldest_python(program: Path) -> None:
     """Programs use no grammar newer than Python 3.9, because jobs' Pythons are that old."""
@@ -72,7 +72,7 @@ def test_pairs_differ() -> None:
 def test_the_tool_knows_no_case() -> None:
     """No class of a case's program, if its name is of two words or more, is named in the package."""
     names = set()
-    for program in (ROOT / "bench" / "cases").glob("*/*.py"):
+    for program in (ROOT / "bench" / "cases").glob("**/*.py"):
         tree = ast.parse(program.read_text())
         names |= {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
     source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))

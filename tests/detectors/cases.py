@@ -7,7 +7,7 @@ All sessions are written by hand: what costs how much is chosen there, so what a
 from __future__ import annotations
 
 from tests.derive.sessions import MS, US
-from tests.detectors import resource_cases, trend_cases, use_cases
+from tests.detectors import memory_cases, resource_cases, trend_cases, use_cases
 from tests.detectors.fixture import Expected, Fixtures
 from tests.detectors.jobs import (
     CALL,
@@ -307,6 +307,7 @@ CASES: dict[str, Fixtures] = {
     "INP003": INP003,
     "INP004": INP004,
     "MEM001": trend_cases.MEM001,
+    "MEM002": memory_cases.MEM002,
     "NET001": resource_cases.NET001,
     "NET002": resource_cases.NET002,
     "NET003": resource_cases.NET003,

@@ -63,7 +63,7 @@ def build(session: Session, steps: Steps) -> MemoryGrowth | None:
     table = table.take((table.at_ns >= lo[0]) & (table.at_ns <= hi[-1]))
     if len(table) < trend.MIN_POINTS:
         return None
-    at = _step_numbers(steps, table.at_ns)
+    at = step_numbers(steps, table.at_ns)
     line = trend.fit(at, own_bytes(table).astype(np.float64))
     if line is None:
         return None
@@ -90,7 +90,7 @@ def own_bytes(table: ProcessTable) -> I64:
     return result
 
 
-def _step_numbers(steps: Steps, at: I64) -> F64:
+def step_numbers(steps: Steps, at: I64) -> F64:
     """How many steps have begun at each time, with the part of the step that runs. Steps in rests are spread evenly."""
     number = np.clip(np.searchsorted(steps.starts, at, side="right") - 1, 0, len(steps) - 1)
     part = (at - steps.starts[number]) / np.maximum(1, steps.durations[number])

@@ -16,6 +16,7 @@ from stepscope.derive import (
     dips,
     disk_input,
     eager,
+    faults,
     gpu,
     graph_growth,
     hot,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from stepscope.derive.dips import Dips
     from stepscope.derive.disk_input import DiskInput
     from stepscope.derive.eager import EagerTime
+    from stepscope.derive.faults import Faults
     from stepscope.derive.gpu import Gpu
     from stepscope.derive.graph_growth import GraphGrowth
     from stepscope.derive.hot import HotSpot, Sample
@@ -214,6 +216,11 @@ class SessionView:
     def memory_growth(self) -> MemoryGrowth | None:
         """How the memory of the step's process grows."""
         return memory.build(self.session, self.steps) if self.steps else None
+
+    @cached_property
+    def faults(self) -> Faults | None:
+        """Page faults of the step's process."""
+        return faults.build(self.session, self.steps) if self.steps else None
 
     @cached_property
     def rebuilds(self) -> Rebuilds | None:

@@ -31,6 +31,7 @@ class Signal(Enum):
     GRAPHS = "sizes of the graphs of sessions"
     HOST = "CPU samples of the host"
     MEMORY = "samples of the process's memory"
+    FAULTS = "counts of page faults"
     SIZES = "sizes of what the compiled step works on"
     RESOURCES = "samples of network and disks"
     GPU = "samples of the GPU"
@@ -49,6 +50,7 @@ HINTS = {
     Signal.GPU: "pip install 'stepscope[gpu]'; the steady part must last at least 4 s",
     Signal.LIVE_BYTES: "NVML shows what is reserved, which is nearly all; only the framework knows what is live",
     Signal.MEMORY: "the steady part must last at least 8 s (samples once a second)",
+    Signal.FAULTS: "the steady part must last at least 5 s (samples once a second)",
     Signal.SIZES: "recorded is the number of samples of a step, not their length",
 }
 
@@ -114,6 +116,7 @@ def present(view: SessionView) -> frozenset[Signal]:
             Signal.GRAPHS: view.graph_growth is not None,
             Signal.HOST: view.contention is not None,
             Signal.MEMORY: view.memory_growth is not None,
+            Signal.FAULTS: view.faults is not None,
             Signal.RESOURCES: view.resources is not None,
             Signal.GPU: bool(view.gpus),
             Signal.LIVE_BYTES: any(gpu.live_bytes > 0 for gpu in view.gpus),

@@ -218,6 +218,10 @@ class MemoryTable(Table):
     cgroup_limit_bytes: I64
     cgroup_file_bytes: I64
     """Page cache within ``cgroup_bytes``: given back under pressure."""
+    fault_ns: I64
+    """CPU time of first touching a page of 4 KiB, measured by the collector on memory of its own; -1 at most looks."""
+    release_ns: I64
+    """CPU time of giving such a page back, likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

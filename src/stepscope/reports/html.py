@@ -51,6 +51,10 @@ DISK = (
     Resource(key="res:read_mb_s", css="s-read", label="read"),
     Resource(key="res:write_mb_s", css="s-write", label="written"),
 )
+KERNEL = (
+    Resource(key="res:kernel_percent", css="s-job", label="in the kernel"),
+    Resource(key="res:fault_percent", css="s-write", label="in page faults"),
+)
 DISK_LIMIT = Resource(key="res:disk_limit_mb_s", css="s-limit", label="limit of the cgroup")
 BUSY = (Resource(key="res:busiest_core", css="s-job", label="busiest CPU"),)
 NETWORK = (
@@ -268,6 +272,7 @@ def _resources(report: Report) -> str:
         ("network", "MB/s", NETWORK, NETWORK_LIMIT, "Network"),
         ("disk-busy", "%", DISK_BUSY, None, "Busiest disk"),
         ("busiest-core", "cores", BUSY, None, "Busiest CPU"),
+        ("kernel", "%", KERNEL, None, "Kernel and page faults, of the job's CPU time"),
         ("gpu", "%", GPU, None, "GPU"),
         ("gpu-memory", "MB", GPU_MEMORY, GPU_LIMIT, "GPU memory"),
         ("pcie", "MB/s", PCIE, None, "PCIe"),

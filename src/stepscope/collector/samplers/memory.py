@@ -2,6 +2,7 @@
 
 Source: /proc/meminfo as the host sampler has read it; cgroup v2 ``memory.current``, ``memory.max``, ``memory.stat``,
 v1 ``memory.usage_in_bytes``, ``memory.limit_in_bytes``, ``memory.stat``. What a process holds is the process sampler's.
+Now and then also what a page fault costs here (``fault_cost``).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.collector.samplers import cgroup
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
+from stepscope.collector.samplers.fault_cost import FaultProbe
 from stepscope.model.records import MemoryTable
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ class MemorySampler:
         self._limit = -1
         self._cache = -1
         self._looks = 0
+        self._faults = FaultProbe()
 
     def sample(self, now_ns: int, text: bytes, targets: Targets) -> None:
         """One row; ``text`` is /proc/meminfo."""
@@ -43,6 +46,7 @@ class MemorySampler:
         self._looks += 1
         used = self._usage.read().strip() if self._usage else b""
         swap, free = _bytes(text, b"SwapTotal:"), _bytes(text, b"SwapFree:")
+        cost = self._faults.look()
         self.rows.add(
             now_ns - self._origin_ns,
             _bytes(text, b"MemTotal:"),
@@ -51,6 +55,7 @@ class MemorySampler:
             int(used) if used.isdigit() else -1,
             self._limit,
             self._cache,
+            *(cost or (-1, -1)),
         )
 
     def _refresh(self, folders: list[Path]) -> None:

@@ -1,0 +1,2 @@
+# TensorFlow as it comes: oneDNN's pool keeps the memory of tensors.
+exec "$PYTHON" fields.py
