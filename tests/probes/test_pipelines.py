@@ -93,6 +93,7 @@ def test_cardinalities_agree_with_tensorflow(run: Any) -> None:
         ("slow", "numpy_function", "numpy user", "put numpy"),
         ("eager_user", "py_function", "eager user", "put eager"),
         ("slower", "numpy_function", "partial user", "put partial"),
+        ("<lambda>", "numpy_function", "put lambda", "put lambda"),
         ("batches", "generator", "generator user", "from generator"),
         ("endless", "generator", "endless user", "fit endless"),
         ("Items.__getitem__", "pydataset", "item user", "fit items"),

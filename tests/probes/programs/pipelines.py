@@ -43,6 +43,7 @@ def through_numpy(x, y):  # map function
 def through_eager(x, y):
     x = tf.py_function(eager_user, [x], tf.float32)  # put eager
     x = tf.numpy_function(functools.partial(slower, np.float32(2.0)), [x], tf.float32)  # put partial
+    x = tf.numpy_function(lambda v: v + np.float32(1.0), [x], tf.float32)  # put lambda
     x.set_shape([4])
     return x, y
 

@@ -216,11 +216,27 @@ def defined(function: Any) -> dict[str, Any]:
     if hit is not None and hit[0] is code:
         return hit[1]
     file, first, last = frames.code_lines(function)
+    if AUTOGRAPH_PREFIX in file:
+        file, first, last = _origin(file, first, last)
     found = {"file": file, "line": first, "end_line": last, "own": bool(file) and frames.is_own(file)}
     if len(_DEFINED) >= MAX_SITES:
         _DEFINED.clear()
     _DEFINED[id(code)] = (code, found)
     return found
+
+
+def _origin(file: str, first: int, last: int) -> tuple[str, int, int]:
+    """The user's lines that AutoGraph made these lines from: it tells while the function around them is traced."""
+    stacks = getattr(sys.modules.get("tensorflow.python.util.tf_stack"), "_source_mapper_stacks", {})
+    for mappers in list(stacks.values()):
+        for mapper in reversed(mappers):
+            lines = mapper.get_effective_source_map()
+            found = [lines[key] for key in lines if key[0] == file and first <= key[1] <= last]
+            if found:
+                origin = found[0][0]
+                numbers = [line for path, line, _ in found if path == origin]
+                return frames.absolute(origin), min(numbers), max(numbers)
+    return file, first, last
 
 
 _DEFINED: dict[int, tuple[Any, dict[str, Any]]] = {}
