@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
 import signal
 import sys
@@ -231,3 +232,27 @@ def test_diagnostics_are_bounded(armed: Armed, opened: AgentState) -> None:
     for i in range(300):
         opened.diagnostic("DX901", str(i))
     assert len(measured(armed).of(AgentDiagnostic)) == 200
+
+
+def test_a_thread_without_an_object_is_known_by_its_ident(opened: AgentState) -> None:
+    """Both ways to ask give one id, on threads that native code made and on those of Python; another thread has
+    another, also where it has been given the ident of one that is gone."""
+    found: dict[str, list[int]] = {}
+
+    def ask(key: str) -> None:
+        found[key] = [opened.thread(), opened.pool_thread(), opened.pool_thread()]
+
+    def native(key: str, done: threading.Event) -> None:
+        ask(key)
+        done.set()
+
+    done = threading.Event()
+    _thread.start_new_thread(native, ("native", done))
+    assert done.wait(60)
+    for key in ("python", "again"):
+        thread = threading.Thread(target=ask, args=(key,))
+        thread.start()
+        thread.join()
+    ask("main")
+    assert all(len(set(ids)) == 1 for ids in found.values())
+    assert len({ids[0] for ids in found.values()}) == 4

@@ -276,6 +276,16 @@ class AgentState:
             number = self._threads.id = self.thread_of(ident)
             return number
 
+    def pool_thread(self) -> int:
+        """The same, for what runs mostly on threads that native code made: their thread-local values are made anew for
+        each call of Python, which costs ten times as much as a look by ``ident``.
+        """
+        ident = get_ident()
+        known = self._idents.get(ident)
+        if known is not None and known[1] is None and ident not in threading._active:  # type: ignore[attr-defined]
+            return known[0]
+        return self.thread()
+
     def thread_of(self, ident: int, name: str = "") -> int:
         """The id of any thread of the process, by its ``threading.get_ident``.
 

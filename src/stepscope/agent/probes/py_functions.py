@@ -115,7 +115,7 @@ def _user_part(state: AgentState, making: Making) -> tuple[str, Any]:
 def _wrap_call(state: AgentState, original: Callable[..., Any], names: dict[Any, int]) -> Callable[..., Any]:
     now = state.now
     write = state.write
-    thread = state.thread
+    thread = state.pool_thread
     kind = int(Kind.PYFUNC)
 
     @functools.wraps(original)
