@@ -46,6 +46,8 @@ _MAX_NAMES = 20_000
 """Names kept at most (about 10 MB): a job may make up names or functions without end."""
 _OTHERS = ("others",)
 _CHILD_SLOTS_DIVISOR = 8
+_THREADS: dict[int, threading.Thread] = vars(threading)["_active"]
+"""Those of Python by ident; the same dictionary for as long as the process lives, also after a fork."""
 """A forked child gets a smaller ring: there may be many, and each takes its memory at its first record."""
 _KEPT = frozenset(("name", "framework", "probe"))
 """Lines that a forked child's log needs too: their ids stay in use."""
@@ -282,7 +284,7 @@ class AgentState:
         """
         ident = get_ident()
         known = self._idents.get(ident)
-        if known is not None and known[1] is None and ident not in threading._active:  # type: ignore[attr-defined]
+        if known is not None and known[1] is None and ident not in _THREADS:
             return known[0]
         return self.thread()
 
@@ -292,7 +294,7 @@ class AgentState:
         Threads that native code made have no Thread object and lose their thread-local values between two calls of
         Python: they are known by ``ident``. ``current_thread`` is not asked: it would make them visible to the job.
         """
-        thread: Optional[threading.Thread] = threading._active.get(ident)  # type: ignore[attr-defined]
+        thread = _THREADS.get(ident)
         known = self._idents.get(ident)
         if known is not None and (known[1]() if known[1] is not None else None) is thread:
             return known[0]
