@@ -46,9 +46,9 @@ _MAX_NAMES = 20_000
 """Names kept at most (about 10 MB): a job may make up names or functions without end."""
 _OTHERS = ("others",)
 _CHILD_SLOTS_DIVISOR = 8
+"""A forked child gets a smaller ring: there may be many, and each takes its memory at its first record."""
 _THREADS: dict[int, threading.Thread] = vars(threading)["_active"]
 """Those of Python by ident; the same dictionary for as long as the process lives, also after a fork."""
-"""A forked child gets a smaller ring: there may be many, and each takes its memory at its first record."""
 _KEPT = frozenset(("name", "framework", "probe"))
 """Lines that a forked child's log needs too: their ids stay in use."""
 
