@@ -10,7 +10,7 @@ captures of those versions.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from stepscope.model.optrace import Category, LineKind, PlaneKind
 
@@ -19,13 +19,12 @@ _OP_TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*")
 _JAX_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\[.*\])?", re.DOTALL)
 _HLO = re.compile(r"%?(?P<name>[\w.-]+) = .*?[\])}\w] (?P<opcode>[a-z][a-z0-9-]*)\(", re.DOTALL)
 _MEMCPY = re.compile(r"(?i)memcpy ?(?P<way>[hd]to[hd]|[hdp]2[hdp])|mem(cpy|set|ory copy)")
-_COLLECTIVE = re.compile(
-    r"(?i)nccl(Dev)?Kernel|nccl:|rccl"
-    r"|^%?(all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute)"
-    r"|(^|[/:])(CollectiveReduce|CollectiveGather|CollectiveBcast|NcclAllReduce"
-    r"|HorovodAllreduce|HorovodBroadcast|HorovodAllgather)"
-    r"|^(c10d::|gloo:)"
+_COLLECTIVE_OP = re.compile(
+    r"Collective(Reduce|Gather|Bcast|Permute|AllToAll|InitializeCommunicator)\w*|Nccl(AllReduce|Reduce|Broadcast)"
+    r"|Horovod(Allreduce|Allgather|Broadcast|Alltoall|Reducescatter|GroupedAllreduce)"
 )
+_COLLECTIVE_HLO = re.compile(r"%?(all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute)")
+_COLLECTIVE_WORK = re.compile(r"nccl(Dev)?Kernel|nccl:|rccl|ncclx?:|c10d::|gloo:", re.IGNORECASE)
 _RUNTIME = re.compile(r"(cu|cuda|hip|hsa)[A-Z]\w+")
 _RUNTIME_WAIT = re.compile(r"(cu|cuda|hip)(Stream|Event|Device|Ctx)?Synchronize")
 
@@ -104,6 +103,7 @@ _PREFIXES = (
     ("ProfilerStep#", Category.STEP),
     ("$", Category.PYTHON),
 )
+_ALL_PREFIXES = tuple(prefix for prefix, _ in _PREFIXES)
 _BY_LINE = {
     LineKind.STEPS: Category.STEP,
     LineKind.XLA_MODULES: Category.CALL,
@@ -113,8 +113,7 @@ _BY_LINE = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning:
+class Meaning(NamedTuple):
     """What a name says. ``op_name`` and ``op_type`` are empty where it is no op."""
 
     category: Category
@@ -182,7 +181,7 @@ def _hlo_op(name: str, hlo_category: str) -> Meaning:
     match = _HLO.match(name)
     op_name = match["name"] if match else name.lstrip("%")
     op_type = hlo_category or (match["opcode"] if match else "")
-    if _COLLECTIVE.search(name):
+    if _COLLECTIVE_HLO.match(name):
         category = Category.COLLECTIVE
     elif op_type.startswith(("copy", "infeed", "outfeed", "host send", "host recv")):
         category = Category.COPY
@@ -191,8 +190,15 @@ def _hlo_op(name: str, hlo_category: str) -> Meaning:
     return Meaning(category=category, op_name=op_name, op_type=op_type)
 
 
+def hlo_type(name: str) -> str:
+    """The opcode as far as the name of an HLO op tells it: ``dot.1`` is a dot, ``wrapped_tanh.3`` a tanh."""
+    stem, dot, number = name.rpartition(".")
+    base = stem if dot and number.isdigit() else name
+    return "fusion" if base.endswith("fusion") else base.removeprefix("wrapped_")
+
+
 def _device_work(name: str) -> Meaning:
-    if _COLLECTIVE.search(name):
+    if _COLLECTIVE_WORK.match(name):
         return Meaning(category=Category.COLLECTIVE)
     copy = _MEMCPY.match(name)
     if copy:
@@ -210,21 +216,20 @@ def _copy_type(way: str | None, name: str) -> str:
 def _host_span(name: str) -> Meaning:
     if name.startswith(ITERATOR_PREFIX):
         return Meaning(category=Category.INPUT, op_name=name, op_type=DATASET)
-    known = _EXACT.get(name)
-    if known is None:
-        known = next((category for prefix, category in _PREFIXES if name.startswith(prefix)), None)
-    if known is not None:
-        return Meaning(category=known)
-    collective = Category.COLLECTIVE if _COLLECTIVE.search(name) else None
     op = parse_op(name)
     if op is not None:
-        return Meaning(category=collective or Category.OP, op_name=op[0], op_type=op[1])
-    copy = _MEMCPY.match(name)
-    if copy:
-        return Meaning(category=Category.COPY, op_name=name, op_type=_copy_type(copy["way"], name))
+        collective = _COLLECTIVE_OP.fullmatch(op[1])
+        return Meaning(category=Category.COLLECTIVE if collective else Category.OP, op_name=op[0], op_type=op[1])
+    known = _EXACT.get(name)
+    if known is None and name.startswith(_ALL_PREFIXES):
+        known = next(category for prefix, category in _PREFIXES if name.startswith(prefix))
+    if known is not None:
+        return Meaning(category=known)
+    if _MEMCPY.match(name):  # the call that starts a copy, not the copy
+        return Meaning(category=Category.COPY)
     if _RUNTIME.match(name):
         return Meaning(category=Category.WAIT if _RUNTIME_WAIT.fullmatch(name) else Category.RUNTIME)
-    return Meaning(category=collective or Category.OTHER)
+    return Meaning(category=Category.COLLECTIVE if _COLLECTIVE_WORK.match(name) else Category.OTHER)
 
 
 def is_derived(plane: PlaneKind, line: LineKind) -> bool:

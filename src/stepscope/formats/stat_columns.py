@@ -30,6 +30,10 @@ class Strings:
             self._texts.append(text)
         return number
 
+    def has(self, text: str) -> bool:
+        """Whether a text was added."""
+        return text in self._ids
+
     def text(self, number: int) -> str:
         """The text of a number."""
         return self._texts[number]

@@ -9,7 +9,7 @@ kineto, RunMetadata). It has
   others (``Steps``, ``TensorFlow Ops``, ``TensorFlow Name Scope``). Times of derived lines repeat those of other lines:
   never add them up with them (``Line.derived``).
 * **events**: one row each, in line order and within a line by start, the longer first; so the events of a line are one
-  slice (``Line.first`` to ``Line.last``), and a parent stands before its children.
+  slice (``Line.first`` to ``Line.last``), and a parent stands before its children. Lines of a plane stand together.
 * **metas**: what events of one kind share: name, op name, op type, category. A few hundred to some thousands, so
   everything about names is worked out once per meta: group by ``events.meta``, then look at ``metas``.
 * **stats**: what else the profiler wrote at an event or a meta, one sparse column per name, read when it is asked for
@@ -42,6 +42,9 @@ from stepscope.model.records import I64
 I32 = npt.NDArray[np.int32]
 I16 = npt.NDArray[np.int16]
 I8 = npt.NDArray[np.int8]
+
+
+_INT_LIMIT = 2.0**63
 
 
 class PlaneKind(str, Enum):
@@ -282,19 +285,23 @@ class OpTrace:
         """The lines of some kinds, in order."""
         return tuple(line for line in self.lines if line.kind in kinds)
 
+    def rows_of(self, plane: Plane) -> tuple[int, int]:
+        """Rows of a plane's events: the first, and the one behind the last."""
+        mine = [line for line in self.lines if line.plane == plane.index]
+        return (mine[0].first, mine[-1].last) if mine else (0, 0)
+
     def ints(self, name: str, missing: int = -1) -> I64:
         """A stat of every event: int64[event], ``missing`` where it has none. An event's own stat goes before its
-        meta's. Texts are ``missing``; floats are rounded down.
+        meta's. Texts are ``missing``, as are floats that no int64 can hold; others lose their fraction.
         """
         dense = np.full(len(self.events), missing, np.int64)
         of_metas = self.stats.of_metas(name)
-        if len(of_metas) and of_metas.texts is None:
+        if len(of_metas):
             per_meta = np.full(len(self.metas), missing, np.int64)
-            per_meta[of_metas.rows] = of_metas.values.astype(np.int64)
+            per_meta[of_metas.rows] = _as_ints(of_metas, missing)
             dense[:] = per_meta[self.events.meta]
         own = self.stats.of_events(name)
-        if own.texts is None:
-            dense[own.rows] = own.values.astype(np.int64)
+        dense[own.rows] = _as_ints(own, missing)
         return dense
 
     def texts(self, name: str) -> tuple[I32, tuple[str, ...]]:
@@ -327,6 +334,15 @@ class OpTrace:
     def shifted(self, offset_ns: int) -> OpTrace:
         """The same trace with all times moved by ``offset_ns``: onto the session's clock."""
         return replace(self, events=replace(self.events, start_ns=self.events.start_ns + offset_ns))
+
+
+def _as_ints(column: StatColumn, missing: int) -> I64:
+    if column.texts is not None:
+        return np.full(len(column), missing, np.int64)
+    if column.values.dtype == np.int64:
+        return column.values.astype(np.int64, copy=False)
+    held = np.abs(column.values) < _INT_LIMIT
+    return np.where(held, np.where(held, column.values, 0).astype(np.int64), missing)
 
 
 def _as_texts(column: StatColumn) -> tuple[I32, tuple[str, ...]]:

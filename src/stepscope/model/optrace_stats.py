@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -46,8 +46,9 @@ class StatName:
     IS_EAGER = "is_eager"
     SOURCE = "source"
     """``file:line``."""
-    DEVICE_DURATION_PS = "device_duration_ps"
-    """The device's own measure of the duration, where it differs from the event's."""
+    DEVICE_OFFSET_PS, DEVICE_DURATION_PS = "device_offset_ps", "device_duration_ps"
+    """Start and duration on the device's own clock (TPU). The event's own times are mapped to the host's clock, which
+    stretches and squeezes single ops by half and more; sums over many hardly change."""
     OCCURRENCES = "num_occurrences"
     """The event stands for so many, has no start (``start_ns`` is the line's) and carries their summed duration."""
 
@@ -68,6 +69,12 @@ class StatColumn:
     def __len__(self) -> int:
         """How many have it."""
         return len(self.rows)
+
+    def between(self, first: int, last: int | None) -> StatColumn:
+        """The values of rows ``first`` to ``last`` (exclusive; None: to the end)."""
+        begin = int(np.searchsorted(self.rows, first))
+        end = len(self.rows) if last is None else int(np.searchsorted(self.rows, last))
+        return replace(self, rows=self.rows[begin:end], values=self.values[begin:end])
 
     def text(self, position: int) -> str:
         """The value at ``position`` (not row) as a text."""
@@ -94,8 +101,8 @@ class StatReader(Protocol):
         """Names of the stats that metas have."""
         ...
 
-    def of_events(self, name: str) -> StatColumn:
-        """One stat of events; empty if none has it."""
+    def of_events(self, name: str, first: int = 0, last: int | None = None) -> StatColumn:
+        """One stat of the events from row ``first`` to ``last`` (exclusive; None: to the end); empty if none has it."""
         ...
 
     def of_metas(self, name: str) -> StatColumn:
@@ -122,9 +129,10 @@ class LoadedStats:
         """See ``StatReader``."""
         return tuple(self.metas)
 
-    def of_events(self, name: str) -> StatColumn:
+    def of_events(self, name: str, first: int = 0, last: int | None = None) -> StatColumn:
         """See ``StatReader``."""
-        return self.events.get(name) or no_stat(name)
+        column = self.events.get(name) or no_stat(name)
+        return column if first == 0 and last is None else column.between(first, last)
 
     def of_metas(self, name: str) -> StatColumn:
         """See ``StatReader``."""

@@ -1,0 +1,192 @@
+"""Makes a large XSpace of a real one: the same capture again and again, one after the other in time.
+
+Every copy is moved by the length of the capture, its steps are counted on, and the ids that link producers and consumers
+are its own, so that a reader finds a long capture and no heap of equal ones. Written event by event into a file, so the
+size is bounded by the disk alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.formats.byte_source import ByteSource
+from stepscope.formats.wire_fields import BYTES, VARINT, fields
+from stepscope.formats.xplane_wire import read_space
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+_LINES, _EVENTS, _EVENT_STATS, _OFFSET, _STAT_ID = 3, 4, 4, 2, 1
+_LINKS = frozenset({"_p", "_c"})
+_FLUSH_BYTES = 8 << 20
+
+
+def number(value: int) -> bytes:
+    """A varint."""
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def message(field: int, content: bytes) -> bytes:
+    """A field of bytes."""
+    return number(field << 3 | BYTES) + number(len(content)) + content
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """What stays the same in every copy, and what does not."""
+
+    head: bytes
+    offset_ps: int
+    tail: bytes
+    changing: tuple[tuple[bytes, int, int], ...]
+    """Stats that change: bytes before the value, value, and what is added in each copy."""
+
+
+def copies_for(source: Path, events: int) -> int:
+    """How many copies give at least so many events."""
+    space = _Space(source)
+    return -(-events // max(1, space.events))
+
+
+def write(source: Path, target: Path, copies: int) -> int:
+    """Write ``copies`` of ``source``; returns the number of events."""
+    space = _Space(source)
+    with target.open("wb") as sink:
+        for number_, wire, first, last in fields(space.view, 0, space.source.size):
+            if number_ == 1 and wire == BYTES:
+                space.write_plane(sink, first, last, copies)
+            else:
+                sink.write(number(number_ << 3 | wire))
+                sink.write(number(last - first) + bytes(space.view[first:last]))
+    return space.events * copies
+
+
+class _Space:
+    """A real file, taken apart."""
+
+    def __init__(self, path: Path) -> None:
+        self.source = ByteSource.open(path)
+        self.view = self.source.view
+        self.planes = {plane.name: plane for plane in read_space(self.source).planes}
+        self.events = 0
+        self.period_ps = 0
+        self.steps = 1
+        for _, _, first, last in self._planes():
+            for line_first, line_last in self._lines(first, last):
+                for event in self._events(line_first, line_last, {}):
+                    self.events += 1
+                    self.period_ps = max(self.period_ps, event.offset_ps)
+        self.period_ps += 1_000_000_000
+
+    def _planes(self) -> Iterator[tuple[int, int, int, int]]:
+        return (f for f in fields(self.view, 0, self.source.size) if f[0] == 1 and f[1] == BYTES)
+
+    def _lines(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        return ((a, b) for number_, _, a, b in fields(self.view, first, last) if number_ == _LINES)
+
+    def write_plane(self, sink: BinaryIO, first: int, last: int, copies: int) -> None:
+        """The plane with its lines copied; its length is filled in at the end."""
+        name = next((self.source.text(a, b) for n, w, a, b in fields(self.view, first, last) if n == 2 and w == BYTES), "")
+        names = self.planes[name].stat_names
+        length_at = _open(sink, 1)
+        for number_, wire, at, end in fields(self.view, first, last):
+            if number_ == _LINES and wire == BYTES:
+                self._write_line(sink, at, end, names, copies)
+            elif wire == VARINT:
+                sink.write(number(number_ << 3) + number(at))
+            else:
+                sink.write(message(number_, bytes(self.view[at:end])))
+        _close(sink, length_at)
+
+    def _write_line(self, sink: BinaryIO, first: int, last: int, names: dict[int, str], copies: int) -> None:
+        length_at = _open(sink, _LINES)
+        for number_, wire, at, end in fields(self.view, first, last):
+            if number_ == _EVENTS and wire == BYTES:
+                continue
+            sink.write(number(number_ << 3) + number(at) if wire == VARINT else message(number_, bytes(self.view[at:end])))
+        events = list(self._events(first, last, names))
+        out = bytearray()
+        for copy in range(copies):
+            shift = copy * self.period_ps
+            for event in events:
+                content = event.head + number(event.offset_ps + shift) + event.tail
+                for before, value, step in event.changing:
+                    changed = before + number(value + step * copy)
+                    content += message(_EVENT_STATS, changed)
+                out += b"\x22" + number(len(content)) + content
+            if len(out) > _FLUSH_BYTES:
+                sink.write(out)
+                out.clear()
+        sink.write(out)
+        _close(sink, length_at)
+
+    def _events(self, first: int, last: int, names: dict[int, str]) -> Iterator[_Event]:
+        for number_, wire, at, end in fields(self.view, first, last):
+            if number_ == _EVENTS and wire == BYTES:
+                yield self._event(at, end, names)
+
+    def _event(self, first: int, last: int, names: dict[int, str]) -> _Event:
+        head, tail, offset = b"", b"", 0
+        changing = []
+        for number_, wire, at, end in fields(self.view, first, last):
+            if number_ == _OFFSET and wire == VARINT:
+                offset = at
+            elif number_ == _EVENT_STATS and wire == BYTES:
+                stat = self._stat(at, end, names)
+                if stat is None:
+                    tail += message(_EVENT_STATS, bytes(self.view[at:end]))
+                else:
+                    changing.append(stat)
+            elif number_ < _OFFSET:
+                head += number(number_ << 3) + number(at)
+            else:
+                tail += number(number_ << 3) + number(at)
+        return _Event(head + number(_OFFSET << 3), offset, tail, tuple(changing))
+
+    def _stat(self, first: int, last: int, names: dict[int, str]) -> tuple[bytes, int, int] | None:
+        """A stat whose value differs in each copy."""
+        key, value, before = 0, None, b""
+        for number_, wire, at, _ in fields(self.view, first, last):
+            if number_ == _STAT_ID:
+                key = at
+                before = number(_STAT_ID << 3) + number(at)
+            elif wire == VARINT:
+                value = at
+                before += number(number_ << 3)
+        name = names.get(key, "")
+        if value is None:
+            return None
+        if name == "step_num":
+            self.steps = max(self.steps, value + 1)
+            return before, value, 12
+        return (before, value, 1 << 40) if name in _LINKS else None
+
+
+_LENGTH_BYTES = 5
+
+
+def _open(sink: BinaryIO, field: int) -> int:
+    """Begin a field of bytes whose length is not known yet."""
+    sink.write(number(field << 3 | BYTES))
+    at = sink.tell()
+    sink.write(bytes(_LENGTH_BYTES))
+    return at
+
+
+def _close(sink: BinaryIO, at: int) -> None:
+    """Fill in the length, in five bytes whatever it is."""
+    end = sink.tell()
+    length = end - at - _LENGTH_BYTES
+    padded = bytes((length >> 7 * i & 0x7F) | (0x80 if i < _LENGTH_BYTES - 1 else 0) for i in range(_LENGTH_BYTES))
+    sink.seek(at)
+    sink.write(padded)
+    sink.seek(end)

@@ -1,0 +1,190 @@
+"""The steps of an op trace and what they took.
+
+A trace shows steps in several ways, and often in more than one: markers that the program set (``train`` with a step
+number; Keras' ``Profiled batch``; kineto's ``ProfilerStep#7``), the profiler's own ``Steps`` line of a device, runs of
+one compiled program on a device, or calls of one function. All that are there are returned, the most telling first;
+which one was used is said (``Steps.how``, ``Steps.name``). The first and the last step are kept, and flagged: the
+capture may have begun or ended in the middle of them.
+
+xprof wants the stat ``_r`` on markers and drops the first and last step; a stock Keras 3 capture has no ``_r``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.model.optrace import Category, Line, LineKind, PlaneKind
+from stepscope.model.optrace_stats import StatName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.model.optrace import OpTrace
+    from stepscope.model.records import I64, Bool
+
+_NUMBER = re.compile(r"(?:.*[#\s])?(\d+)")
+_CALLS = re.compile(r"EagerLocalExecute: (?P<tf>__inference_.+)|PjitFunction\((?P<jax>.+)\)")
+MIN_CALLS = 2
+"""A function that was called once is no step."""
+
+
+class StepKind(str, Enum):
+    """How steps were seen; the order is that of preference."""
+
+    MARKER = "marker"
+    """The program, or its framework, marked them on a host thread."""
+    DEVICE_LINE = "device line"
+    """The profiler's ``Steps`` line of a device."""
+    PROGRAM = "program runs"
+    """Runs of the compiled program that took the most time of a device."""
+    CALL = "function calls"
+    """Calls of the function that took the most time of a host thread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """Steps seen in one way on one line. Shapes: [step], by start."""
+
+    how: StepKind
+    name: str
+    """Of the marker, the program or the function; for a device line the plane's."""
+    line: int
+    """Index into ``OpTrace.lines``."""
+    event: I64
+    """Row of ``OpTrace.events``."""
+    number: I64
+    """As the program counts; -1 where it does not say."""
+    start_ns: I64
+    dur_ns: I64
+    edge: Bool
+    """The first and the last: perhaps not whole."""
+
+    def __len__(self) -> int:
+        """How many steps."""
+        return len(self.start_ns)
+
+    @property
+    def whole_ns(self) -> I64:
+        """Durations of the steps that are not at an edge; of all where there are no others."""
+        inner = self.dur_ns[~self.edge]
+        return inner if len(inner) else self.dur_ns
+
+
+def find(trace: OpTrace) -> tuple[Steps, ...]:
+    """All ways in which the trace shows steps, the most telling first; empty if it shows none."""
+    found = [*_markers(trace), *_device_lines(trace), *_programs(trace)]
+    return tuple(found) if found else tuple(_calls(trace))
+
+
+def _markers(trace: OpTrace) -> Iterator[Steps]:
+    """One for each name of marker and thread; those that hold others last, then the longest in all first."""
+    numbers: I64 | None = None
+    groups: list[tuple[str, Line, I64]] = []
+    for line in trace.lines_of(LineKind.THREAD, LineKind.OTHER):
+        rows = line.first + np.flatnonzero(trace.metas.category[trace.events.meta[line.slice]] == Category.STEP)
+        if not len(rows) or trace.planes[line.plane].kind is not PlaneKind.HOST:
+            continue
+        if numbers is None:
+            numbers = trace.ints(StatName.STEP_NUM)
+        names = [_stem(trace.strings[i]) for i in trace.metas.name[trace.events.meta[rows]].tolist()]
+        groups += [(name, line, rows[[n == name for n in names]]) for name in dict.fromkeys(names)]
+    ranked = sorted(groups, key=lambda g: (_holds_another(trace, g, groups), -int(trace.events.dur_ns[g[2]].sum())))
+    for name, line, rows in ranked:
+        number = _named(trace, rows)
+        if numbers is not None:
+            number = np.where(numbers[rows] >= 0, numbers[rows], number)
+        yield _steps(trace, StepKind.MARKER, name, line, rows, number)
+
+
+def _holds_another(trace: OpTrace, group: tuple[str, Line, I64], groups: list[tuple[str, Line, I64]]) -> bool:
+    """Whether a marker is around several of another kind: an epoch around its steps."""
+    name, line, rows = group
+    start, end = trace.events.start_ns[rows], trace.events.end_ns[rows]
+    for other, other_line, other_rows in groups:
+        if other == name or other_line is not line:
+            continue
+        begin = trace.events.start_ns[other_rows]
+        which = np.searchsorted(start, begin, "right") - 1
+        inside = (which >= 0) & (trace.events.end_ns[other_rows] <= end[which])
+        if inside.any() and int(np.bincount(which[inside]).max()) > 1:
+            return True
+    return False
+
+
+def _stem(name: str) -> str:
+    """A marker's name without its number: ``ProfilerStep#7`` is ``ProfilerStep``."""
+    return name.partition("#")[0] if "#" in name else name
+
+
+def _device_lines(trace: OpTrace) -> Iterator[Steps]:
+    for line in trace.lines_of(LineKind.STEPS):
+        rows = np.arange(line.first, line.last)
+        if len(rows):
+            yield _steps(trace, StepKind.DEVICE_LINE, trace.planes[line.plane].name, line, rows, _named(trace, rows))
+
+
+def _named(trace: OpTrace, rows: I64) -> I64:
+    """Numbers that stand in names."""
+    texts = [_NUMBER.fullmatch(trace.strings[i]) for i in trace.metas.name[trace.events.meta[rows]].tolist()]
+    return np.array([int(match[1]) if match else -1 for match in texts], np.int64)
+
+
+def _programs(trace: OpTrace) -> Iterator[Steps]:
+    """On each core the program that took the most time, if it ran more than once."""
+    for line in trace.lines_of(LineKind.XLA_MODULES):
+        rows = _dominant(trace, line, None)
+        if rows is not None:
+            name = trace.strings[trace.metas.name[trace.events.meta[rows[0]]]]
+            yield _steps(trace, StepKind.PROGRAM, name, line, rows, np.full(len(rows), -1, np.int64))
+
+
+def _calls(trace: OpTrace) -> Iterator[Steps]:
+    """The function whose calls took the most time, of all host threads."""
+    best: tuple[int, Line, I64] | None = None
+    wanted = np.array([_CALLS.fullmatch(trace.strings[i]) is not None for i in trace.metas.name.tolist()], np.bool_)
+    for line in trace.lines_of(LineKind.THREAD):
+        rows = _dominant(trace, line, wanted)
+        total = int(trace.events.dur_ns[rows].sum()) if rows is not None else 0
+        if rows is not None and (best is None or total > best[0]):
+            best = (total, line, rows)
+    if best is not None:
+        _, line, rows = best
+        match = _CALLS.fullmatch(trace.strings[trace.metas.name[trace.events.meta[rows[0]]]])
+        name = (match["tf"] or match["jax"]) if match else ""
+        yield _steps(trace, StepKind.CALL, name, line, rows, np.full(len(rows), -1, np.int64))
+
+
+def _dominant(trace: OpTrace, line: Line, wanted: Bool | None) -> I64 | None:
+    """The events of the kind that took the most time of a line, outermost ones only; None if it came once."""
+    meta = trace.events.meta[line.slice]
+    weights = trace.events.dur_ns[line.slice].astype(np.float64)
+    if wanted is not None:
+        weights = weights * wanted[meta]
+    if not len(meta) or not weights.any():
+        return None
+    rows = line.first + np.flatnonzero(meta == np.bincount(meta, weights=weights).argmax())
+    end = trace.events.end_ns[rows]
+    reached = np.maximum.accumulate(end)
+    outermost = np.concatenate([[True], trace.events.start_ns[rows[1:]] >= reached[:-1]])
+    rows = rows[outermost]
+    return rows if len(rows) >= MIN_CALLS else None
+
+
+def _steps(trace: OpTrace, how: StepKind, name: str, line: Line, rows: I64, number: I64) -> Steps:
+    edge = np.zeros(len(rows), np.bool_)
+    edge[[0, -1]] = True
+    return Steps(
+        how=how,
+        name=name,
+        line=line.index,
+        event=rows,
+        number=number,
+        start_ns=trace.events.start_ns[rows],
+        dur_ns=trace.events.dur_ns[rows],
+        edge=edge,
+    )

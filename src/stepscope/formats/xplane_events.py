@@ -1,0 +1,217 @@
+"""The events of a line, in columns.
+
+``xplane_heads`` says where events begin; here every field is read for many events at once. Events whose fields come in
+another order, or lack one, are read one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.errors import FormatError
+from stepscope.formats.byte_source import ByteSource, Windows
+from stepscope.formats.protobuf import BYTES, VARINT, signed
+from stepscope.formats.varints import Buffer, decode_small, number_field
+from stepscope.formats.wire_fields import fields, varint
+from stepscope.formats.xplane_heads import MARGIN, HeadFinder
+from stepscope.formats.xplane_wire import (
+    EVENT_DURATION,
+    EVENT_ID,
+    EVENT_OCCURRENCES,
+    EVENT_OFFSET,
+    EVENT_STATS,
+    LINE_EVENTS,
+    tag,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stepscope.model.optrace import I16, I32
+    from stepscope.model.records import I64, Bool
+
+_WINDOW_BYTES = 4 << 20
+"""Read at a time."""
+_TABLE_FACTOR, _TABLE_MIN = 8, 1 << 16
+"""Ids that lie closer than this are looked up in a table."""
+_BLOCK = 1 << 14
+"""Events decoded at a time: their columns stay in the processor's cache."""
+_MORE = 0x80
+_EVENT_TAG = tag(LINE_EVENTS, BYTES)
+_ID_TAG = tag(EVENT_ID, VARINT)
+_OFFSET_TAG = tag(EVENT_OFFSET, VARINT)
+_DURATION_TAG = tag(EVENT_DURATION, VARINT)
+_STATS_TAG = tag(EVENT_STATS, BYTES)
+_PS_PER_NS = 1000
+_MAX_PS = (1 << 61) - 1
+_LINE_ID, _LINE_NAME, _LINE_TIMESTAMP, _LINE_DISPLAY_NAME = 1, 2, 3, 11
+
+
+@dataclass(slots=True)
+class WireLine:
+    """What stands in an XLine around its events."""
+
+    id: int = 0
+    name: str = ""
+    display_name: str = ""
+    timestamp_ns: int = 0
+
+
+class Kinds:
+    """The event metadata of one plane, by id, and which of them to leave out."""
+
+    def __init__(self, ids: Sequence[int], dropped: Sequence[bool]) -> None:
+        """Of the ids in the order of the plane; ``dropped`` of each."""
+        self.dropped: Bool = np.array([*dropped, False], np.bool_)
+        order = np.argsort(np.array(ids, np.int64), kind="stable")
+        self._ids = np.array(ids, np.int64)[order]
+        self._order = np.append(order, len(ids))
+        self._table: I64 | None = None
+        if len(ids) and self._ids[0] >= 0 and self._ids[-1] < len(ids) * _TABLE_FACTOR + _TABLE_MIN:
+            self._table = np.full(int(self._ids[-1]) + 2, len(ids), np.int64)
+            self._table[self._ids] = order
+
+    def positions(self, ids: I64) -> I64:
+        """Position of each id; how many there are for one that is unknown."""
+        position: I64
+        if self._table is not None:
+            beyond = np.uint64(len(self._table) - 1)
+            position = self._table[np.minimum(ids.view(np.uint64), beyond).view(np.int64)]
+        else:
+            found = np.searchsorted(self._ids, ids)
+            known = found < len(self._ids)
+            known[known] = self._ids[found[known]] == ids[known]
+            position = self._order[np.where(known, found, len(self._ids))]
+        return position
+
+
+@dataclass(slots=True, kw_only=True)
+class EventBlock:
+    """Some events of a line, in the order of the file. Shapes: [event]. Times are rounded as ``model.optrace`` says."""
+
+    meta: I32
+    """Position in the plane's metadata; ``len`` of it where the file has none for the event."""
+    start_ns: I64
+    """Since the line's ``timestamp_ns``."""
+    dur_ns: I64
+    rem_ps: I16 | None
+    """Exact duration less ``dur_ns``; None: all zero."""
+    stats_at: I64
+    """Where in the file its stats begin."""
+    stats_size: I32
+    occurrences: dict[int, int]
+    """Of events that stand for several: position in this block, and how many."""
+    dropped: int
+    """Events that were left out because of their kind."""
+
+    def __len__(self) -> int:
+        """How many events."""
+        return len(self.start_ns)
+
+
+class LineReader:
+    """Reads the lines of a file one after the other; keeps its memory in between."""
+
+    def __init__(self, source: ByteSource) -> None:
+        """Of a source."""
+        self._source = source
+        self._windows = Windows(source)
+        self._heads = HeadFinder()
+
+    def read(self, first: int, last: int, line: WireLine, kinds: Kinds) -> Iterator[EventBlock]:
+        """The events of the line between two positions; what stands around them goes into ``line``.
+
+        Raises:
+            FormatError: it is damaged.
+        """
+        view = self._source.view
+        at = first
+        while at < last:
+            if view[at] != _EVENT_TAG:
+                at = _around(self._source, at, last, line)
+                continue
+            end = min(last, at + _WINDOW_BYTES)
+            buffer = self._windows.at(at, min(last, end + MARGIN))
+            heads = self._heads.find(buffer, end - at)
+            reached = at + int(heads[-1])
+            if reached > last:
+                raise FormatError(f"an event reaches to byte {reached}, its line ends at byte {last}")
+            if reached > at + buffer.size:
+                buffer = self._windows.at(at, reached)
+            for begin in range(0, len(heads) - 1, _BLOCK):
+                yield _block(view, buffer, heads[begin : begin + _BLOCK + 1], kinds)
+            at = reached
+
+
+def _around(source: ByteSource, at: int, last: int, line: WireLine) -> int:
+    """One field of a line that is no event; returns where it ends."""
+    number, wire, value, end = next(fields(source.view, at, last))
+    if wire == VARINT and number == _LINE_ID:
+        line.id = signed(value)
+    elif wire == VARINT and number == _LINE_TIMESTAMP:
+        line.timestamp_ns = signed(value)
+    elif wire == BYTES and number == _LINE_NAME:
+        line.name = source.text(value, end)
+    elif wire == BYTES and number == _LINE_DISPLAY_NAME:
+        line.display_name = source.text(value, end)
+    return end
+
+
+def _block(view: memoryview, buffer: Buffer, heads: I64, kinds: Kinds) -> EventBlock:
+    """The events that begin at all but the last of ``heads``, without those that are to be left out."""
+    data, base = buffer.data, buffer.base
+    heads, ends = heads[:-1], heads[1:]
+    at: I64 = heads + 2
+    large = data[heads + 1] >= _MORE
+    if large.any():
+        at = decode_small(buffer, heads + 1)[1]
+    ids, at, known = number_field(buffer, at, ends, _ID_TAG, small=True)
+    meta = kinds.positions(ids)
+    drop = kinds.dropped[meta] & known
+    dropped = int(np.count_nonzero(drop))
+    if dropped:
+        kept = np.flatnonzero(~drop)
+        meta, at, known, heads, ends = meta[kept], at[kept], known[kept], heads[kept], ends[kept]
+    offset, at, placed = number_field(buffer, at, ends, _OFFSET_TAG)
+    duration, at, _ = number_field(buffer, at, ends, _DURATION_TAG)
+    usual = known & placed & ((at == ends) | ((at < ends) & (data[at] == _STATS_TAG)))
+    occurrences = {}
+    for row in np.flatnonzero(~usual).tolist():
+        key, offset[row], duration[row], count, at[row] = _read_one(view, int(heads[row]), int(ends[row]), base)
+        meta[row] = kinds.positions(np.array([key], np.int64))[0]
+        if count > 0:
+            occurrences[row] = count
+    if len(meta) and int((offset | duration).view(np.uint64).max()) > _MAX_PS:
+        raise FormatError(f"an event behind byte {base} lies or lasts beyond all bounds")
+    start_ns = offset // _PS_PER_NS
+    dur_ns = (offset + duration) // _PS_PER_NS - start_ns
+    rem = duration - dur_ns * _PS_PER_NS
+    return EventBlock(
+        meta=meta.astype(np.int32),
+        start_ns=start_ns,
+        dur_ns=dur_ns,
+        rem_ps=rem.astype(np.int16) if rem.any() else None,
+        stats_at=at + base,
+        stats_size=(ends - at).astype(np.int32),
+        occurrences=occurrences,
+        dropped=dropped,
+    )
+
+
+def _read_one(view: memoryview, head: int, end: int, base: int) -> tuple[int, int, int, int, int]:
+    """One event whatever the order of its fields: id, offset, duration, occurrences, where its fields begin."""
+    _, content = varint(view, base + head + 1, base + end)
+    numbers = {EVENT_ID: 0, EVENT_OFFSET: 0, EVENT_DURATION: 0, EVENT_OCCURRENCES: 0}
+    for number, wire, value, _ in fields(view, content, base + end):
+        if wire == VARINT and number in numbers:
+            numbers[number] = signed(value)
+    return (
+        numbers[EVENT_ID],
+        numbers[EVENT_OFFSET],
+        numbers[EVENT_DURATION],
+        numbers[EVENT_OCCURRENCES],
+        content - base,
+    )

@@ -1,0 +1,221 @@
+"""The messages of an XSpace around its events: planes, metadata. Events and their stats are read in bulk elsewhere.
+
+Source: ``xla/tsl/profiler/protobuf/xplane.proto`` (openxla/xla), unchanged in number and type from TensorFlow 2.4 on::
+
+    XSpace          planes = 1, errors = 2, warnings = 3, hostnames = 4
+    XPlane          id = 1, name = 2, lines = 3, event_metadata = 4 (map), stat_metadata = 5 (map), stats = 6
+    XLine           id = 1, name = 2, timestamp_ns = 3, events = 4, duration_ps = 9, display_id = 10, display_name = 11
+    XEvent          metadata_id = 1, offset_ps = 2, duration_ps = 3, stats = 4, num_occurrences = 5
+    XEventMetadata  id = 1, name = 2, metadata = 3, display_name = 4, stats = 5, child_id = 6
+    XStatMetadata   id = 1, name = 2, description = 3
+    XStat           metadata_id = 1, double = 2, uint64 = 3, int64 = 4, str = 5, bytes = 6, ref = 7
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.errors import FormatError
+from stepscope.formats.byte_source import ByteSource, Windows
+from stepscope.formats.protobuf import BYTES, FIXED64, VARINT, signed
+from stepscope.formats.varints import bytes_field, number_field
+from stepscope.formats.wire_fields import double, fields
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stepscope.formats.wire_fields import Field
+    from stepscope.model.optrace_stats import PlainStat
+
+Span = tuple[int, int]
+"""First byte and the one behind the last."""
+
+_PLANES, _ERRORS, _WARNINGS, _HOSTNAMES = 1, 2, 3, 4
+_PLANE_NAME, _PLANE_LINES, _PLANE_METAS, _PLANE_STAT_NAMES, _PLANE_STATS = 2, 3, 4, 5, 6
+_MAP_KEY, _MAP_VALUE = 1, 2
+_META_ID, _META_NAME, _META_DISPLAY_NAME, _META_STATS = 1, 2, 4, 5
+_WINDOW_BYTES = 4 << 20
+"""Metadata read at a time."""
+LINE_EVENTS = 4
+EVENT_STATS = 4
+STAT_ID, STAT_DOUBLE, STAT_UINT, STAT_INT, STAT_TEXT, STAT_BYTES, STAT_REF = 1, 2, 3, 4, 5, 6, 7
+EVENT_ID, EVENT_OFFSET, EVENT_DURATION, EVENT_OCCURRENCES = 1, 2, 3, 5
+
+
+def tag(number: int, wire: int) -> int:
+    """The byte that begins a field (numbers below 16)."""
+    return number << 3 | wire
+
+
+@dataclass(slots=True)
+class WireMeta:
+    """One XEventMetadata."""
+
+    id: int = 0
+    name: str = ""
+    display_name: str = ""
+    stats: list[Span] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class WirePlane:
+    """One XPlane."""
+
+    name: str = ""
+    lines: list[Span] = field(default_factory=list)
+    metas: list[WireMeta] = field(default_factory=list)
+    stat_names: dict[int, str] = field(default_factory=dict)
+    stats: list[Span] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class WireSpace:
+    """One XSpace."""
+
+    planes: list[WirePlane] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    hostnames: list[str] = field(default_factory=list)
+
+
+def read_space(source: ByteSource) -> WireSpace:
+    """The structure of an XSpace; of its lines only where they are.
+
+    Raises:
+        FormatError: it is none, or damaged.
+    """
+    space = WireSpace()
+    view = source.view
+    for number, wire, first, last in fields(view, 0, source.size):
+        if wire != BYTES:
+            continue
+        if number == _PLANES:
+            space.planes.append(_plane(source, view, first, last))
+        elif number == _ERRORS:
+            space.errors.append(source.text(first, last))
+        elif number == _WARNINGS:
+            space.warnings.append(source.text(first, last))
+        elif number == _HOSTNAMES:
+            space.hostnames.append(source.text(first, last))
+    if not space.planes:
+        raise FormatError(f"no plane in its {source.size} bytes")
+    return space
+
+
+def _plane(source: ByteSource, view: memoryview, first: int, last: int) -> WirePlane:
+    plane = WirePlane()
+    metas: list[Span] = []
+    names: list[Span] = []
+    for number, wire, at, end in fields(view, first, last):
+        if wire != BYTES:
+            continue
+        if number == _PLANE_NAME:
+            plane.name = source.text(at, end)
+        elif number == _PLANE_LINES:
+            plane.lines.append((at, end))
+        elif number == _PLANE_METAS:
+            metas.append((at, end))
+        elif number == _PLANE_STAT_NAMES:
+            names.append((at, end))
+        elif number == _PLANE_STATS:
+            plane.stats.append((at, end))
+    plane.metas = _metas(source, metas)
+    plane.stat_names = {meta.id: meta.name for meta in _metas(source, names)}
+    return plane
+
+
+def _metas(source: ByteSource, spans: Sequence[Span]) -> list[WireMeta]:
+    """Entries of a map from id to XEventMetadata or XStatMetadata, whose id and name have the same numbers.
+
+    Names are found in all of a window at once; what does not come in the usual order is read one by one.
+    """
+    found: list[WireMeta] = []
+    at = 0
+    while at < len(spans):
+        reach = at + 1
+        while reach < len(spans) and 0 <= spans[reach][1] - spans[at][0] <= _WINDOW_BYTES:
+            reach += 1
+        found += _some_metas(source, spans[at:reach])
+        at = reach
+    return found
+
+
+def _some_metas(source: ByteSource, spans: Sequence[Span]) -> list[WireMeta]:
+    window = Windows(source).at(spans[0][0], spans[-1][1])
+    at, ends = (np.array(spans, np.int64) - window.base).T
+    key, at, keyed = number_field(window, at, ends, tag(_MAP_KEY, VARINT))
+    inner, inner_end, valued = bytes_field(window, at, ends, tag(_MAP_VALUE, BYTES))
+    _, at, _ = number_field(window, inner, inner_end, tag(_META_ID, VARINT))
+    first, at, named = bytes_field(window, at, inner_end, tag(_META_NAME, BYTES))
+    shown, rest, _ = bytes_field(window, at, inner_end, tag(_META_DISPLAY_NAME, BYTES))
+    usual = (keyed & valued & named & (inner_end == ends)).tolist()
+    text = window.text
+    names = zip(first.tolist(), at.tolist(), shown.tolist(), rest.tolist(), strict=True)
+    found = [
+        WireMeta(number, text(a, b), text(c, d) if c < d else "")
+        for number, (a, b, c, d) in zip(key.tolist(), names, strict=True)
+    ]
+    for i in np.flatnonzero(rest < inner_end).tolist():
+        _meta_fields(source, int(rest[i]) + window.base, int(inner_end[i]) + window.base, found[i])
+    for i, known in enumerate(usual):
+        if not known:
+            found[i] = _meta(source, *spans[i])
+    return found
+
+
+def _meta(source: ByteSource, first: int, last: int) -> WireMeta:
+    """One entry whatever the order of its fields."""
+    meta = WireMeta()
+    for number, wire, at, end in fields(source.view, first, last):
+        if number == _MAP_KEY and wire == VARINT:
+            meta.id = signed(at)
+        elif number == _MAP_VALUE and wire == BYTES:
+            _meta_fields(source, at, end, meta)
+    return meta
+
+
+def _meta_fields(source: ByteSource, first: int, last: int, meta: WireMeta) -> None:
+    for number, wire, at, end in fields(source.view, first, last):
+        if wire != BYTES:
+            continue
+        if number == _META_NAME:
+            meta.name = source.text(at, end)
+        elif number == _META_DISPLAY_NAME:
+            meta.display_name = source.text(at, end)
+        elif number == _META_STATS:
+            meta.stats.append((at, end))
+
+
+def plain_stats(source: ByteSource, spans: Sequence[Span], stat_names: Mapping[int, str]) -> dict[str, PlainStat]:
+    """Stats of a plane or a kind of event, by name; bytes are left out.
+
+    Raises:
+        FormatError: one is damaged.
+    """
+    found: dict[str, PlainStat] = {}
+    for first, last in spans:
+        key, value = 0, None
+        for one in fields(source.view, first, last):
+            if one[:2] == (STAT_ID, VARINT):
+                key = signed(one[2])
+            else:
+                value = _plain(source, one, stat_names)
+        if value is not None:
+            found[stat_names.get(key, str(key))] = value
+    return found
+
+
+def _plain(source: ByteSource, one: Field, stat_names: Mapping[int, str]) -> PlainStat | None:
+    number, wire, at, end = one
+    if wire == VARINT and number == STAT_REF:
+        return stat_names.get(signed(at), "")
+    if wire == VARINT and number in {STAT_UINT, STAT_INT}:
+        return signed(at) if number == STAT_INT else at
+    if wire == FIXED64 and number == STAT_DOUBLE:
+        return double(source.view, at)
+    if wire == BYTES and number == STAT_TEXT:
+        return source.text(at, end)
+    return None
