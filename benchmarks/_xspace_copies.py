@@ -1,8 +1,8 @@
 """Makes a large XSpace of a real one: the same capture again and again, one after the other in time.
 
-Every copy is moved by the length of the capture, its steps are counted on, and the ids that link producers and consumers
-are its own, so that a reader finds a long capture and no heap of equal ones. Written event by event into a file, so the
-size is bounded by the disk alone.
+Every copy is moved by the length of the capture, its steps are counted on, and the ids that link producers and
+consumers are its own, so that a reader finds a long capture and no heap of equal ones. Written event by event into a
+file, so the size is bounded by the disk alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.formats.byte_source import ByteSource
-from stepscope.formats.wire_fields import BYTES, VARINT, fields
+from stepscope.formats.protobuf import BYTES, VARINT, encode_bytes, encode_varint
+from stepscope.formats.wire_fields import fields
 from stepscope.formats.xplane_wire import read_space
 
 if TYPE_CHECKING:
@@ -22,22 +23,8 @@ if TYPE_CHECKING:
 _LINES, _EVENTS, _EVENT_STATS, _OFFSET, _STAT_ID = 3, 4, 4, 2, 1
 _LINKS = frozenset({"_p", "_c"})
 _FLUSH_BYTES = 8 << 20
-
-
-def number(value: int) -> bytes:
-    """A varint."""
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def message(field: int, content: bytes) -> bytes:
-    """A field of bytes."""
-    return number(field << 3 | BYTES) + number(len(content)) + content
+_STEPS = 1_000
+"""Step numbers of a copy begin so much higher than those of the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +52,8 @@ def write(source: Path, target: Path, copies: int) -> int:
             if number_ == 1 and wire == BYTES:
                 space.write_plane(sink, first, last, copies)
             else:
-                sink.write(number(number_ << 3 | wire))
-                sink.write(number(last - first) + bytes(space.view[first:last]))
+                sink.write(encode_varint(number_ << 3 | wire))
+                sink.write(encode_varint(last - first) + bytes(space.view[first:last]))
     return space.events * copies
 
 
@@ -79,7 +66,6 @@ class _Space:
         self.planes = {plane.name: plane for plane in read_space(self.source).planes}
         self.events = 0
         self.period_ps = 0
-        self.steps = 1
         for _, _, first, last in self._planes():
             for line_first, line_last in self._lines(first, last):
                 for event in self._events(line_first, line_last, {}):
@@ -95,16 +81,18 @@ class _Space:
 
     def write_plane(self, sink: BinaryIO, first: int, last: int, copies: int) -> None:
         """The plane with its lines copied; its length is filled in at the end."""
-        name = next((self.source.text(a, b) for n, w, a, b in fields(self.view, first, last) if n == 2 and w == BYTES), "")
+        name = next(
+            (self.source.text(a, b) for n, w, a, b in fields(self.view, first, last) if n == 2 and w == BYTES), ""
+        )
         names = self.planes[name].stat_names
         length_at = _open(sink, 1)
         for number_, wire, at, end in fields(self.view, first, last):
             if number_ == _LINES and wire == BYTES:
                 self._write_line(sink, at, end, names, copies)
             elif wire == VARINT:
-                sink.write(number(number_ << 3) + number(at))
+                sink.write(encode_varint(number_ << 3) + encode_varint(at))
             else:
-                sink.write(message(number_, bytes(self.view[at:end])))
+                sink.write(encode_bytes(number_, bytes(self.view[at:end])))
         _close(sink, length_at)
 
     def _write_line(self, sink: BinaryIO, first: int, last: int, names: dict[int, str], copies: int) -> None:
@@ -112,17 +100,21 @@ class _Space:
         for number_, wire, at, end in fields(self.view, first, last):
             if number_ == _EVENTS and wire == BYTES:
                 continue
-            sink.write(number(number_ << 3) + number(at) if wire == VARINT else message(number_, bytes(self.view[at:end])))
+            sink.write(
+                encode_varint(number_ << 3) + encode_varint(at)
+                if wire == VARINT
+                else encode_bytes(number_, bytes(self.view[at:end]))
+            )
         events = list(self._events(first, last, names))
         out = bytearray()
         for copy in range(copies):
             shift = copy * self.period_ps
             for event in events:
-                content = event.head + number(event.offset_ps + shift) + event.tail
+                content = event.head + encode_varint(event.offset_ps + shift) + event.tail
                 for before, value, step in event.changing:
-                    changed = before + number(value + step * copy)
-                    content += message(_EVENT_STATS, changed)
-                out += b"\x22" + number(len(content)) + content
+                    changed = before + encode_varint(value + step * copy)
+                    content += encode_bytes(_EVENT_STATS, changed)
+                out += b"\x22" + encode_varint(len(content)) + content
             if len(out) > _FLUSH_BYTES:
                 sink.write(out)
                 out.clear()
@@ -143,14 +135,14 @@ class _Space:
             elif number_ == _EVENT_STATS and wire == BYTES:
                 stat = self._stat(at, end, names)
                 if stat is None:
-                    tail += message(_EVENT_STATS, bytes(self.view[at:end]))
+                    tail += encode_bytes(_EVENT_STATS, bytes(self.view[at:end]))
                 else:
                     changing.append(stat)
             elif number_ < _OFFSET:
-                head += number(number_ << 3) + number(at)
+                head += encode_varint(number_ << 3) + encode_varint(at)
             else:
-                tail += number(number_ << 3) + number(at)
-        return _Event(head + number(_OFFSET << 3), offset, tail, tuple(changing))
+                tail += encode_varint(number_ << 3) + encode_varint(at)
+        return _Event(head + encode_varint(_OFFSET << 3), offset, tail, tuple(changing))
 
     def _stat(self, first: int, last: int, names: dict[int, str]) -> tuple[bytes, int, int] | None:
         """A stat whose value differs in each copy."""
@@ -158,16 +150,15 @@ class _Space:
         for number_, wire, at, _ in fields(self.view, first, last):
             if number_ == _STAT_ID:
                 key = at
-                before = number(_STAT_ID << 3) + number(at)
+                before = encode_varint(_STAT_ID << 3) + encode_varint(at)
             elif wire == VARINT:
                 value = at
-                before += number(number_ << 3)
+                before += encode_varint(number_ << 3)
         name = names.get(key, "")
         if value is None:
             return None
         if name == "step_num":
-            self.steps = max(self.steps, value + 1)
-            return before, value, 12
+            return before, value, _STEPS
         return (before, value, 1 << 40) if name in _LINKS else None
 
 
@@ -176,7 +167,7 @@ _LENGTH_BYTES = 5
 
 def _open(sink: BinaryIO, field: int) -> int:
     """Begin a field of bytes whose length is not known yet."""
-    sink.write(number(field << 3 | BYTES))
+    sink.write(encode_varint(field << 3 | BYTES))
     at = sink.tell()
     sink.write(bytes(_LENGTH_BYTES))
     return at
