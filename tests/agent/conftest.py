@@ -22,6 +22,8 @@ from stepscope.agent.payload import PAYLOAD
 from stepscope.model.events import AnyEvent, ProcessStarted, decode
 
 PACKAGE = Path(stepscope.__file__).parent
+NODES = b'{"t":"nodes"'
+"""How a block of nodes begins; every other line of the log is an event."""
 _RECORD = struct.Struct("<qqqIHHHHI")
 _HEADER_BYTES = 4096
 
@@ -119,7 +121,7 @@ def read_process(folder: Path) -> Measured:
     return Measured(
         folder=folder,
         records=read_ring(ring) if ring.exists() else [],
-        lines=[decode(line) for line in lines],
+        lines=[decode(line) for line in lines if not line.startswith(NODES)],
     )
 
 

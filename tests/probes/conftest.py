@@ -22,8 +22,10 @@ import pytest
 
 import stepscope
 from stepscope.agent.payload import PAYLOAD
+from stepscope.formats import graph_blocks
 from stepscope.formats.ring import RECORD_DTYPE
 from stepscope.model.events import AnyEvent, Name, decode
+from stepscope.model.graph import GraphTable, assemble
 from stepscope.wire.kinds import Flag, Kind
 from stepscope.wire.ring import HEADER_BYTES
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 PROGRAMS = Path(__file__).parent / "programs"
 PACKAGE = Path(stepscope.__file__).parent
+NODES = b'{"t":"nodes"'
+"""How a block of nodes begins; every other line of the log is an event."""
 PYTHON = os.environ.get("STEPSCOPE_TEST_PYTHON", sys.executable)
 
 
@@ -67,6 +71,7 @@ class Recorded:
     counts: list[Record]
     """COUNTS records; ``kind`` is the kind that they stand for."""
     events: list[AnyEvent]
+    graphs: GraphTable
 
     def line(self, mark: str) -> int:
         """Number of the line that ends in ``# mark``."""
@@ -150,7 +155,9 @@ def _make_run(run: Path) -> Path:
             shutil.copy(PACKAGE / origin, target)
     (run / "procs").mkdir()
     config = {"version": 1, "session": "", "origin_ns": time.monotonic_ns(), "ring_dirs": [str(run)]}
-    (run / "config.json").write_text(json.dumps({**config, "sample_hz": 20, "slots": 65_536, "rest": False}))
+    (run / "config.json").write_text(
+        json.dumps({**config, "sample_hz": 20, "slots": 65_536, "rest": False, "graph_settle_ns": 200_000_000})
+    )
     return run
 
 
@@ -161,7 +168,10 @@ def _read(
     armed: subprocess.CompletedProcess[str],
 ) -> Recorded:
     logs = sorted(process.glob("log-*.jsonl"))
-    events = [decode(line) for log in logs for line in log.read_bytes().splitlines()]
+    lines = [line for log in logs for line in log.read_bytes().splitlines()]
+    blocks = [line for line in lines if line.startswith(NODES)]
+    events = [decode(line) for line in lines if not line.startswith(NODES)]
+    graphs = assemble([graph_blocks.decode(block) for block in blocks])
     names = {e.id: e for e in events if isinstance(e, Name)}
     rows = np.frombuffer((process / "ring").read_bytes()[HEADER_BYTES:], RECORD_DTYPE)
     rows = rows[rows["seq"] != 0]
@@ -182,4 +192,6 @@ def _read(
             thread=int(row["thread"]),
         )
         (counts if counted else records).append(record)
-    return Recorded(source=source, result=armed, plain=plain, records=records, counts=counts, events=events)
+    return Recorded(
+        source=source, result=armed, plain=plain, records=records, counts=counts, events=events, graphs=graphs
+    )

@@ -47,6 +47,7 @@ _MIN_HZ = 1.0
 _YOUNG_NS = 60_000_000_000
 _SECOND_NS = 1_000_000_000
 _NOTE_S = NOTE_NS / _SECOND_NS
+_ERRAND_S = 0.05
 _STOP_TIMEOUT_S = 0.5
 _LEAST_PAUSE_S = 0.02
 _IDLE = frozenset(
@@ -117,7 +118,7 @@ class Sampler:
     def _loop(self, thread: int) -> None:
         state = self._state
         last = second = state.now()
-        cpu = 0
+        cpu = apart = 0
         ticks = 0
         while not self._wait():
             now = state.now()
@@ -142,8 +143,9 @@ class Sampler:
                 self._calibration.tick(now)
                 used = time.thread_time_ns()
                 state.write(now, used - cpu, state.written(), 0, _TICK, 0, thread)
-                self._adapt(now, used - cpu, ticks)
+                self._adapt(now, used - cpu - (state.apart_ns - apart), ticks)
                 cpu = self.cpu_ns = used
+                apart = state.apart_ns
                 second, ticks = now, 0
 
     def _call(self, function: object, now: int) -> None:
@@ -156,16 +158,20 @@ class Sampler:
                 self._state.ticks[:] = [tick for tick in self._state.ticks if tick is not function]
 
     def _wait(self) -> bool:
-        """Until the next tick, True: the end. In a rest counts are copied meanwhile, and nothing else is looked at."""
+        """Until the next tick, True: the end. In a rest counts are copied meanwhile; an errand goes on."""
         wait = self._stop.acquire  # on an event it would cost ten times as much
         pause = self._pause()
-        rest = self._state.rest
-        if rest.on:
-            for _ in range(int(pause / _NOTE_S)):
-                if wait(timeout=_NOTE_S):
+        rest, errand = self._state.rest, self._state.errand
+        if rest.on or errand is not None:
+            step = _NOTE_S if rest.on else _ERRAND_S
+            for _ in range(int(pause / step)):
+                if wait(timeout=step):
                     return True
-                rest.note()
-            pause %= _NOTE_S
+                if rest.on:
+                    rest.note()
+                if errand is not None:
+                    self._call(errand, self._state.now())
+            pause %= step
         return wait(timeout=pause)
 
     def _pause(self) -> float:

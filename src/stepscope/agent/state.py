@@ -75,6 +75,10 @@ class AgentState:
         self.children_after_fork: list[Callable[[], object]] = []
         """Called in a forked child once it records: restarts the agent's thread."""
         self.ticks: list[Callable[[int], object]] = []
+        self.errand: Callable[[int], object] | None = None
+        """What the agent's thread has to do besides, piece by piece, in its pauses."""
+        self.apart_ns = 0
+        """CPU time of errands: the rate of samples does not follow it."""
         self._scratch = bytearray(HEADER_BYTES + RECORD_BYTES)
         self._ring: Optional[RingWriter] = None
         self._log: Optional[LogWriter] = None
@@ -96,6 +100,7 @@ class AgentState:
         self._failures: dict[str, int] = {}
         self._told: set[tuple[str, str]] = set()
         self._cleanups: list[Callable[[], object]] = []
+        self._finishes: list[Callable[[], object]] = []
         self._short = ShortCalls(self)
         self.short = self._short.add
         """``short(name, kind, start_ns, dur_ns)``: a call too short to record, see ``agent.short``."""
@@ -171,6 +176,8 @@ class AgentState:
             return
         self.rest.end(self.now())
         self._short.flush()
+        for function in self._finishes:
+            function()
         line: dict[str, object] = {"t": "end", "at": self.now(), "records": self.written()}
         line.update(lost_lines=self._log.lost, thread_cpu_ns=thread_cpu_ns)
         self._log.write(line)
@@ -345,6 +352,10 @@ class AgentState:
     def on_tick(self, function: Callable[[int], object]) -> None:
         """Have ``function(now_ns)`` called by the agent's thread, about 20 times a second."""
         self.ticks.append(function)
+
+    def on_finish(self, function: Callable[[], object]) -> None:
+        """Have ``function()`` called before the last line is written."""
+        self._finishes.append(function)
 
     def on_uninstall(self, function: Callable[[], object]) -> None:
         """Have ``function()`` called when the agent leaves: for what ``patch`` cannot undo."""

@@ -17,9 +17,11 @@ from stepscope.collector import rundir
 from stepscope.collector.mask import mask_command, mask_text
 from stepscope.collector.recent import Recent
 from stepscope.errors import CaptureError
+from stepscope.formats import graph_blocks
 from stepscope.formats.log import LogLine, LogTail, Position
 from stepscope.formats.ring import Batch, RingReader
 from stepscope.model import events
+from stepscope.model.graph import NodeColumns
 from stepscope.model.records import RecordTable
 from stepscope.model.session import WorkerInfo
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
@@ -34,7 +36,7 @@ MAX_PENDING = 4_000_000
 """Records kept in memory while the disk refuses them (160 MB); beyond it the oldest are dropped and counted."""
 _ABOUT_PROCESS = frozenset({"process", "framework", "end", "capture", "profiler"})
 _WITH_COMMAND = frozenset({"process", "child"})
-_ABOUT_FILES = frozenset({"name", "code", "trace", "dataset", "iterator", "child", "model", "pyfunction"})
+_ABOUT_FILES = frozenset({"name", "code", "trace", "dataset", "iterator", "child", "model", "pyfunction", "layer"})
 
 
 class WorkerDrain:
@@ -63,6 +65,7 @@ class WorkerDrain:
         self._ring: RingReader | None = None
         self._batches: list[Batch] = []
         self._lines: list[LogLine] = []
+        self._nodes: list[NodeColumns] = []
         self.pending = 0
         self.recent = Recent(origin_ns)
         self.unread = False
@@ -82,7 +85,7 @@ class WorkerDrain:
 
     def poll(self, now_ns: int, *, final: bool = False) -> None:
         """Take what is new; ``final`` says that the process is dead."""
-        lines = [_masked(line) for line in self._tail.read(final=final)]
+        lines = self._without_nodes([_masked(line) for line in self._tail.read(final=final)])
         if lines:
             self._lines.extend(lines)
             self.recent.add_lines(lines)
@@ -94,6 +97,22 @@ class WorkerDrain:
         self._take(self._ring.drain(now_ns, final=final))
         if final:
             self._take(self._ring.take_untold(now_ns))
+
+    def _without_nodes(self, lines: list[LogLine]) -> list[LogLine]:
+        """The lines that are kept as they are; nodes of graphs have a table of their own."""
+        kept = []
+        for line in lines:
+            if line.type != graph_blocks.TYPE:
+                kept.append(line)
+                continue
+            try:
+                block = graph_blocks.decode(line.text)
+            except ValueError:
+                self._tail.damaged += 1
+                continue
+            self._nodes.append(block)
+            self.files.update(file for file in block.texts["file"][1] if file)
+        return kept
 
     def _take(self, batch: Batch) -> None:
         if len(batch.records):
@@ -174,6 +193,9 @@ class WorkerDrain:
             if self._ring is not None and self._writable:
                 self._ring.mark_durable(self._durable_records)
                 self._ring.forget_untold()
+        if self._nodes:  # before the lines, which say how far the log was read: nodes written twice count once
+            writer.write_graphs(self.key, self._nodes)
+            self._nodes.clear()
         if self._lines:
             rows = [EventRow(line.at - self._origin_ns if line.at else 0, line.type, line.text) for line in self._lines]
             writer.write_events(self.key, rows, LogPosition(*self._tail.position))

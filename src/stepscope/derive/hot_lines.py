@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
     from stepscope.derive.hot import Sample
     from stepscope.derive.view import SessionView
-    from stepscope.model.events import AnyEvent, Frame
+    from stepscope.model.event import Frame
+    from stepscope.model.events import AnyEvent
     from stepscope.model.session import Worker
 
 Reason = Literal["sample", "call", "function"]

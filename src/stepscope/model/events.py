@@ -9,14 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-Frame = tuple[str, str, int]
-"""(file, function, line)."""
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
-    """Base: a moment in one process."""
-
-    at: int = 0
+from stepscope.model.event import Event, Frame
+from stepscope.model.graph import GraphRead, GraphsRead, Layer
 
 
 class ProcessStarted(Event, tag="process", frozen=True, kw_only=True):
@@ -345,6 +339,9 @@ AnyEvent = (
     | Setting
     | ServerStarted
     | GraphSize
+    | Layer
+    | GraphRead
+    | GraphsRead
     | Metric
     | UserProfiler
     | CaptureTaken

@@ -8,8 +8,10 @@ from typing import TypeVar
 
 import msgspec
 
-from stepscope.model.events import AnyEvent, Event
+from stepscope.model.event import Event
+from stepscope.model.events import AnyEvent
 from stepscope.model.finding import Diagnostic
+from stepscope.model.graph import GraphTable
 from stepscope.model.records import (
     BurstTable,
     CoreTable,
@@ -149,6 +151,8 @@ class Worker:
     info: WorkerInfo
     records: RecordTable
     events: Sequence[AnyEvent] = ()
+    graphs: GraphTable = field(default_factory=GraphTable)
+    """Nodes of the graphs that it made, as far as they were read."""
 
     def all(self, kind: type[E]) -> list[E]:
         """The events of one type, in the order written."""

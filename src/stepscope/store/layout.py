@@ -30,6 +30,7 @@ STACKS_PATTERN = re.compile(r"[0-9A-Za-z_.-]+\.parquet")
 
 RECORDS = "records"
 EVENTS = "events"
+GRAPHS = "graphs"
 RIVAL_NAMES = "rival_names"
 RESOURCE_NAMES = "resource_names"
 WORKER_PATTERN = re.compile(r"[0-9A-Za-z_.-]+")

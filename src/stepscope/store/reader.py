@@ -18,6 +18,7 @@ import pyarrow as pa
 from stepscope.errors import IncompatibleSessionError, SessionError
 from stepscope.model import events as model_events
 from stepscope.model.finding import Diagnostic
+from stepscope.model.graph import GraphTable, assemble
 from stepscope.model.records import (
     BurstTable,
     CoreTable,
@@ -32,7 +33,7 @@ from stepscope.model.records import (
     ThreadTable,
 )
 from stepscope.model.session import SCHEMA_VERSION, Manifest, Session, Worker, WorkerInfo
-from stepscope.store import bundle, layout, stacks, tables
+from stepscope.store import bundle, graphs, layout, stacks, tables
 from stepscope.store.segments import counting
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ def _workers(files: bundle.Files, manifest: Manifest, damage: _Damage) -> list[W
             info=info,
             records=_records(files, f"{layout.WORKERS}/{key}", damage),
             events=_events(files, f"{layout.WORKERS}/{key}", manifest.origin_monotonic_ns, damage),
+            graphs=_graphs(files, f"{layout.WORKERS}/{key}", damage),
         )
         for key, info in infos.items()
     ]
@@ -179,6 +181,19 @@ def _records(files: bundle.Files, folder: str, damage: _Damage) -> RecordTable:
     everything = RecordTable.concat(parts)
     order = np.lexsort((-everything.dur_ns, everything.start_ns))
     return everything.take(order)
+
+
+def _graphs(files: bundle.Files, folder: str, damage: _Damage) -> GraphTable:
+    parts = []
+    for segment in counting(files.names(folder), layout.GRAPHS):
+        part = _read_part(files, f"{folder}/{segment.name}", damage)
+        if part is None:
+            continue
+        try:
+            parts.append(graphs.decode(part[0]))
+        except (ValueError, TypeError, pa.ArrowException) as error:
+            damage.add(f"{folder}/{segment.name} holds no nodes of graphs: {error}")
+    return assemble(parts)
 
 
 def _checked(cls: type[Any], part: dict[str, Any], name: str, damage: _Damage) -> Any:

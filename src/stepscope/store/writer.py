@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stepscope.store import layout, tables
+from stepscope.store import graphs, layout, tables
 from stepscope.store.segments import MAX_MERGED_BYTES, SegmentFolder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from stepscope.model.graph import NodeColumns
     from stepscope.model.records import RecordTable, Table
     from stepscope.model.session import Manifest
 
@@ -102,6 +103,15 @@ class SessionWriter:
         metadata = {"log_file": str(position.file), "log_offset": str(position.offset)}
         segments = self._of_worker(key, layout.EVENTS)
         segments.write(segments.next(), segments.next(), columns, metadata)
+
+    def write_graphs(self, key: str, parts: Sequence[NodeColumns]) -> None:
+        """Make nodes of a worker's graphs durable; what is repeated later does not count.
+
+        Raises:
+            OSError: no space, or no rights.
+        """
+        segments = self._of_worker(key, layout.GRAPHS)
+        segments.write(segments.next(), segments.next(), graphs.columns_of(parts))
 
     def write_table(self, name: str, table: Table) -> None:
         """Append rows to one of the session's tables.

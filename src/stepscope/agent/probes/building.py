@@ -10,6 +10,7 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.support import Sites, lacking, leave, report
 from stepscope.wire.kinds import Kind
 
@@ -139,7 +140,14 @@ def attach_session(state: AgentState, module: Any) -> None:
     why = "no BaseSession" if cls is None else lacking(cls, "__init__", ("self", "target", "graph"))
     if not why:
         graphs = Graphs(state)
-        made = state.guard("building.session")(graphs.of_session)
+
+        def remember(session: Any) -> None:
+            graphs.of_session(session)
+            reader = shared(state).reader
+            if reader is not None:
+                reader.session(session.graph)
+
+        made = state.guard("building.session")(remember)
         state.patch(cls, "__init__", _wrap(state, cls.__dict__["__init__"], "Session", "session", made))
     report(state, "building:session", why)
 

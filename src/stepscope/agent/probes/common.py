@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import types
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from stepscope.agent.graph_lines import Lines
+from stepscope.agent.weak_ids import WeakIds
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stepscope.agent.graph_reader import Reader
     from stepscope.agent.state import AgentState
 
 OTHER = "__stepscope_other__"
@@ -154,6 +159,11 @@ class Shared:
         self.wrapped = Wrapped()
         self.read_models: Callable[[Loop | None], None] | None = None
         """Reads the iterator models of a loop that is about to end (tf_data_model)."""
+        self.graphs = WeakIds()
+        """Graphs -> ``Made``: the lines and layers that made their ops (graph_nodes)."""
+        self.lines = Lines(time.monotonic_ns, self.graphs)
+        self.reader: Reader | None = None
+        """Reads the nodes of graphs (graph_nodes)."""
 
 
 class Consumed:
@@ -178,52 +188,6 @@ class Consumed:
         self.loop = loop
         if loop is not None:
             loop.consumed.append(self)
-
-
-class WeakIds:
-    """Values for objects that cannot carry attributes of ours; an entry goes when its object does.
-
-    A lookup is one dict access by ``id``: an order of magnitude cheaper than ``WeakKeyDictionary``, and it never
-    calls the object's ``__hash__`` or ``__eq__``.
-    """
-
-    __slots__ = ("entries",)
-
-    def __init__(self) -> None:
-        self.entries: dict[int, tuple[Any, Any]] = {}
-
-    def get(self, thing: Any) -> Any:
-        """The value set for ``thing``, or None."""
-        entry = self.entries.get(id(thing))
-        return entry[1] if entry is not None else None
-
-    def set(self, thing: Any, value: Any) -> None:
-        """Remember ``value`` for as long as ``thing`` lives. Raises TypeError if it cannot be weakly referenced."""
-        entries = self.entries
-        key = id(thing)
-
-        def forget(_: Any, entries: dict[int, tuple[Any, Any]] = entries, key: int = key) -> None:
-            entries.pop(key, None)
-
-        entries[key] = (weakref.ref(thing, forget), value)
-
-    def entry_of_distributed(self, iterator: Any) -> tuple[Any, Any] | None:
-        """The entry of a ``DistributedIterator``: it shares the value of its first device's own iterator."""
-        parts = getattr(iterator, "_iterators", None)
-        devices = getattr(getattr(parts[0], "_iterator", None), "_device_iterators", None) if parts else None
-        found = self.entries.get(id(devices[0])) if devices else None
-        if found is not None:
-            self.set(iterator, found[1])
-        return found
-
-    def alive(self) -> list[tuple[Any, Any]]:
-        """(object, value) of all that live."""
-        found = []
-        for reference, value in list(self.entries.values()):
-            thing = reference()
-            if thing is not None:
-                found.append((thing, value))
-        return found
 
 
 def shared(state: AgentState) -> Shared:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.capture.orders import RUN_METADATA
 from stepscope.agent.capture.runs import Runs
-from stepscope.agent.probes.common import WeakIds
 from stepscope.agent.probes.support import Sites, lacking, leading, leave, report
+from stepscope.agent.weak_ids import WeakIds
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -47,3 +47,23 @@ def user_source(state: AgentState, function: Any) -> tuple[str, Any]:
         if known is not None:
             return known  # type: ignore[no-any-return]
     return "generator", function
+
+
+def data_function(wrapped: Any) -> Any:
+    """The user's function behind the one that tf.data traces: a closure two deep over its wrapper object."""
+    for function in (wrapped, *_cells(wrapped)):
+        for content in _cells(function):
+            found = getattr(content, "_func", None)
+            if callable(found) and hasattr(content, "_input_structure"):
+                return found
+    return None
+
+
+def _cells(function: Any) -> list[Any]:
+    found = []
+    for cell in getattr(function, "__closure__", None) or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:
+            continue
+    return found

@@ -13,8 +13,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent import frames
-from stepscope.agent.probes.common import WeakIds, shared
+from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.signatures import change, text_of
+from stepscope.agent.probes.sources import data_function
 from stepscope.agent.probes.support import (
     REPEATS,
     defined,
@@ -27,6 +28,7 @@ from stepscope.agent.probes.support import (
     report,
     user_stack,
 )
+from stepscope.agent.weak_ids import WeakIds
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -272,7 +274,7 @@ class Traces:
         where = defined(python)
         whose = _owner(where["file"])
         if whose == "tf.data":
-            python = _data_function(python) or python
+            python = data_function(python) or python
             where = defined(python)
         place = "%s:%d" % (where["file"], where["line"])
         loop = self._local.me.loop
@@ -329,11 +331,11 @@ def _updates(graph: Any) -> int:
 
 
 def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
-    local = shared(state).local
+    common = shared(state)
+    local = common.local
     traces = Traces(state)
     now = state.now
 
-    @functools.wraps(original)
     def create(function_type: Any, type_context: Any, func_graph: Any, tracing_options: Any) -> Any:
         me = local.me
         outer = me.trace_id
@@ -344,12 +346,18 @@ def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..
             identity = state.new_id("trace")
         me.trace_id = identity
         me.tracing += 1
+        reader = common.reader
+        if reader is not None:
+            reader.running.add(identity)
+        made = None
         start = now()
         try:
-            return original(function_type, type_context, func_graph, tracing_options)
+            made = original(function_type, type_context, func_graph, tracing_options)
         except BaseException as error:
             leave(error)
             raise
+        else:
+            return made
         finally:
             spent = now() - start
             me.tracing -= 1
@@ -358,8 +366,14 @@ def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..
             if line:
                 with state.guard("tf_function.end"):
                     traces.end(identity, outer, start, spent, line, func_graph)
+            if reader is not None:
+                reader.running.discard(identity)
+                if made is not None and line:
+                    with state.guard("graph_nodes.traced"):
+                        reader.traced(func_graph, made, {**line, "id": identity, "outer": outer})
 
-    return create
+    common.lines.bound(create.__code__)
+    return functools.wraps(original)(create)
 
 
 def _owner(file: str) -> str:
@@ -375,26 +389,6 @@ def _owner(file: str) -> str:
     if inside.startswith("tensorflow/python/data/"):
         return "tf.data"
     return "tensorflow" if root == "tensorflow" else "user"
-
-
-def _data_function(wrapped: Any) -> Any:
-    """The user's function behind the one that tf.data traces: a closure two deep over its wrapper object."""
-    for function in (wrapped, *_cells(wrapped)):
-        for content in _cells(function):
-            found = getattr(content, "_func", None)
-            if callable(found) and hasattr(content, "_input_structure"):
-                return found
-    return None
-
-
-def _cells(function: Any) -> list[Any]:
-    found = []
-    for cell in getattr(function, "__closure__", None) or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:
-            continue
-    return found
 
 
 TARGETS = (

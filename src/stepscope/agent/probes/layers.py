@@ -1,0 +1,148 @@
+"""Keras layers: which line built each, and which one is being called while an op is made.
+
+Keras 3 keeps a stack of name scopes with whoever opened them: layers, optimizers, metrics, losses. Keras 2 knows the
+layer that is being called. Each is told once, when it makes its first op.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from stepscope.agent import frames
+from stepscope.agent.probes.common import shared
+from stepscope.agent.probes.support import lacking, leave, report
+from stepscope.agent.weak_ids import WeakIds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from stepscope.agent.state import AgentState
+
+    Keras = Any
+    """A layer, optimizer, metric or loss; a module or function of Keras."""
+
+MAX_OWNERS = 20_000
+
+
+class Owners:
+    """Layers by id, and the lines that built them."""
+
+    def __init__(self, state: AgentState, current: Callable[[], tuple[Keras, Keras]]) -> None:
+        """``current()``: (what makes ops on this thread at the moment, what encloses it), None for none."""
+        self._state = state
+        self._current = current
+        self._known = WeakIds()
+        self._entries = self._known.entries
+        self.built = WeakIds()
+        """Layer -> (file, function, line)."""
+
+    def now(self) -> int:
+        """Id of what makes ops on this thread; 0: nothing."""
+        owner, outer = self._current()
+        if owner is None:
+            return 0
+        entry = self._entries.get(id(owner))
+        return entry[1] if entry is not None else self._meet(owner, outer)
+
+    def _meet(self, owner: Keras, outer: Keras) -> int:
+        if len(self._entries) >= MAX_OWNERS:
+            return 0
+        identity = self._state.new_id("layer")
+        self._known.set(owner, identity)
+        file, function, line = self.built.get(owner) or ("", "", 0)
+        above = self._entries.get(id(outer)) if outer is not None else None
+        told: dict[str, object] = {"t": "layer", "at": self._state.now(), "id": identity}
+        told.update(name=str(getattr(owner, "name", "")), cls=type(owner).__name__, outer=above[1] if above else 0)
+        told.update(file=file, function=function, line=line)
+        self._state.log(told)
+        return identity
+
+
+def attach3(state: AgentState, module: Keras) -> None:
+    """Keras 3: patch ``Layer.__init__``, read its stack of name scopes."""
+    tracker: Keras = sys.modules.get("keras.src.backend.common.global_state")
+    why = lacking(getattr(module, "Layer", None), "__init__", ("self",))
+    why = why or ("" if hasattr(tracker, "GLOBAL_STATE_TRACKER") else "no GLOBAL_STATE_TRACKER")
+
+    def current() -> tuple[Keras, Keras]:
+        scopes = getattr(tracker.GLOBAL_STATE_TRACKER, "name_scope_stack", None)
+        owner = None
+        for scope in reversed(scopes or ()):
+            caller = getattr(scope, "caller", None)
+            if caller is None:
+                continue
+            if owner is not None:
+                return owner, caller
+            owner = caller
+        return owner, None
+
+    _attach(state, module, current, why)
+
+
+def attach2(state: AgentState, module: Keras) -> None:
+    """Keras 2: patch ``Layer.__init__``, ask for the layer that is being called."""
+    utils: Keras = sys.modules.get(module.__name__.rpartition(".")[0] + ".base_layer_utils")
+    why = lacking(getattr(module, "Layer", None), "__init__", ("self",)) or lacking(utils, "call_context")
+
+    def current() -> tuple[Keras, Keras]:
+        return utils.call_context().layer, None
+
+    _attach(state, module, current, why)
+
+
+def _attach(state: AgentState, module: Keras, current: Callable[[], tuple[Keras, Keras]], why: str) -> None:
+    if not why:
+        owners = Owners(state, current)
+        lines = shared(state).lines
+        lines.owner = owners.now if lines.owner is None else _either(lines.owner, owners.now)
+        cls = module.Layer
+        state.patch(cls, "__init__", _wrap(state, cls.__dict__["__init__"], owners))
+    report(state, "layers:%s" % module.__name__, why)
+
+
+def _either(first: Callable[[], int], second: Callable[[], int]) -> Callable[[], int]:
+    """A process may have Keras 3 and Keras 2 at once."""
+    return lambda: first() or second()
+
+
+def _wrap(state: AgentState, original: Callable[..., Any], owners: Owners) -> Callable[..., Any]:
+    caller = sys._getframe
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            original(self, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
+        with state.guard("layers.built"):
+            owners.built.set(self, _built(self, caller(1)))
+
+    return init
+
+
+def _built(layer: Keras, frame: FrameType | None) -> tuple[str, str, int]:
+    """Innermost user line that is not in an ``__init__`` of the layer itself."""
+    while frame is not None:
+        code = frame.f_code
+        if frames.is_own(code.co_filename) and not _is_its_own(frame, layer):
+            return (frames.absolute(code.co_filename), frames.function_name(code), frame.f_lineno or 0)
+        frame = frame.f_back
+    return ("", "", 0)
+
+
+def _is_its_own(frame: FrameType, layer: Keras) -> bool:
+    code = frame.f_code
+    if code.co_name != "__init__" or not code.co_argcount:
+        return False
+    return frame.f_locals.get(code.co_varnames[0]) is layer
+
+
+TARGETS = (
+    ("keras.src.layers.layer", attach3),
+    ("keras.src.engine.base_layer", attach2),
+    ("tf_keras.src.engine.base_layer", attach2),
+)

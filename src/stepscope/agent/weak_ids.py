@@ -1,0 +1,55 @@
+"""Values for objects of other people's that cannot carry attributes of ours."""
+
+from __future__ import annotations
+
+import weakref
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional
+
+
+class WeakIds:
+    """Values for objects that cannot carry attributes of ours; an entry goes when its object does.
+
+    A lookup is one dict access by ``id``: an order of magnitude cheaper than ``WeakKeyDictionary``, and it never
+    calls the object's ``__hash__`` or ``__eq__``.
+    """
+
+    __slots__ = ("entries",)
+
+    def __init__(self) -> None:
+        self.entries: dict[int, tuple[Any, Any]] = {}
+
+    def get(self, thing: Any) -> Any:
+        """The value set for ``thing``, or None."""
+        entry = self.entries.get(id(thing))
+        return entry[1] if entry is not None else None
+
+    def set(self, thing: Any, value: Any) -> None:
+        """Remember ``value`` for as long as ``thing`` lives. Raises TypeError if it cannot be weakly referenced."""
+        entries = self.entries
+        key = id(thing)
+
+        def forget(_: Any, entries: dict[int, tuple[Any, Any]] = entries, key: int = key) -> None:
+            entries.pop(key, None)
+
+        entries[key] = (weakref.ref(thing, forget), value)
+
+    def entry_of_distributed(self, iterator: Any) -> Optional[tuple[Any, Any]]:
+        """The entry of a ``DistributedIterator``: it shares the value of its first device's own iterator."""
+        parts = getattr(iterator, "_iterators", None)
+        devices = getattr(getattr(parts[0], "_iterator", None), "_device_iterators", None) if parts else None
+        found = self.entries.get(id(devices[0])) if devices else None
+        if found is not None:
+            self.set(iterator, found[1])
+        return found
+
+    def alive(self) -> list[tuple[Any, Any]]:
+        """(object, value) of all that live."""
+        found = []
+        for reference, value in list(self.entries.values()):
+            thing = reference()
+            if thing is not None:
+                found.append((thing, value))
+        return found

@@ -1,0 +1,14 @@
+"""What all lines of the agent's log have in common; the lines themselves are in ``model.events``."""
+
+from __future__ import annotations
+
+import msgspec
+
+Frame = tuple[str, str, int]
+"""(file, function, line)."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
+    """Base: a moment in one process."""
+
+    at: int = 0

@@ -1,0 +1,243 @@
+"""The nodes of the graphs that a process made, as columns: what each op is, works on, and which line made it.
+
+A graph is a traced function, the body of a loop or a branch of a condition in one, the gradient of a function that was
+differentiated in Python, or the graph of a session. What is known of a graph as a whole is its ``graphread`` line
+(``GraphRead``).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stepscope.model.event import Event
+from stepscope.model.records import I64
+
+UNKNOWN = -1
+"""A dimension, or the producer of an input, that is not known."""
+TEXT_COLUMNS = ("name", "type", "device", "outputs", "file", "function")
+_GRAPH_KEY = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """Type and static shape of one output of an op."""
+
+    dtype: str
+    """TensorFlow's word: float32, resource, variant ..."""
+    shape: tuple[int, ...] | None
+    """None where even the rank is unknown; a dimension of ``UNKNOWN`` where that one is."""
+
+    @property
+    def elements(self) -> int:
+        """How many elements, an unknown dimension counted as one; 0 for an unknown rank."""
+        if self.shape is None:
+            return 0
+        count = 1
+        for size in self.shape:
+            count *= 1 if size == UNKNOWN else size
+        return count
+
+
+@functools.lru_cache(maxsize=65_536)
+def specs(text: str) -> tuple[TensorSpec, ...]:
+    """The outputs of an op from their text, ``float32[32,?];int32[]``; ``[*]`` is an unknown rank.
+
+    What does not read as a spec (a damaged file) is left out.
+    """
+    found = (_spec(part) for part in text.split(";"))
+    return tuple(spec for spec in found if spec is not None)
+
+
+def _spec(part: str) -> TensorSpec | None:
+    dtype, bracket, rest = part.partition("[")
+    if not bracket or not rest.endswith("]"):
+        return None
+    dims = rest[:-1]
+    if dims == "*":
+        return TensorSpec(dtype, None)
+    sizes = dims.split(",") if dims else []
+    if not all(size == "?" or size.isdigit() for size in sizes):
+        return None
+    return TensorSpec(dtype, tuple(UNKNOWN if size == "?" else int(size) for size in sizes))
+
+
+class Layer(Event, tag="layer", frozen=True, kw_only=True):
+    """A Keras layer, or an optimizer, metric or loss, made its first op."""
+
+    id: int
+    """As in the column ``owner`` of the table of nodes."""
+    name: str = ""
+    cls: str = ""
+    outer: int = 0
+    """Id of the layer in whose call it was called, 0 for none; Keras 3."""
+    file: str = ""
+    function: str = ""
+    line: int = 0
+    """User code that built it; 0: not seen."""
+
+
+class GraphRead(Event, tag="graphread", frozen=True, kw_only=True):
+    """The nodes of a graph were read; the newest line about an ``id`` counts."""
+
+    id: int
+    """As in the column ``graph`` of the table of nodes."""
+    role: str = ""
+    """"function": traced; "session"; "gradient": made when Python differentiated the function ``of``; else the
+    attribute by which another graph calls it: f, body, cond, then_branch, else_branch, branches."""
+    of: int = 0
+    """For a function the id of its ``trace`` line, for a gradient the id of the graph."""
+    name: str = ""
+    nodes: int = 0
+    state: str = ""
+    """"read" | "died": only part of it was read, then the job dropped it | "capped": only part of it was read."""
+    calls: tuple[tuple[int, str, int], ...] = ()
+    """(node, attribute, id of the graph that it calls)."""
+    variables: tuple[tuple[int, str, str, bool], ...] = ()
+    """(node that stands for it, name, type and shape, trainable) of captured variables."""
+    cpu_ns: int = 0
+    """CPU time that reading took."""
+    noted_ns: int = 0
+    """Time that noting lines and layers took while it was made."""
+
+
+class GraphsRead(Event, tag="graphs", frozen=True, kw_only=True):
+    """How many graphs were read so far, and why others were not. The newest counts."""
+
+    read: int = 0
+    died: int = 0
+    """Dropped by the job before they were read to their end."""
+    alike: int = 0
+    """Later traces of functions of which enough were read."""
+    capped: int = 0
+    left: int = 0
+    """Waiting."""
+
+
+def _none() -> I64:
+    return np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphTable:
+    """Nodes, sorted by (graph, node). Shapes: int64[node]; text columns are indices into ``strings``."""
+
+    graph: I64 = field(default_factory=_none)
+    """Id of its graph."""
+    node: I64 = field(default_factory=_none)
+    """Its number within the graph, in the order in which they were made."""
+    name: I64 = field(default_factory=_none)
+    type: I64 = field(default_factory=_none)
+    """MatMul, ReadVariableOp ..."""
+    device: I64 = field(default_factory=_none)
+    """As asked for; empty: wherever it can be."""
+    outputs: I64 = field(default_factory=_none)
+    """See ``specs``."""
+    file: I64 = field(default_factory=_none)
+    function: I64 = field(default_factory=_none)
+    line: I64 = field(default_factory=_none)
+    """With ``file`` and ``function`` the innermost line of user code that ran, inside of the trace, when the op was
+    made; 0: none did."""
+    owner: I64 = field(default_factory=_none)
+    """Id of the layer, optimizer or metric (``Layer``) in whose call it was made; 0: none."""
+    first_input: I64 = field(default_factory=lambda: np.zeros(1, np.int64))
+    """Inputs of row i are ``first_input[i]`` to ``first_input[i + 1]`` of the next two. Shape: int64[node + 1]."""
+    producers: I64 = field(default_factory=_none)
+    """Row of the node that makes an input, -1 where it was not read; without control inputs. Shape: int64[input]."""
+    slots: I64 = field(default_factory=_none)
+    """Which of the producer's outputs it is. Shape: int64[input]."""
+    strings: Sequence[str] = ()
+
+    def __len__(self) -> int:
+        """How many nodes."""
+        return len(self.graph)
+
+    def text(self, column: I64, row: int) -> str:
+        """The text of a column at a row."""
+        return self.strings[int(column[row])]
+
+    def name_of(self, row: int) -> str:
+        """Name of a node."""
+        return self.text(self.name, row)
+
+    def type_of(self, row: int) -> str:
+        """Op type of a node."""
+        return self.text(self.type, row)
+
+    def specs_of(self, row: int) -> tuple[TensorSpec, ...]:
+        """Outputs of a node."""
+        return specs(self.text(self.outputs, row))
+
+    def inputs_of(self, row: int) -> I64:
+        """Rows of the nodes that make its inputs, in order."""
+        found: I64 = self.producers[self.first_input[row] : self.first_input[row + 1]]
+        return found
+
+    def of_types(self, *types: str) -> I64:
+        """Rows of the nodes of these op types, rising."""
+        wanted = [i for i, text in enumerate(self.strings) if text in types]
+        return np.flatnonzero(np.isin(self.type, wanted)).astype(np.int64)
+
+    def rows_of(self, graph: int) -> slice:
+        """The rows of one graph."""
+        first, last = np.searchsorted(self.graph, [graph, graph + 1])
+        return slice(int(first), int(last))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeColumns:
+    """Some nodes as they were written. Shapes: [node], but for ``producers`` and ``slots``: [input]."""
+
+    graph: I64
+    node: I64
+    line: I64
+    owner: I64
+    texts: Mapping[str, tuple[I64, Sequence[str]]]
+    """For each of ``TEXT_COLUMNS``: index of each node's text, and the texts."""
+    fan_in: I64
+    """How many inputs each has."""
+    producers: I64
+    """Number, within the graph, of the node that makes an input."""
+    slots: I64
+
+
+def assemble(parts: Sequence[NodeColumns]) -> GraphTable:
+    """The nodes of all parts as one table, each (graph, node) once: a later part may repeat an earlier one."""
+    if not sum(len(part.graph) for part in parts):
+        return GraphTable()
+    strings: dict[str, int] = {}
+    texts: dict[str, list[I64]] = {name: [] for name in TEXT_COLUMNS}
+    for part in parts:
+        for name, (codes, known) in part.texts.items():
+            own = np.array([strings.setdefault(text, len(strings)) for text in known], np.int64)
+            texts[name].append(own[codes])
+    graph = np.concatenate([part.graph for part in parts])
+    node = np.concatenate([part.node for part in parts])
+    fan_in = np.concatenate([part.fan_in for part in parts])
+    key, order = np.unique(graph * _GRAPH_KEY + node, return_index=True)
+    first_input, inputs = _gathered(fan_in, order)
+    wanted = np.concatenate([part.producers for part in parts])[inputs]
+    wanted = wanted + np.repeat(graph[order] * _GRAPH_KEY, fan_in[order])
+    found = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+    return GraphTable(
+        graph=graph[order],
+        node=node[order],
+        line=np.concatenate([part.line for part in parts])[order],
+        owner=np.concatenate([part.owner for part in parts])[order],
+        **{name: np.concatenate(codes)[order] for name, codes in texts.items()},
+        first_input=first_input,
+        producers=np.where(key[found] == wanted, found, UNKNOWN),
+        slots=np.concatenate([part.slots for part in parts])[inputs],
+        strings=tuple(strings),
+    )
+
+
+def _gathered(counts: I64, order: I64) -> tuple[I64, I64]:
+    """(first, positions): of lists that stand one after another, ``counts`` long, those of ``order``."""
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    kept = counts[order]
+    first = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+    return first, np.repeat(starts[order] - first[:-1], kept) + np.arange(int(first[-1]))

@@ -1,0 +1,109 @@
+"""Which line made an op: the innermost of user code inside of the trace."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from stepscope.agent import graph_lines
+from stepscope.agent.graph_lines import Lines, Made
+from stepscope.agent.weak_ids import WeakIds
+
+LIBRARY = "/usr/lib/python3/site-packages/library/ops.py"
+
+
+class Thing:
+    """A graph, or an op with a number."""
+
+    def __init__(self, number: int = 0) -> None:
+        self._id = number
+
+
+def library(text: str, **names: Any) -> Any:
+    """A function ``f`` as if it stood in a library's file."""
+    space: dict[str, Any] = dict(names)
+    exec(compile(text, LIBRARY, "exec"), space)
+    return space["f"]
+
+
+@pytest.fixture
+def lines() -> Lines:
+    """Nothing noted yet."""
+    return Lines(lambda: 0, WeakIds())
+
+
+def noted(lines: Lines, graph: Thing, number: int) -> tuple[str, str, int]:
+    """The place of an op."""
+    made: Made = lines._entries[id(graph)][1]
+    return lines.places[made.at(number)[0]]
+
+
+def test_innermost_user_line(lines: Lines) -> None:
+    """Library frames between the op and the user's line are passed over; the user's file is told by its path."""
+    graph = Thing()
+    make = library("def f(note):\n    note()\n")
+    make(lambda: lines.note(graph, Thing(2), sys._getframe(1)))
+    line = sys._getframe().f_lineno - 1
+    file, function, number = noted(lines, graph, 2)
+    assert (file, number) == (__file__, line)
+    assert function.endswith("test_innermost_user_line")
+
+
+def test_nothing_outside_of_the_trace(lines: Lines) -> None:
+    """User code that only called what traced is not the line of an op."""
+    graph = Thing()
+    boundary = library("def f(note):\n    note()\n")
+    lines.bound(boundary.__code__)
+    inner = library("def f(note):\n    note()\n")
+    boundary(lambda: inner(library("def f():\n    note(graph, op, sys._getframe())\n", **locals_of(lines, graph, 2))))
+    assert noted(lines, graph, 2)[0] == __file__  # the lambda above stands inside of the trace
+    boundary(library("def f():\n    note(graph, op, sys._getframe())\n", **locals_of(lines, graph, 3)))
+    assert noted(lines, graph, 3) == graph_lines.NOWHERE
+
+
+def locals_of(lines: Lines, graph: Thing, number: int) -> dict[str, Any]:
+    """What a library function needs to note an op."""
+    return {"note": lines.note, "graph": graph, "op": Thing(number), "sys": sys}
+
+
+def test_numbers_with_holes(lines: Lines) -> None:
+    """Ops that were not noted have no place, also between those that were."""
+    graph = Thing()
+    for number in (5, 8):
+        lines.note(graph, Thing(number), sys._getframe())
+    assert noted(lines, graph, 5)[0] == noted(lines, graph, 8)[0] == __file__
+    assert [noted(lines, graph, n) for n in (4, 6, 7, 9)] == [graph_lines.NOWHERE] * 4
+
+
+def test_layers(lines: Lines) -> None:
+    """An op belongs to what is being called."""
+    graph = Thing()
+    calling = iter((3, 0))
+    lines.owner = lambda: next(calling)
+    for number in (2, 3):
+        lines.note(graph, Thing(number), None)
+    made = lines._entries[id(graph)][1]
+    assert [made.at(n)[1] for n in (2, 3)] == [3, 0]
+
+
+def test_forgets_with_the_graph(lines: Lines) -> None:
+    """Notes of a graph go when it goes."""
+    graph = Thing()
+    lines.note(graph, Thing(2), None)
+    del graph
+    assert lines._entries == {}
+
+
+def test_limit(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ops beyond the limit have no place, until graphs that were noted are gone."""
+    monkeypatch.setattr(graph_lines, "MAX_OPS", 2)
+    graph = Thing()
+    for number in (2, 3, 4):
+        lines.note(graph, Thing(number), sys._getframe())
+    assert [noted(lines, graph, n)[0] != "" for n in (2, 3, 4)] == [True, True, False]
+    del graph
+    other = Thing()
+    lines.note(other, Thing(2), sys._getframe())
+    assert noted(lines, other, 2)[0] == __file__
