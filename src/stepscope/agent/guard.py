@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 
 from stepscope.agent import frames
 
@@ -71,3 +72,13 @@ def _from_user(trace: Optional[TracebackType]) -> bool:
             return True
         trace = trace.tb_next
     return False
+
+
+def place_of(error: BaseException) -> str:
+    """Where an exception was raised, in brackets; empty where that is not known."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    return " (%s:%d)" % (os.path.basename(trace.tb_frame.f_code.co_filename), trace.tb_lineno or 0)

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 import threading
 import time
+
+from stepscope.wire.env import CONFIG_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def start_ticks() -> int:
@@ -40,3 +47,16 @@ def first_line(origin: str) -> dict[str, object]:
     line.update(argv=argv, executable=sys.executable, python="%d.%d.%d" % sys.version_info[:3], cwd=cwd)
     line.update(main_thread=threading.main_thread().native_id or 0, origin=origin)
     return line
+
+
+def read_config(run: str) -> dict[str, Any]:
+    """What the launcher wrote for the agents of a run.
+
+    Raises:
+        OSError, ValueError, TypeError: it is missing or damaged.
+    """
+    with open(os.path.join(run, CONFIG_NAME), encoding="utf-8") as file:
+        config = json.load(file)
+    if not isinstance(config, dict):
+        raise TypeError("%s is not an object" % CONFIG_NAME)
+    return config

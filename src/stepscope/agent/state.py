@@ -11,7 +11,6 @@ A forked child drops its parent's ring and log at once and makes its own at its 
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import threading
 import time
@@ -20,11 +19,11 @@ from _thread import allocate_lock, get_ident
 
 from stepscope.agent import process
 from stepscope.agent.capture.controller import Captures
-from stepscope.agent.guard import MAX_FAILURES, Guard
+from stepscope.agent.guard import MAX_FAILURES, Guard, place_of
 from stepscope.agent.patches import Patches
 from stepscope.agent.rest import Rest
 from stepscope.agent.short import ShortCalls
-from stepscope.wire.env import CONFIG_NAME, PROCS_NAME
+from stepscope.wire.env import PROCS_NAME
 from stepscope.wire.log import LogWriter
 from stepscope.wire.place import make_ring
 from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, RECORD_BYTES, Thinning, make_write, tapped
@@ -58,7 +57,7 @@ class AgentState:
 
     def __init__(self, run: str) -> None:
         self.run = run
-        self.config = _read_config(run)
+        self.config = process.read_config(run)
         self.now: Callable[[], int] = time.monotonic_ns
         self.local = threading.local()
         """Free for probes: nesting depths and the like."""
@@ -387,25 +386,8 @@ class AgentState:
         """Record a failure of ours; the third of one probe takes it out."""
         probe = where.partition(".")[0]
         self._failures[probe] = self._failures.get(probe, 0) + 1
-        text = "%s: %s: %s%s" % (where, type(error).__name__, error, _place(error))
+        text = "%s: %s: %s%s" % (where, type(error).__name__, error, place_of(error))
         self.diagnostic("DX901", text)
         if self._failures[probe] == MAX_FAILURES:
             self.diagnostic("DX902", "probe %s failed %d times and was taken out" % (probe, MAX_FAILURES))
             self.uninstall(probe)
-
-
-def _place(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return ""
-    return " (%s:%d)" % (os.path.basename(trace.tb_frame.f_code.co_filename), trace.tb_lineno or 0)
-
-
-def _read_config(run: str) -> dict[str, Any]:
-    with open(os.path.join(run, CONFIG_NAME), encoding="utf-8") as file:
-        config = json.load(file)
-    if not isinstance(config, dict):
-        raise TypeError("%s is not an object" % CONFIG_NAME)
-    return config
