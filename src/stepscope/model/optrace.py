@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.model.finding import Diagnostic
-from stepscope.model.optrace_stats import LoadedStats, PlainStat, StatColumn, StatReader
+from stepscope.model.optrace_stats import LoadedStats, PlainStat, StatColumn, StatReader, as_texts
 from stepscope.model.records import I64
 
 I32 = npt.NDArray[np.int32]
@@ -307,8 +307,8 @@ class OpTrace:
     def texts(self, name: str) -> tuple[I32, tuple[str, ...]]:
         """A stat of every event as text: (int32[event], texts); -1 where it has none. Own before the meta's."""
         own, of_metas = self.stats.of_events(name), self.stats.of_metas(name)
-        own_codes, own_texts = _as_texts(own)
-        meta_codes, meta_texts = _as_texts(of_metas)
+        own_codes, own_texts = as_texts(own)
+        meta_codes, meta_texts = as_texts(of_metas)
         per_meta = np.full(len(self.metas), -1, np.int32)
         per_meta[of_metas.rows] = meta_codes + len(own_texts)
         dense: I32 = per_meta[self.events.meta]
@@ -343,10 +343,3 @@ def _as_ints(column: StatColumn, missing: int) -> I64:
         return column.values.astype(np.int64, copy=False)
     held = np.abs(column.values) < _INT_LIMIT
     return np.where(held, np.where(held, column.values, 0).astype(np.int64), missing)
-
-
-def _as_texts(column: StatColumn) -> tuple[I32, tuple[str, ...]]:
-    if column.texts is not None:
-        return column.values.astype(np.int32), column.texts
-    values, codes = np.unique(column.values, return_inverse=True)
-    return codes.astype(np.int32), tuple(str(v) for v in values.tolist())

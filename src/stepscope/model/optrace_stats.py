@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from stepscope.model.records import F64, I64
+
+I32 = npt.NDArray[np.int32]
 
 PlainStat = int | float | str
 """A stat's value outside of columns."""
@@ -85,6 +88,31 @@ class StatColumn:
 def no_stat(name: str) -> StatColumn:
     """A stat that nothing has."""
     return StatColumn(name=name, rows=np.empty(0, np.int64), values=np.empty(0, np.int64))
+
+
+def as_texts(column: StatColumn) -> tuple[I32, tuple[str, ...]]:
+    """The values as texts: int32[value], indices into the texts."""
+    if column.texts is not None:
+        return column.values.astype(np.int32), column.texts
+    values, codes = np.unique(column.values, return_inverse=True)
+    return codes.astype(np.int32), tuple(str(v) for v in values.tolist())
+
+
+def joined(name: str, parts: Sequence[StatColumn]) -> StatColumn:
+    """Pieces of one stat as one column: texts if any piece holds texts, else floats if any holds floats."""
+    if not parts:
+        return no_stat(name)
+    rows = np.concatenate([part.rows for part in parts])
+    order = np.argsort(rows, kind="stable")
+    if all(part.texts is None for part in parts):
+        values = np.concatenate([part.values for part in parts])
+        return StatColumn(name=name, rows=rows[order], values=values[order])
+    numbers: dict[str, int] = {}
+    codes = []
+    for part in parts:
+        own, texts = as_texts(part)
+        codes.append(np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)[own])
+    return StatColumn(name=name, rows=rows[order], values=np.concatenate(codes)[order], texts=tuple(numbers))
 
 
 class StatReader(Protocol):

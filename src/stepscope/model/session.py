@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from stepscope.model.event import Event
 from stepscope.model.events import AnyEvent
 from stepscope.model.finding import Diagnostic
 from stepscope.model.graph import GraphTable
+from stepscope.model.optrace import OpTrace, TraceSource
 from stepscope.model.records import (
     BurstTable,
     CoreTable,
@@ -160,6 +161,19 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredOpTrace:
+    """An op trace of the session, read when it is asked for. Since 0.1."""
+
+    name: str
+    """Of its folder: "ops-001" for the capture of that number."""
+    worker: str
+    """Key of the process that it is of; empty: of none that was measured."""
+    source: TraceSource
+    load: Callable[[], OpTrace]
+    """Reads it. Raises SessionError: it is damaged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """Everything that was captured, read-only."""
 
@@ -182,3 +196,5 @@ class Session:
     """Absolute path to text of user files that a record names."""
     stacks: Sequence[StackProfile] = ()
     """Captured stacks, a profile for each event and window."""
+    op_traces: Sequence[StoredOpTrace] = ()
+    """Captured or imported op traces, by name."""

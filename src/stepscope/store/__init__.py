@@ -4,6 +4,7 @@
 - ``tables``: Parquet files and numpy columns, both ways.
 - ``writer``: durable segments, each written whole or not at all.
 - ``reader``: a directory or a packed file as ``model.session.Session``.
+- ``optrace``: op traces, each in a folder; ``stacks``: stack profiles, each in a file.
 - ``bundle``: one file of a session, and back.
 
 The format is documented in docs/session-format.md; why it is what it is in docs/decisions/0001.

@@ -26,6 +26,7 @@ CAPTURES = "captures"
 SOURCES = "captures/sources"
 SOURCES_INDEX = "captures/sources/index.json"
 STACKS = "captures/stacks"
+OPTRACES = "captures/optraces"
 STACKS_PATTERN = re.compile(r"[0-9A-Za-z_.-]+\.parquet")
 
 RECORDS = "records"

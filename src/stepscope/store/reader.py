@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +33,8 @@ from stepscope.model.records import (
     RivalTable,
     ThreadTable,
 )
-from stepscope.model.session import SCHEMA_VERSION, Manifest, Session, Worker, WorkerInfo
-from stepscope.store import bundle, graphs, layout, stacks, tables
+from stepscope.model.session import SCHEMA_VERSION, Manifest, Session, StoredOpTrace, Worker, WorkerInfo
+from stepscope.store import bundle, graphs, layout, optrace, stacks, tables
 from stepscope.store.segments import counting
 
 if TYPE_CHECKING:
@@ -129,6 +130,7 @@ def _read_files(files: bundle.Files) -> Session:
         resource_names=_names(files, layout.RESOURCE_NAMES, damage),
         sources=_sources(files, damage),
         stacks=_stacks(files, damage),
+        op_traces=_op_traces(files, damage),
     )
     if not damage.diagnostics:
         return session
@@ -278,6 +280,19 @@ def _sources(files: bundle.Files, damage: _Damage) -> dict[str, str]:
         except (OSError, ValueError) as error:
             damage.add(f"{layout.SOURCES}/{file} cannot be read: {error}")
     return sources
+
+
+def _op_traces(files: bundle.Files, damage: _Damage) -> list[StoredOpTrace]:
+    found = []
+    for name in optrace.names(files):
+        try:
+            head = optrace.head(files, name)
+        except SessionError as error:
+            damage.add(str(error))
+            continue
+        load = partial(optrace.load, Path(files.where), name)
+        found.append(StoredOpTrace(name=name, worker=head.worker, source=head.source, load=load))
+    return found
 
 
 def _stacks(files: bundle.Files, damage: _Damage) -> list[StackProfile]:
