@@ -83,9 +83,8 @@ def write(session: Path, name: str, trace: OpTrace, *, worker: str = "") -> Path
     try:
         _write_into(temporary, trace, worker)
         temporary.rename(folder)
-    except BaseException:
+    finally:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise
     return folder
 
 
