@@ -54,6 +54,14 @@ def test_slower_steps_are_told_with_their_interval() -> None:
     assert cost.slower_ns == pytest.approx(10 * MS, rel=0.2)
 
 
+def test_a_machine_that_changed_meanwhile_widens_the_interval() -> None:
+    """Neighbours of 10 ms before and 12 ms after: whether 11 ms are slower or faster cannot be said."""
+    steps = [10 * MS] * 40 + [11 * MS] * 10 + [12 * MS] * 40
+    cost = capture_cost.measure(table(steps), capture(400 * MS, 110 * MS))
+    assert cost.low == pytest.approx(11 / 12 - 1)
+    assert cost.high == pytest.approx(0.1)
+
+
 def test_the_first_partial_step_is_no_step_of_the_capture() -> None:
     """The step in which recording began is neither traced nor a neighbour, whatever it took."""
     steps = [10 * MS] * 20 + [40 * MS] + [10 * MS] * 30

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.model.overhead import Capture
+from stepscope.model.status import LiveCapture
 
 if TYPE_CHECKING:
     from stepscope.model.overhead import Overhead
-    from stepscope.model.session import Manifest
+    from stepscope.model.session import CaptureInfo, Manifest
 
 
 def with_captures(overhead: Overhead, manifest: Manifest) -> Overhead:
@@ -47,3 +48,23 @@ def failures(manifest: Manifest) -> list[str]:
         for capture in manifest.captures
         if capture.outcome != "done"
     ]
+
+
+def live(capture: CaptureInfo, number: int = 1) -> LiveCapture:
+    """A capture that has come to its end, as the live status shows it."""
+    return LiveCapture(
+        request=capture.request,
+        asked_by=capture.asked_by,
+        state="done" if capture.outcome == "done" else "failed",
+        text=capture.text,
+        title=capture.title,
+        number=number,
+        steps=capture.steps,
+        ratio=capture.ratio,
+        low=capture.low,
+        high=capture.high,
+        recorded_ns=capture.recorded_ns,
+        cost_ns=capture.cost_ns,
+        bytes=capture.bytes,
+        files=tuple(f"captures/{name}" for name in capture.files),
+    )

@@ -38,7 +38,7 @@ def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked
     alive = [w for w in workers if not w.closed and "tensorflow" in w.info.frameworks]
     if not alive:
         raise CaptureError("no process of the job has imported TensorFlow so far")
-    return Asked(by=by, worker=alive[0].key, steps=ask.steps or DEFAULT_STEPS, title="no steps yet")
+    return Asked(by=by, worker=alive[0].key, steps=ask.steps or DEFAULT_STEPS, title="no steps yet", request=ask.id)
 
 
 def _of_task(ask: CaptureAsk, by: str, live: Live) -> Asked:
@@ -69,6 +69,7 @@ def _asked(
         thread=thread,
         task=text if runs else None,
         keep_raw=ask.keep_raw,
+        request=ask.id,
     )
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.app import capture_target
+from stepscope.app import capture_account, capture_target
 from stepscope.collector import budget
 from stepscope.errors import CaptureError, UsageError
 from stepscope.model.capture_ask import KINDS, MAX_STEPS, CaptureAsk
@@ -176,29 +176,13 @@ class Capturing:
         if done.outcome == "done":
             self._last_cost[done.title] = done.cost_ns / max(1, done.steps)
         if wanted is None:  # an earlier sidecar asked for it
+            self._past.append(capture_account.live(done))
             return
         if done.outcome != "done":
             self._failed(wanted, done.text, now_ns)
             return
         wanted.made += 1
-        self._past.append(
-            LiveCapture(
-                request=wanted.ask.id,
-                asked_by=wanted.by,
-                state="done",
-                text=done.text,
-                title=done.title,
-                number=wanted.made,
-                steps=done.steps,
-                ratio=done.ratio,
-                low=done.low,
-                high=done.high,
-                recorded_ns=done.recorded_ns,
-                cost_ns=done.cost_ns,
-                bytes=done.bytes,
-                files=tuple(f"captures/{name}" for name in done.files),
-            )
-        )
+        self._past.append(capture_account.live(done, wanted.made))
         self._served[wanted.by] = MAX_TRIES
         self._again(wanted, now_ns)
 

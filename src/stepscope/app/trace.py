@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.app import jobs
-from stepscope.errors import CaptureError
+from stepscope.app import capture_account, jobs
+from stepscope.errors import CaptureError, SessionError
 from stepscope.model.capture_ask import CaptureAsk
 from stepscope.reports import capture_text
+from stepscope.store.reader import read_manifest
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from stepscope.model.status import LiveCapture
 
 _LOOK_S = 0.2
+FINISH_S = 30.0
+"""The sidecar of a job that has ended needs some seconds for the rest."""
 SILENT_S = 60.0
 """A sidecar that says nothing about a request for so long will not."""
 
@@ -69,9 +73,7 @@ def _wait(job: RunningJob, identity: str, say: Callable[[str], object], timeout_
         time.sleep(_LOOK_S)
         now = jobs.again(job)
         if now is None:
-            raise CaptureError(
-                f"{job.name} ended before the capture was made; what there is: stepscope report {job.status.session}"
-            )
+            return _from_session(job, identity)
         mine = [capture for capture in now.status.captures if capture.request == identity]
         if mine:
             heard = time.monotonic()
@@ -90,3 +92,27 @@ def _wait(job: RunningJob, identity: str, say: Callable[[str], object], timeout_
             )
         if time.monotonic() - heard > SILENT_S:
             raise CaptureError(f"{job.name}: its sidecar does not answer: stepscope ps")
+
+
+def _from_session(job: RunningJob, identity: str) -> LiveCapture:
+    """The capture of a job that has ended meanwhile: its sidecar still takes what had been written.
+
+    Raises:
+        CaptureError: there is none.
+    """
+    why = "the job ended before it was made"
+    deadline = time.monotonic() + FINISH_S
+    while time.monotonic() < deadline:
+        try:
+            manifest = read_manifest(Path(job.status.session))
+        except SessionError as error:
+            why = str(error)
+            break
+        mine = [capture for capture in manifest.captures if capture.request == identity]
+        if mine and mine[0].outcome == "done":
+            return capture_account.live(mine[0])
+        if mine or manifest.state != "running":
+            why = mine[0].text if mine else why
+            break
+        time.sleep(_LOOK_S)
+    raise CaptureError(f"{job.name}: no capture: {why}; what was recorded: stepscope report {job.status.session}")

@@ -108,6 +108,9 @@ class OpCaptures:
             "thread": asked.thread,
             "anchors": [list(pair) for pair in asked.anchors],
             "task": asked.task,
+            "asked_by": asked.by,
+            "request": asked.request,
+            "title": asked.title,
         }
         try:
             identity = commands.send(str(worker.folder / commands.COMMANDS_NAME), command)
@@ -134,7 +137,7 @@ class OpCaptures:
             if not gone and now_ns < flight.deadline_ns:
                 return None
             why = "the process ended first" if gone else f"no answer in {ANSWER_NS // 10**9} s"
-            return self._end(flight, CaptureInfo(id=flight.identity, outcome="failed", text=why))
+            return self._end(flight, msgspec.structs.replace(_about(flight), outcome="failed", text=why))
         if answer.outcome == "done" and not (final or flight.worker.closed):
             flight.settled_ns = flight.settled_ns or now_ns + _settle_ns(answer, flight.asked.steps)
             if now_ns < flight.settled_ns:
@@ -152,7 +155,10 @@ class OpCaptures:
         known = {capture.id for capture in self._recording.manifest.captures}
         for worker in self._recording.drainer.workers.values():
             for identity in worker.answers.keys() - known:
-                asked = Asked(by="", worker=worker.key, steps=worker.answers[identity].steps)
+                said = worker.answers[identity]
+                asked = Asked(
+                    by=said.asked_by, worker=worker.key, steps=said.steps, title=said.title, request=said.request
+                )
                 return _Flight(identity=identity, asked=asked, worker=worker, deadline_ns=now_ns)
         return None
 
@@ -166,16 +172,12 @@ class OpCaptures:
         return self._recording.session / layout.CAPTURES / (RAW_PREFIX + flight.identity)
 
     def _taken(self, flight: _Flight, answer: CaptureTaken) -> CaptureInfo:
-        asked = flight.asked
-        about = CaptureInfo(
-            id=flight.identity,
+        about = msgspec.structs.replace(
+            _about(flight),
             kind=answer.kind,
             way=answer.way,
             outcome=answer.outcome,
             text=answer.text,
-            asked_by=asked.by,
-            worker=flight.worker.key,
-            title=asked.title,
             at_ns=answer.at,
             recorded_ns=answer.recorded_ns,
             unix_ns=answer.unix_ns,
@@ -201,6 +203,14 @@ class OpCaptures:
             text = f"the trace could not be stored: {error.strerror or error}"
             return msgspec.structs.replace(about, outcome="failed", text=text)
         return msgspec.structs.replace(about, files=files)
+
+
+def _about(flight: _Flight) -> CaptureInfo:
+    """What is known of a capture before it is answered."""
+    asked = flight.asked
+    return CaptureInfo(
+        id=flight.identity, asked_by=asked.by, request=asked.request, worker=flight.worker.key, title=asked.title
+    )
 
 
 def _settle_ns(answer: CaptureTaken, steps: int) -> int:

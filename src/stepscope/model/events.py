@@ -298,6 +298,10 @@ class CaptureTaken(Event, tag="capture", frozen=True, kw_only=True):
     files: list[str] = []
     """Below ``captures/raw-ID`` of the session."""
     bytes: int = 0
+    asked_by: str = ""
+    request: str = ""
+    title: str = ""
+    """As the command said it."""
     anchors: list[tuple[int, int]] = []
     """(kind, name) of the records whose ends are the ends of its steps."""
     thread: int = 0

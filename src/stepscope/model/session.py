@@ -78,6 +78,8 @@ class CaptureInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Why, or what is to be known of one that is done."""
     asked_by: str = ""
     """user | schedule | the code of a detector"""
+    request: str = ""
+    """Id of the request that it was made for."""
     worker: str = ""
     """Key of the process."""
     title: str = ""

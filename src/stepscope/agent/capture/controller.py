@@ -123,7 +123,7 @@ class Captures:
         except Exception as error:
             self._state.fail("captures.trace", error)
             line["text"] = "%s: %s" % (type(error).__name__, error)
-        line.update(way=order.way, anchors=[list(pair) for pair in order.anchors], thread=watch.thread)
+        line.update(way=order.way, anchors=[list(pair) for pair in order.anchors], thread=watch.thread, **order.echo)
         self._say(order.identity, line)
 
     def _folder(self, order: Order) -> str:

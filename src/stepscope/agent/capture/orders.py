@@ -13,13 +13,15 @@ MAX_SECONDS = 120.0
 MAX_MARGIN = 100
 MAX_ANCHORS = 256
 MAX_TEXT = 1_000
+ECHOED = ("asked_by", "request", "title")
+"""Fields that go back with the answer as they came: a sidecar that is started again knows what it had asked for."""
 _MAX_NUMBER = 1 << 32
 
 
 class Order:
     """One capture that was asked for."""
 
-    __slots__ = ("anchors", "identity", "level", "margin", "seconds", "steps", "task", "thread")
+    __slots__ = ("anchors", "echo", "identity", "level", "margin", "seconds", "steps", "task", "thread")
 
     def __init__(self, fields: Mapping[str, object]) -> None:
         """Read the fields of a command.
@@ -40,6 +42,7 @@ class Order:
         """The thread that makes the steps; 0: the first that makes one."""
         self.anchors = frozenset(_pairs(fields.get("anchors")))
         """(kind, name) of the records whose ends are the ends of steps."""
+        self.echo = {name: str(fields.get(name, ""))[:MAX_TEXT] for name in ECHOED}
         task = fields.get("task")
         if task is not None and (not isinstance(task, str) or len(task) > MAX_TEXT):
             raise ValueError("task: expected a text of at most %d characters" % MAX_TEXT)
