@@ -1,0 +1,299 @@
+"""When captures are made: who is served first, what waits for the budget, what is never made."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+import pytest
+
+from stepscope.app.capturing import MAX_TRIES, RETRY_NS, Capturing
+from stepscope.collector.captures import Asked
+from stepscope.errors import CaptureError
+from stepscope.model.session import CaptureInfo, Manifest, WorkerInfo
+from stepscope.model.status import LiveCapture, LiveTask
+from stepscope.wire import commands
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.app.live import Live
+    from stepscope.collector.recording import Recording
+
+S = 1_000_000_000
+MS = 1_000_000
+KEY = "10-1"
+
+
+@dataclass
+class Worker:
+    """A measured process."""
+
+    key: str = KEY
+    closed: bool = False
+    profiled: bool = False
+    info: WorkerInfo = field(default_factory=lambda: WorkerInfo(key=KEY, pid=10, frameworks={"tensorflow": "2.15.1"}))
+
+
+@dataclass
+class Drainer:
+    """The measured processes."""
+
+    workers: dict[str, Worker] = field(default_factory=lambda: {KEY: Worker()})
+
+
+@dataclass
+class Captures:
+    """Makes captures: the test says what becomes of one."""
+
+    asked: list[Asked] = field(default_factory=list)
+    done: CaptureInfo | None = None
+    busy: bool = False
+    problem: str = ""
+
+    def begin(self, asked: Asked, _now_ns: int) -> str:
+        """Begin one."""
+        if self.problem:
+            raise CaptureError(self.problem)
+        self.asked.append(asked)
+        self.busy = True
+        return "id"
+
+    def poll(self, _now_ns: int) -> CaptureInfo | None:
+        """The one that is done."""
+        done, self.done = self.done, None
+        self.busy &= done is None
+        return done
+
+
+@dataclass
+class Job:
+    """A recording and its live view, as far as ``Capturing`` looks at them."""
+
+    run: Path
+    manifest: Manifest = field(default_factory=lambda: Manifest(mode="run", budget="1%", origin_monotonic_ns=1))
+    drainer: Drainer = field(default_factory=Drainer)
+    captures: Captures = field(default_factory=Captures)
+    steps: None = None
+    wanted: tuple[tuple[str, str], ...] = ()
+    shown: tuple[LiveCapture, ...] = ()
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, _code: str, text: str) -> None:
+        """A diagnostic."""
+        self.notes.append(text)
+
+    def refresh(self, _now_ns: int, _max_age_ns: int) -> None:
+        """The analysis is always fresh."""
+
+    def calls_of_steps(self) -> frozenset[tuple[str, int, int]]:
+        """Nothing repeats."""
+        return frozenset()
+
+    def calls_of_tasks(self) -> list[tuple[LiveTask, list[tuple[str, int, int]]]]:
+        """Three tasks of sessions."""
+        found = []
+        for number, name in enumerate(("train", "train_summary", "accuracy"), 1):
+            task = LiveTask(kind="Session.run", name=name, pid=10, count=9, per_s=1.0, mean_ns=1, p95_ns=1)
+            found.append((task, [(KEY, int(Kind.SESSION_RUN), number)]))
+        return found
+
+    def show_captures(self, captures: tuple[LiveCapture, ...], _ratio: float) -> None:
+        """What is published."""
+        self.shown = captures
+
+    def ask(self, **fields: object) -> str:
+        """Leave a request, as ``stepscope trace`` does."""
+        return commands.send(str(self.run / commands.REQUESTS_NAME), fields)
+
+    def state(self, request: str) -> LiveCapture:
+        """What is said of a request."""
+        return next(capture for capture in self.shown if capture.request == request)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    """A job that has just begun."""
+    return Job(run=tmp_path)
+
+
+def capturing(job: Job) -> Capturing:
+    """What decides."""
+    return Capturing(cast("Recording", job), cast("Live", job), 1)
+
+
+def finished(cost_ns: int = 20 * MS, **fields: object) -> CaptureInfo:
+    """A capture that is done."""
+    return msgspec.structs.replace(CaptureInfo(id="c", outcome="done", steps=10, cost_ns=cost_ns), **fields)
+
+
+def test_who_asks_is_served_at_once(job: Job) -> None:
+    """The first request begins with an empty account, and its cost is told."""
+    deciding = capturing(job)
+    request = job.ask(steps=5)
+    deciding.tick(1 * S, "running")
+    assert [(a.by, a.steps) for a in job.captures.asked] == [("user", 5)]
+    assert job.state(request).state == "tracing"
+    job.captures.done = finished(request=request)
+    deciding.tick(2 * S, "running")
+    assert (job.state(request).state, job.state(request).cost_ns) == ("done", 20 * MS)
+
+
+def test_who_has_overdrawn_waits_and_is_told(job: Job) -> None:
+    """Half a second spent: at 1 % the next request waits until the job has earned it, unless it is forced."""
+    deciding = capturing(job)
+    job.ask()
+    deciding.tick(1 * S, "running")
+    job.captures.done = finished(500 * MS)
+    deciding.tick(2 * S, "running")
+    waits = job.ask()
+    deciding.tick(10 * S, "running")
+    assert len(job.captures.asked) == 1
+    assert job.state(waits).state == "waiting"
+    assert "waits 40 s" in job.state(waits).text
+    job.ask(force=True)
+    deciding.tick(11 * S, "running")
+    assert len(job.captures.asked) == 2
+    job.captures.done = finished(0)
+    deciding.tick(12 * S, "running")
+    deciding.tick(51 * S, "running")
+    assert len(job.captures.asked) == 3
+
+
+def test_a_detector_is_served_once_and_within_the_budget(job: Job) -> None:
+    """It waits until its expected cost is earned, and does not ask again when it has been served."""
+    deciding = capturing(job)
+    job.wanted = (("INP001", "ops"),)
+    deciding.tick(1 * S, "running")
+    assert job.captures.asked == []
+    deciding.tick(6 * S, "running")
+    assert [a.by for a in job.captures.asked] == ["INP001"]
+    deciding.tick(7 * S, "running")
+    job.captures.done = finished()
+    for second in range(8, 60):
+        deciding.tick(second * S, "running")
+    assert len(job.captures.asked) == 1
+
+
+def test_a_detector_s_failed_capture_is_tried_again_but_not_for_ever(job: Job) -> None:
+    """Each failure delays the next try; after a few nobody tries."""
+    deciding = capturing(job)
+    job.wanted = (("INP001", "ops"),)
+    now = 10 * S
+    for tries in range(MAX_TRIES + 2):
+        deciding.tick(now, "running")
+        now += (tries + 1) * RETRY_NS + S
+        job.captures.done = finished(0, outcome="failed", text="no space") if job.captures.busy else None
+        deciding.tick(now, "running")
+        now += (tries + 1) * RETRY_NS + S
+    assert len(job.captures.asked) == MAX_TRIES
+    assert [c.text for c in job.shown] == ["no space"] * MAX_TRIES
+
+
+@pytest.mark.parametrize("why", ["enable", "no budget", "the user profiles"])
+def test_no_detector_is_served_where_nobody_agreed(job: Job, why: str) -> None:
+    """Not under enable, not without a budget, not beside the user's own profiler."""
+    if why == "enable":
+        job.manifest = msgspec.structs.replace(job.manifest, mode="enable")
+    elif why == "no budget":
+        job.manifest = msgspec.structs.replace(job.manifest, budget="0%")
+    else:
+        job.drainer.workers[KEY].profiled = True
+    deciding = capturing(job)
+    job.wanted = (("INP001", "ops"),)
+    deciding.tick(100 * S, "running")
+    assert job.captures.asked == []
+    job.ask()
+    deciding.tick(101 * S, "running")
+    assert [a.by for a in job.captures.asked] == ["user"]
+
+
+def test_a_schedule_is_spaced_by_what_its_captures_cost(job: Job) -> None:
+    """At 1 % captures of 100 ms each come every 10 s, however often they are wanted, and as many as were asked for."""
+    deciding = capturing(job)
+    job.ask(every_s=1.0, count=5)
+    begun: list[int] = []
+    for second in range(200):
+        deciding.tick(second * S, "running")
+        if len(job.captures.asked) > len(begun):
+            begun.append(second)
+            job.captures.done = finished(100 * MS)
+    gaps = [b - a for a, b in itertools.pairwise(begun[1:])]
+    assert len(begun) == 5
+    assert set(gaps) == {10}
+
+
+def test_a_task_is_found_by_its_name(job: Job) -> None:
+    """The whole name wins over a part of it; runs of a session are traced one by one, by what they fetch."""
+    deciding = capturing(job)
+    job.ask(task="train")
+    deciding.tick(1 * S, "running")
+    (asked,) = job.captures.asked
+    assert (asked.task, asked.steps, asked.anchors) == ("train", 1, ((int(Kind.SESSION_RUN), 1),))
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"task": "tra"}, "several tasks are called tra; expected one of: train, train_summary"),
+        ({"task": "x"}, "no task is called x; expected one of: train, train_summary, accuracy"),
+        ({"kind": "native"}, "no captures of native; expected ops"),
+        ({"steps": 5000}, "5000 steps; expected 1 to 1000"),
+    ],
+)
+def test_what_cannot_be_made_is_answered(job: Job, fields: dict[str, object], why: str) -> None:
+    """The answer says what was got and what is expected."""
+    deciding = capturing(job)
+    request = job.ask(**fields)
+    deciding.tick(1 * S, "running")
+    assert (job.state(request).state, job.state(request).text) == ("failed", why)
+    assert job.captures.asked == []
+
+
+def test_hostile_requests_are_noted(job: Job) -> None:
+    """What is no request is a diagnostic of the session; the next request is served."""
+    deciding = capturing(job)
+    job.ask(steps="many")
+    (job.run / commands.REQUESTS_NAME / "bad.json").write_text("{")
+    deciding.tick(1 * S, "running")
+    assert len(job.notes) == 2
+    job.ask()
+    deciding.tick(2 * S, "running")
+    assert len(job.captures.asked) == 1
+
+
+def test_a_process_that_cannot_be_asked_is_a_failure(job: Job) -> None:
+    """Who asked hears why."""
+    deciding = capturing(job)
+    job.captures.problem = "process 10 takes no captures"
+    request = job.ask()
+    deciding.tick(1 * S, "running")
+    assert job.state(request).text == "process 10 takes no captures"
+
+
+def test_without_steps_a_second_is_traced(job: Job) -> None:
+    """Where nothing repeats the process that runs TensorFlow is asked; without one the answer says so."""
+    deciding = capturing(job)
+    job.ask()
+    deciding.tick(1 * S, "running")
+    assert [(a.worker, a.anchors) for a in job.captures.asked] == [(KEY, ())]
+    job.captures.done = finished(0)
+    deciding.tick(2 * S, "running")
+    job.drainer.workers[KEY].closed = True
+    request = job.ask()
+    deciding.tick(3 * S, "running")
+    assert "no process of the job has imported TensorFlow" in job.state(request).text
+
+
+def test_what_an_earlier_sidecar_spent_and_asked_counts(tmp_path: Path) -> None:
+    """The account goes on from the manifest, and who asked the sidecar that died hears of the capture."""
+    job = Job(run=tmp_path)
+    job.manifest = msgspec.structs.replace(job.manifest, captures=(finished(10 * S),))
+    deciding = capturing(job)
+    job.captures.done = finished(request="old")
+    waits = job.ask()
+    deciding.tick(5 * S, "running")
+    assert job.state("old").state == "done"
+    assert job.state(waits).state == "waiting"
