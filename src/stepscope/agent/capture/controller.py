@@ -18,6 +18,7 @@ from stepscope.wire.env import CAPTURES_NAME, CONFIG_NAME, RAW_PREFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Protocol
 
     from stepscope.agent.state import AgentState
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
         def trace(self, order: Order, watch: StepWatch, folder: str) -> dict[str, object]:
             """Do it; returns the fields of the ``capture`` line. Raises what it does not know."""
+
+        def give_way(self) -> None:
+            """The user's own profiler is about to start in this thread: nothing of ours profiles when this returns."""
 
         def reset(self) -> None:
             """In a forked child: nothing goes on."""
@@ -46,6 +50,8 @@ class Captures:
         self._state = state
         self.tracers: dict[str, Tracer] = {}
         """By way: see ``Order.way``."""
+        self.profiled: Callable[[], bool] = bool
+        """Whether the user's own profiler runs; set by who knows."""
         self._busy = allocate_lock()
         self._watch: StepWatch | None = None
 
@@ -86,6 +92,11 @@ class Captures:
         if watch is not None:
             watch.stop(why)
         return watch is not None
+
+    def give_way(self) -> None:
+        """In a thread that is about to start a profiler of the user's own: ours is gone when this returns."""
+        for tracer in self.tracers.values():
+            tracer.give_way()
 
     def finish(self) -> None:
         """At exit: end what goes on; waits for what is being written."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 GIVE_WAY_S = 30.0
 """A user's profiler waits for ours at most so long: for as long as it takes to write what it has."""
+USERS = "the user's own profiler runs"
+STARTED = "the user's own profiler has started"
 PATIENCE_S = 120.0
 """For a single step."""
 MAX_GROWTH_BYTES = 256 << 20
@@ -65,7 +67,7 @@ class Profiler:
         watch = self._watch
         if watch is None:
             return
-        watch.stop("the user's own profiler has started")
+        watch.stop(STARTED)
         if self._ours.acquire(timeout=GIVE_WAY_S):
             self._ours.release()
         else:
@@ -75,7 +77,8 @@ class Profiler:
         """The user's start has returned, or failed."""
         self._starting -= 1
 
-    def _of_user(self) -> bool:
+    def of_user(self) -> bool:
+        """Whether a profiler of the user's runs, or is just being started."""
         return bool(self._starting or getattr(self._module, "_profiler", None) is not None)
 
     # -- ours ----------------------------------------------------------------------------------------------------
@@ -103,8 +106,8 @@ class Profiler:
     def _begin(self, session: Any, folder: str, order: Order, watch: StepWatch) -> str:
         """Start recording; why that cannot be, else ""."""
         with self._turn:
-            if self._of_user():
-                return "the user's own profiler runs"
+            if self.of_user():
+                return USERS
             try:
                 session.start(folder, options(order.level))
             except Exception as error:  # of TensorFlow: another session runs, which a profiler server may have started

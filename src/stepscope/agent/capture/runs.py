@@ -12,6 +12,8 @@ import sys
 import time
 from _thread import allocate_lock
 
+from stepscope.agent.capture.profiler import GIVE_WAY_S, STARTED, USERS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +48,8 @@ class Runs:
         self._turn = allocate_lock()
         self._asked: Optional[str] = None
         self._said: list[Said] = []
+        self._in_run = allocate_lock()
+        """Held while a run is traced: TensorFlow profiles it, as one profiler of the process."""
         self._watch: Optional[StepWatch] = None
 
     def claim(self, original: Run, text: str) -> Run:
@@ -53,7 +57,7 @@ class Runs:
         if text != self.task or not self._turn.acquire(blocking=False):
             return original
         try:
-            if self._left <= 0 or CONFIG not in sys.modules:
+            if self._left <= 0 or CONFIG not in sys.modules or self._state.captures.profiled():
                 return original
             self._left -= 1
             if not self._left:
@@ -71,21 +75,20 @@ class Runs:
         options: Any = None,
         run_metadata: Any = None,
     ) -> Any:
-        config: Any = sys.modules[CONFIG]
-        if options is not None and options.trace_level != config.RunOptions.NO_TRACE:
+        ours = said = None
+        with self._state.guard("session.traced"):
+            ours, said = _prepared(options)
+        if ours is None or not self._in_run.acquire(blocking=False):
             self._give_back()
             return original(session, fetches, feed_dict, options, run_metadata)
-        ours = config.RunOptions()
-        if options is not None:
-            ours.CopyFrom(options)
-        ours.trace_level = config.RunOptions.FULL_TRACE
-        said = config.RunMetadata()
         at, unix_ns = time.monotonic_ns(), time.time_ns()
         try:
             result = original(session, fetches, feed_dict, ours, said)
         except BaseException:
             self._give_back()
             raise
+        finally:
+            self._in_run.release()
         with self._state.guard("session.traced"):
             self._said.append((at, unix_ns, time.monotonic_ns(), said))
             if run_metadata is not None:
@@ -100,8 +103,18 @@ class Runs:
             self._left += 1
             self.task = self._asked
 
+    def give_way(self) -> None:
+        """See ``controller.Tracer``: a run that is being traced ends first."""
+        watch = self._watch
+        if watch is not None:
+            watch.stop(STARTED)
+        if self._in_run.acquire(timeout=GIVE_WAY_S):
+            self._in_run.release()
+
     def trace(self, order: Order, watch: StepWatch, folder: str) -> dict[str, object]:
         """Have the next runs of the task traced and write what they say; returns the fields of the ``capture`` line."""
+        if self._state.captures.profiled():
+            return {"outcome": "refused", "text": USERS}
         self._said = []
         self._watch = watch
         with self._turn:
@@ -119,6 +132,18 @@ class Runs:
             why = watch.stopped or "no run of %s in %g s" % (order.task, PATIENCE_S)
             return {"at": at, "outcome": "gave-way" if watch.stopped else "failed", "text": why}
         return _write(self._said, folder)
+
+
+def _prepared(options: Any) -> tuple[Any, Any]:
+    """(options with a full trace, an empty RunMetadata) for a run with ``options``; Nones where the user traces it."""
+    config: Any = sys.modules[CONFIG]
+    if options is not None and options.trace_level != config.RunOptions.NO_TRACE:
+        return None, None
+    ours = config.RunOptions()
+    if options is not None:
+        ours.CopyFrom(options)
+    ours.trace_level = config.RunOptions.FULL_TRACE
+    return ours, config.RunMetadata()
 
 
 def _hand_over(said: Any, theirs: Any) -> None:

@@ -26,6 +26,7 @@ def attach(state: AgentState, module: Any) -> None:
             report(state, "profiler.captures", "ProfilerSession has no %s" % " and no ".join(missing))
         else:
             ours = state.captures.tracers[PROFILER] = Profiler(state, module)
+            state.captures.profiled = ours.of_user
         state.patch(module, "start", _wrap_start(state, module.start, ours))
     for function, action in (("stop", "stop"), ("start_server", "server")):
         missing_function = lacking(module, function)
@@ -43,7 +44,7 @@ def _wrap_start(state: AgentState, original: Callable[..., Any], ours: Profiler 
             return original(*args, **kwargs)
         try:
             with state.guard("profiler.give_way"):
-                ours.give_way()
+                state.captures.give_way()
             return original(*args, **kwargs)
         except BaseException as error:
             leave(error)
