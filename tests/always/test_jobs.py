@@ -137,6 +137,9 @@ def test_a_job_is_listed_watched_and_kept(tensorflow: Environment) -> None:
     once = tool("top", "--once", "train.py").stdout
     assert f"pid {process.pid}" in once
     assert "costs" in once
+    traced = tool("trace", "train.py", "--steps", "3")
+    assert traced.returncode == 0, traced.stderr
+    assert "3 steps of Keras fit" in traced.stdout
     assert os.getsid(job["sidecar_pid"]) != os.getsid(process.pid)
     (tensorflow.folder / "stop").write_text("")
     out, err = process.communicate(timeout=60)
@@ -148,6 +151,7 @@ def test_a_job_is_listed_watched_and_kept(tensorflow: Environment) -> None:
     assert (stored.manifest.mode, stored.manifest.state, stored.manifest.exit_code) == ("enable", "finished", None)
     assert (session / "report.html").is_file()
     assert "HST004" in (session / "report.txt").read_text()
+    assert [(c.outcome, c.asked_by, c.steps) for c in stored.manifest.captures] == [("done", "user", 3)]
     assert any(path.endswith("train.py") for path in stored.sources)
     assert (session.stat().st_mode & 0o077, session.parent.stat().st_mode & 0o077) == (0, 0)
     assert job_of(process.pid) is None

@@ -85,7 +85,7 @@ def report_of(session: Session) -> Report:
         overhead=capture_account.with_captures(overhead.account(view), session.manifest),
         anatomy=components(view),
         stages=stage_shares.build(view),
-        findings=findings,
+        findings=capture_account.annotated(findings, session.manifest),
         checked=checked,
         diagnostics=_diagnostics(view, (*failures, *problems)),
         tasks=view.tasks,

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from stepscope.model.finding import Evidence
 from stepscope.model.overhead import Capture
 from stepscope.model.status import LiveCapture
 
 if TYPE_CHECKING:
+    from stepscope.model.finding import Finding
     from stepscope.model.overhead import Overhead
     from stepscope.model.session import CaptureInfo, Manifest
 
@@ -39,6 +41,26 @@ def with_captures(overhead: Overhead, manifest: Manifest) -> Overhead:
     )
     share = spent_ns / manifest.ended_ns if manifest.ended_ns > 0 else 0.0
     return msgspec.structs.replace(overhead, captures=told, captures_ratio=share)
+
+
+def annotated(findings: tuple[Finding, ...], manifest: Manifest) -> tuple[Finding, ...]:
+    """The findings; those whose evidence rests on captures (refs "capture:ID") carry what these cost."""
+    captures = {f"capture:{capture.id}": capture for capture in manifest.captures}
+    return tuple(
+        msgspec.structs.replace(finding, evidence=(*finding.evidence, *_cost(finding, captures)))
+        for finding in findings
+    )
+
+
+def _cost(finding: Finding, captures: dict[str, CaptureInfo]) -> list[Evidence]:
+    used = dict.fromkeys(ref for evidence in finding.evidence for ref in evidence.refs if ref in captures)
+    told = []
+    for ref in used:
+        capture = captures[ref]
+        told.append(Evidence(metric="capture_cost_ns", value=capture.cost_ns, unit="ns", refs=(ref,)))
+        if capture.ratio is not None:
+            told.append(Evidence(metric="capture_slowdown_ratio", value=capture.ratio, unit="ratio", refs=(ref,)))
+    return told
 
 
 def failures(manifest: Manifest) -> list[str]:

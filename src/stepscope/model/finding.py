@@ -108,7 +108,8 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """A measured value. ``refs`` name what the page opens when the number is clicked."""
+    """A measured value. ``refs`` name what the page opens when the number is clicked; "capture:ID": the capture that it
+    was read from."""
 
     metric: str
     value: float

@@ -1,0 +1,340 @@
+"""What does an op trace of a running job cost it, beside TensorFlow's own profiler on the same job?
+
+The job notes the end of each of its steps by itself; what is said of traced steps and of their neighbours comes from
+there, not from stepscope's records. Runs with stepscope's captures and runs in which the program profiles itself
+(start, ten steps, stop in the training thread) take turns; both are measured by ``stepscope run``, so that they differ
+in the captures alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from _stats import Interval, bootstrap
+from stepscope.model.session import CaptureInfo
+from stepscope.store.reader import read_manifest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = ROOT / "benchmarks" / "programs" / "traced.py"
+PAGE = ROOT / "docs" / "benchmarks" / "capture.md"
+PATIENCE_S = 1_800
+NEIGHBOURS = 10
+LONG = 5.0
+"""A step of so many medians holds something else: another process that took the core."""
+NOTES = """*Traced steps*: change of the median traced step against the median of the ten steps before and the ten
+after, median over captures with its bootstrap interval of 95 %. *Late*: how much longer than the median neighbour the
+steps took in which the trace was written or stopped: the longest of all captures, and the sum of one capture (median).
+*CPU to write*: of stepscope's thread, which runs beside the job. *Share*: what captures cost, of the job's wall time,
+as booked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """One profile, CLOCK_MONOTONIC: recording from ``began`` to ``stopped``, written at ``written``."""
+
+    began: int
+    stopped: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """What the program noted, CLOCK_MONOTONIC."""
+
+    ends: list[int]
+    gaps: list[tuple[int, int]]
+    own: list[tuple[int, int, int]]
+    """Its own profiles: began, stopped, written."""
+
+    def profiles(self) -> list[Window]:
+        """Its own profiles."""
+        return [Window(began=began, stopped=stopped, written=written) for began, stopped, written in self.own]
+
+
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """What runs of one kind showed."""
+
+    step_ms: list[float] = field(default_factory=list)
+    ratios: list[float] = field(default_factory=list)
+    longest_ms: list[float] = field(default_factory=list)
+    summed_ms: list[float] = field(default_factory=list)
+    captures: list[CaptureInfo] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)
+
+
+class Job:
+    """The program under ``stepscope run``, from its thirtieth step on."""
+
+    def __init__(self, folder: Path, python: Sequence[str], *words: str, budget: str = "1%") -> None:
+        self.folder = folder
+        own = ["run", "--quiet", "--budget", budget, "--session", str(folder / "s.stepscope"), "--keep-raw", "--"]
+        program = [*python, str(PROGRAM), *words, "--until", str(folder / "until"), "--out", str(folder / "out.json")]
+        with (folder / "stderr").open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "stepscope", *own, *program], stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+        stdout = self._process.stdout
+        if stdout is None or stdout.readline() != "ready\n":
+            raise RuntimeError((folder / "stderr").read_text()[-2000:])
+
+    def trace(self, *options: str) -> None:
+        """Ask for captures."""
+        for _ in range(60):
+            command = [sys.executable, "-m", "stepscope", "trace", str(self.folder / "s.stepscope"), *options]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if not done.returncode:
+                return
+            time.sleep(1)
+        raise RuntimeError(done.stderr)
+
+    def captures(self) -> list[CaptureInfo]:
+        """The captures so far that were made."""
+        manifest = read_manifest(self.folder / "s.stepscope")
+        return [capture for capture in manifest.captures if capture.outcome == "done"]
+
+    def origin(self) -> int:
+        """Zero of the session's times."""
+        return read_manifest(self.folder / "s.stepscope").origin_monotonic_ns
+
+    def share(self) -> float:
+        """What captures cost, of the job's wall time."""
+        manifest = read_manifest(self.folder / "s.stepscope")
+        return sum(capture.cost_ns for capture in manifest.captures) / max(1, manifest.ended_ns)
+
+    def profiled(self) -> int:
+        """How many traces the program has written itself."""
+        return len(list((self.folder / "own").rglob("*.xplane.pb")))
+
+    def wait_for(self, what: Callable[[], bool]) -> None:
+        """Until it is so."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not what():
+            if time.monotonic() > deadline or self._process.poll() is not None:
+                raise RuntimeError(f"{self.folder}: it took too long, or the job ended")
+            time.sleep(1)
+
+    def pid(self) -> int:
+        """Of the program."""
+        return read_manifest(self.folder / "s.stepscope").job_pid
+
+    def end(self) -> Noted:
+        """Let it end; what it noted."""
+        (self.folder / "until").touch()
+        self._process.communicate(timeout=300)
+        return msgspec.json.decode((self.folder / "out.json").read_bytes(), type=Noted)
+
+
+def windows(captures: Sequence[CaptureInfo], origin: int) -> list[Window]:
+    """When captures recorded and were written."""
+    found = []
+    for capture in captures:
+        began = origin + capture.at_ns
+        stopped = began + capture.recorded_ns
+        found.append(Window(began=began, stopped=stopped, written=stopped + capture.export_ns))
+    return found
+
+
+def against_neighbours(seen: Seen, ends: npt.NDArray[np.int64], profiles: Sequence[Window]) -> None:
+    """Add what each profile did to the steps."""
+    starts, ends = ends[:-1], ends[1:]
+    durations = (ends - starts) / 1e6
+    for one in profiles:
+        traced = durations[(starts >= one.began) & (ends <= one.stopped)]
+        late = durations[(ends > one.stopped) & (starts < one.written)]
+        before = durations[ends <= one.began][-NEIGHBOURS:]
+        after = durations[starts >= one.written][:NEIGHBOURS]
+        beside = np.concatenate([before, after])
+        if len(traced) < NEIGHBOURS // 2 or len(beside) < NEIGHBOURS:
+            continue
+        usual = float(np.median(beside))
+        seen.step_ms.append(usual)
+        seen.ratios.append(float(np.median(traced[traced < LONG * usual])) / usual - 1)
+        extra = late - usual
+        seen.longest_ms.append(float(extra.max()) if len(extra) else 0.0)
+        seen.summed_ms.append(float(extra.sum()))
+
+
+def run_ours(seen: Seen, python: Sequence[str], words: Sequence[str], count: int, budget: str) -> None:
+    """A run with ``count`` captures on a schedule that the budget spaces."""
+    with tempfile.TemporaryDirectory(prefix="stepscope-capture-") as scratch:
+        job = Job(Path(scratch), python, *words, budget=budget)
+        job.trace("--steps", "10", "--every", "0.1", "--count", str(count), "--timeout", "600")
+        job.wait_for(lambda: len(job.captures()) >= count)
+        noted = job.end()
+        captures = job.captures()
+        against_neighbours(seen, np.array(noted.ends, np.int64), windows(captures, job.origin()))
+        seen.captures += captures
+        seen.shares.append(job.share())
+
+
+def run_own(seen: Seen, python: Sequence[str], words: Sequence[str], count: int) -> None:
+    """A run in which the program profiles itself."""
+    with tempfile.TemporaryDirectory(prefix="stepscope-capture-") as scratch:
+        job = Job(Path(scratch), python, *words, "--own", str(count))
+        job.wait_for(lambda: job.profiled() >= count)
+        noted = job.end()
+        against_neighbours(seen, np.array(noted.ends, np.int64), noted.profiles())
+
+
+def row(length: str, how: str, seen: Seen) -> str:
+    """A line of the table of steps."""
+    ratio: Interval = bootstrap(seen.ratios)
+    cpu = median(c.cpu_ns for c in seen.captures) / 1e6 if seen.captures else None
+    share = f"{max(seen.shares):.2%}" if seen.shares else "-"
+    return (
+        f"| {length} ms ({median(seen.step_ms):.1f}) | {how} | {len(seen.ratios)} | {ratio.percent()} "
+        f"| {max(seen.longest_ms):.0f} ms | {median(seen.summed_ms):+.1f} ms "
+        f"| {f'{cpu:.1f} ms' if cpu is not None else '-'} | {share} |"
+    )
+
+
+def steps(python: Sequence[str], lengths: Sequence[str], count: int, rounds: int, budget: str) -> str:
+    """The table of traced steps, runs of both ways in turn."""
+    lines = [
+        "| step | profiler | captures | traced steps | late: longest | late: sum | CPU to write | share |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for length in lengths:
+        words = ["--kind", "fit", "--step-ms", length]
+        ours, own = Seen(), Seen()
+        for _ in range(rounds):
+            run_ours(ours, python, words, count, budget)
+            run_own(own, python, words, count)
+        lines += [row(length, "stepscope", ours), row(length, "TensorFlow's own", own)]
+        print("\n".join(lines[-2:]), file=sys.stderr, flush=True)
+    return "\n".join(lines)
+
+
+def calls(python: Sequence[str], pinned: Sequence[str], rounds: int) -> str:
+    """20,000 small calls in one capture: what a loop of small calls sees while they are written."""
+    lines = [
+        "| profiler | largest gap of a loop of small calls while it is written | sum of gaps | CPU to write |",
+        "|---|---|---|---|",
+    ]
+    rows = (
+        ("stepscope, a core free", calls_of_ours, python),
+        ("stepscope, one core for all", calls_of_ours, [*pinned, *python]),
+        ("TensorFlow's own", calls_of_own, python),
+    )
+    for how, measure, command in rows:
+        found = [measure(command) for _ in range(rounds)]
+        largest, summed, cpu = (max(v) if i == 0 else median(v) for i, v in enumerate(zip(*found, strict=True)))
+        lines.append(f"| {how} | {largest:.1f} ms | {summed:.0f} ms | {cpu:.0f} ms |")
+        print(lines[-1], file=sys.stderr, flush=True)
+    return "\n".join(lines)
+
+
+def calls_of_ours(python: Sequence[str]) -> tuple[float, float, float]:
+    """(largest gap, sum of gaps of 1 ms and more, CPU time of the thread that wrote) of one capture. Milliseconds."""
+    with tempfile.TemporaryDirectory(prefix="stepscope-capture-") as scratch:
+        job = Job(Path(scratch), python, "--kind", "calls")
+        job.trace("--steps", "10", "--force")
+        noted = job.end()
+        (capture,) = job.captures()
+        (profile,) = windows([capture], job.origin())
+    gaps = [(end - start) / 1e6 for start, end in noted.gaps if end > profile.stopped and start < profile.written]
+    return max(gaps, default=0.0), sum(gaps), capture.cpu_ns / 1e6
+
+
+def calls_of_own(python: Sequence[str]) -> tuple[float, float, float]:
+    """The same of a profile that the program stops between two calls: all of it is one gap."""
+    with tempfile.TemporaryDirectory(prefix="stepscope-capture-") as scratch:
+        job = Job(Path(scratch), python, "--kind", "calls", "--own", "1", "--every", "40")
+        job.wait_for(lambda: job.profiled() >= 1)
+        (profile,) = job.end().profiles()
+    stalled = (profile.written - profile.stopped) / 1e6
+    return stalled, stalled, stalled
+
+
+def peak_bytes(pid: int) -> int:
+    """Highest resident memory since the last ``forget_peak``."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(next(line for line in text.splitlines() if line.startswith("VmHWM")).split()[1]) * 1024
+
+
+def forget_peak(pid: int) -> None:
+    """Let the kernel count the peak anew. Source: proc(5), clear_refs."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def memory(python: Sequence[str], models: Sequence[str]) -> str:
+    """One captured step of large models: what it adds to the job's peak memory, and to the session."""
+    lines = [
+        "| model | peak memory of the job, more with a capture | framework's file | in the session |",
+        "|---|---|---|---|",
+    ]
+    for model in models:
+        with tempfile.TemporaryDirectory(prefix="stepscope-capture-") as scratch:
+            job = Job(Path(scratch), python, "--kind", model)
+            job.trace("--steps", "1", "--force")  # the first loads what is needed
+            pid = job.pid()
+            peaks = []
+            for traced in (False, True) * 3:
+                forget_peak(pid)
+                if traced:
+                    job.trace("--steps", "1", "--force")
+                else:
+                    time.sleep(10)
+                peaks.append(peak_bytes(pid))
+            job.end()
+            captures = job.captures()
+            stored = [_stored(Path(scratch) / "s.stepscope" / "captures", number) for number in range(2, 5)]
+        more = median(b - a for a, b in zip(peaks[::2], peaks[1::2], strict=True))
+        raw = median(capture.bytes for capture in captures)
+        lines.append(f"| {model} | {more / 1e6:+.1f} MB | {raw / 1e3:.0f} kB | {median(stored) / 1e3:.0f} kB |")
+        print(lines[-1], file=sys.stderr, flush=True)
+    return "\n".join(lines)
+
+
+def _stored(captures: Path, number: int) -> int:
+    """Bytes of a capture in the session, the framework's own file apart."""
+    files = [path for path in captures.rglob("*") if f"ops-{number:03d}" in str(path) and path.is_file()]
+    return sum(path.stat().st_size for path in files if not path.name.endswith(".pb"))
+
+
+def main() -> int:
+    """Run what was asked for and print it."""
+    parser = argparse.ArgumentParser(description="what an op trace costs a running job")
+    parser.add_argument("--count", type=int, default=15, help="captures of one run")
+    parser.add_argument("--rounds", type=int, default=2, help="runs of each way, in turn")
+    parser.add_argument("--lengths", default="5,80", help="milliseconds, of 5 and 80")
+    parser.add_argument("--models", default="inception,video")
+    parser.add_argument("--budget", default="1%")
+    parser.add_argument("--python", default=sys.executable, help="the job's Python")
+    parser.add_argument("--cpu", default=str(max(os.sched_getaffinity(0))), help="a core for the job")
+    parser.add_argument("--only", choices=("steps", "calls", "memory"), help="one part")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/capture.md")
+    options = parser.parse_args()
+    pinned = ["taskset", "-c", options.cpu]
+    python = [options.python]
+    parts = []
+    if options.only in {None, "steps"}:
+        table = steps([*pinned, *python], options.lengths.split(","), options.count, options.rounds, options.budget)
+        parts += [table, NOTES]
+    if options.only in {None, "calls"}:
+        parts.append(calls(python, pinned, max(3, options.rounds)))
+    if options.only in {None, "memory"}:
+        parts.append(memory(python, options.models.split(",")))
+    page = "\n\n".join(parts) + "\n"
+    print(page)
+    if options.write:
+        PAGE.write_text("# What an op trace costs\n\nPrinted by `make bench-capture ARGS=--write`.\n\n" + page)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
