@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from stepscope.collector import capture_files
-from stepscope.errors import CaptureError
+from stepscope.errors import CaptureError, FormatError
+from stepscope.formats import xplane
+from stepscope.model.session import CaptureInfo
+from stepscope.store import optrace
 
 
 def folders(tmp_path: Path) -> tuple[Path, Path]:
@@ -27,6 +30,45 @@ def test_traces_are_numbered(tmp_path: Path) -> None:
     taken = capture_files.take(raw, ["run-0001.runmetadata.pb", "run-0002.runmetadata.pb"], captures, "ops")
     assert taken == ("ops-002-001.runmetadata.pb", "ops-002-002.runmetadata.pb")
     assert (captures / "ops-001.xplane.pb").read_bytes() == b"\n\x00"
+
+
+def test_a_trace_that_was_read_keeps_its_number(tmp_path: Path) -> None:
+    """The framework's file goes when it has been read; the next capture gets another name all the same."""
+    raw, captures = folders(tmp_path)
+    (captures / "optraces" / "ops-001").mkdir(parents=True)
+    assert capture_files.take(raw, ["plugins/profile/run/host.xplane.pb"], captures, "ops") == ("ops-002.xplane.pb",)
+
+
+XPLANES = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "xplane"
+
+
+@pytest.mark.skipif(not XPLANES.is_dir(), reason="shared data")
+@pytest.mark.parametrize("keep_raw", [False, True])
+def test_a_trace_is_read_onto_the_session_s_clock(tmp_path: Path, *, keep_raw: bool) -> None:
+    """Its events stand in the session at the time of the capture; the file stays only where it is wanted."""
+    _, captures = folders(tmp_path)
+    source = next(XPLANES.rglob("*cpu*.xplane.pb"))
+    plain = xplane.read_file(source)
+    (captures / "ops-001.xplane.pb").write_bytes(source.read_bytes())
+    began = plain.source.started_unix_ns
+    about = CaptureInfo(id="a", worker="1-2", at_ns=7_000_000_000, unix_ns=began + 1_000)
+    held = capture_files.read(tmp_path, ["ops-001.xplane.pb"], about, keep_raw=keep_raw)
+    assert held == (("optraces/ops-001", "ops-001.xplane.pb") if keep_raw else ("optraces/ops-001",))
+    assert (captures / "ops-001.xplane.pb").exists() is keep_raw
+    stored = optrace.load(tmp_path, "ops-001")
+    assert len(stored.events) == len(plain.events)
+    assert int(stored.events.start_ns.min() - plain.events.start_ns.min()) == 7_000_000_000 - 1_000
+
+
+def test_a_damaged_trace_stays(tmp_path: Path) -> None:
+    """What cannot be read is said, and is there to be looked at; what no reader takes is kept as it is."""
+    _, captures = folders(tmp_path)
+    (captures / "ops-001.xplane.pb").write_bytes(b"\n\xff\xff\xff")
+    with pytest.raises(FormatError, match="damaged"):
+        capture_files.read(tmp_path, ["ops-001.xplane.pb"], CaptureInfo(id="a"), keep_raw=False)
+    assert (captures / "ops-001.xplane.pb").exists()
+    runs = ["ops-002.runmetadata.pb"]
+    assert capture_files.read(tmp_path, runs, CaptureInfo(id="b"), keep_raw=False) == tuple(runs)
 
 
 @pytest.mark.parametrize("name", ["", "/etc/passwd", "../../secret", "plugins/../../x", "missing", "plugins"])

@@ -11,7 +11,9 @@ import pytest
 from tests.run.conftest import Project, job_of
 
 from stepscope.model.events import CaptureTaken, UserProfiler
+from stepscope.model.optrace import Category
 from stepscope.model.session import CaptureInfo, Session
+from stepscope.store import optrace
 from stepscope.wire.kinds import STEP_MARKER
 
 pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -100,9 +102,15 @@ def test_steps_of_a_running_fit(project: Project, running: Callable[..., Running
     assert "captures" in errors
     (path,) = project.sessions()
     raw = next((path / "captures").glob("ops-001*.xplane.pb"))
-    data = raw.read_bytes()
-    assert data.count(STEP_MARKER.encode()) >= 1
+    assert raw.stat().st_size == capture.bytes
     assert not list((path / "captures").glob("raw-*"))
+    assert capture.files == ("optraces/ops-001", raw.name)
+    trace = optrace.load(path, "ops-001")
+    marks = trace.events_of(trace.metas_named(STEP_MARKER))
+    assert len(marks) == 5
+    assert set(trace.categories()[marks].tolist()) == {Category.STEP}
+    assert trace.events.start_ns[marks].min() >= capture.at_ns
+    assert trace.events.end_ns[marks].max() <= capture.at_ns + capture.recorded_ns
     report = json.loads((path / "report.json").read_text())
     (told,) = report["overhead"]["captures"]
     assert told["steps"] == 5

@@ -1,4 +1,4 @@
-"""What a process wrote of a capture: checked, and moved to where the session keeps it."""
+"""What a process wrote of a capture: checked, moved to where the session keeps it, and read into its tables."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from stepscope.errors import CaptureError
+from stepscope.formats import xplane
+from stepscope.store import layout, optrace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from stepscope.model.session import CaptureInfo
 
 MAX_FILES = 1_000
 MAX_BYTES = 2 << 30
@@ -32,7 +36,7 @@ def take(raw: Path, names: Sequence[str], captures: Path, kind: str) -> tuple[st
     if not 0 < size <= MAX_BYTES:
         raise CaptureError(f"a capture of {size} bytes; expected 1 to {MAX_BYTES}")
     number = 1
-    while any(captures.glob(f"{kind}-{number:03d}[-.]*")):
+    while any(captures.glob(f"**/{kind}-{number:03d}*")):
         number += 1
     taken = []
     for part, path in enumerate(paths, 1):
@@ -41,6 +45,33 @@ def take(raw: Path, names: Sequence[str], captures: Path, kind: str) -> tuple[st
         path.replace(target)
         taken.append(target.name)
     return tuple(taken)
+
+
+def read(session: Path, names: Sequence[str], about: CaptureInfo, *, keep_raw: bool) -> tuple[str, ...]:
+    """Read files that ``take`` has moved into the session's op traces; returns what it holds below ``captures/`` then.
+
+    The framework's own file goes when it has been read, unless ``keep_raw``. What no reader takes stays as it is.
+
+    Raises:
+        FormatError: a file is damaged; it stays.
+        OSError: the op trace cannot be written; likewise.
+    """
+    held: list[str] = []
+    for name in names:
+        stem = name.removesuffix(_ENDINGS["xplane"])
+        path = session / layout.CAPTURES / name
+        if stem != name:
+            trace = xplane.read_file(path)
+            zero_ns = about.at_ns
+            if trace.source.started_unix_ns:
+                zero_ns += trace.source.started_unix_ns - about.unix_ns
+            stored = optrace.write(session, stem, trace.shifted(zero_ns), worker=about.worker)
+            held.append(str(stored.relative_to(session / layout.CAPTURES)))
+        if stem == name or keep_raw:
+            held.append(name)
+        else:
+            path.unlink()
+    return tuple(held)
 
 
 def _checked(raw: Path, name: str) -> Path:

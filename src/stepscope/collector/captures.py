@@ -7,6 +7,7 @@ taken from there. An answer that nobody waits for any more, because an earlier s
 from __future__ import annotations
 
 import shutil
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import msgspec
 
 from stepscope.collector import capture_files
 from stepscope.derive import capture_cost
-from stepscope.errors import CaptureError
+from stepscope.errors import CaptureError, FormatError
 from stepscope.model.session import CaptureInfo
 from stepscope.store import layout
 from stepscope.wire import commands
@@ -195,14 +196,20 @@ class OpCaptures:
     def _stored(self, flight: _Flight, answer: CaptureTaken, about: CaptureInfo) -> CaptureInfo:
         """Take what the process wrote into the session."""
         captures = self._recording.session / layout.CAPTURES
+        files: tuple[str, ...] = ()
+        used = time.process_time_ns()
         try:
             files = capture_files.take(self._raw(flight), answer.files, captures, KIND)
-        except CaptureError as error:
-            return msgspec.structs.replace(about, outcome="failed", text=str(error))
+            job = self._recording.job
+            keep = flight.asked.keep_raw or (job is not None and job.keep_raw)
+            files = capture_files.read(self._recording.session, files, about, keep_raw=keep)
+        except (CaptureError, FormatError) as error:
+            return msgspec.structs.replace(about, outcome="failed", text=str(error), files=files)
         except OSError as error:
             text = f"the trace could not be stored: {error.strerror or error}"
-            return msgspec.structs.replace(about, outcome="failed", text=text)
-        return msgspec.structs.replace(about, files=files)
+            return msgspec.structs.replace(about, outcome="failed", text=text, files=files)
+        used = time.process_time_ns() - used
+        return msgspec.structs.replace(about, files=files, read_cpu_ns=used, cost_ns=about.cost_ns + used)
 
 
 def _about(flight: _Flight) -> CaptureInfo:
