@@ -121,6 +121,10 @@ bench-known-fixes: $(VENV)/.stamp ## does the checker see what maintainers fixed
 bench-input-truth: $(VENV)/.stamp ## input wait against inputs of known cost
 	@$(BIN)/python benchmarks/input_truth.py $(ARGS)
 
+.PHONY: bench-graph-table
+bench-graph-table: $(VENV)/.stamp ## op time joined to graph nodes, and what knowing them costs
+	@$(BIN)/python benchmarks/graph_table.py $(ARGS)
+
 .PHONY: bench-overhead
 bench-overhead: $(VENV)/.stamp ## what measuring costs, interleaved with and without
 	@$(BIN)/python benchmarks/overhead.py $(ARGS)

@@ -223,8 +223,9 @@ def mapped():
 
 def data_in_step():
     """A function that goes through a dataset itself."""
-    model = Perceptron(64, 256, 1)
-    data = tf.data.Dataset.from_tensor_slices(vectors()).map(lambda x, y: (x * 2.0 - 1.0, y)).batch(BATCH)
+    model = Perceptron(64, 512, 512, 1)
+    rows = tuple(np.tile(value, (8, 1)) for value in vectors())
+    data = tf.data.Dataset.from_tensor_slices(rows).map(lambda x, y: (x * 2.0 - 1.0, y)).batch(BATCH)
 
     @tf.function
     def epoch():

@@ -80,6 +80,8 @@ class Tables:
     rows: list[_Row] = field(default_factory=list)
     graphs: list[tuple[Graph, str, int, str]] = field(default_factory=list)
     layers: list[Layer] = field(default_factory=list)
+    more: list[AnyEvent] = field(default_factory=list)
+    """Other lines of the log."""
 
     def graph(self, role: str = "function", *, of: int = 0, name: str = "step") -> Graph:
         """A new graph."""
@@ -132,7 +134,7 @@ class Tables:
             )
             for graph, role, of, name in self.graphs
         ]
-        return [*self.layers, *reads, GraphsRead(read=len(reads))]
+        return [*self.more, *self.layers, *reads, GraphsRead(read=len(reads))]
 
     def worker(self) -> Worker:
         """A process that has made nothing else."""

@@ -16,6 +16,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from stepscope.model.events import Traced
 from stepscope.model.graph import GraphRead, Layer
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ class GraphIndex:
         for graph in self.graphs.values():
             self._note_calls(graph)
         self.roots = self._order()
-        self._found: dict[tuple[str, str], int] = {}
+        owners = {t.id: t.owner for t in worker.all(Traced)}
+        self._of_data = {g.id for g in self.graphs.values() if g.role == "function" and owners.get(g.of) == "tf.data"}
+        self._found: dict[tuple[str, str, bool], int] = {}
         self._forward: dict[int, int] = {}
         self._scopes: dict[int, dict[str, int]] = {}
         self._directly: dict[int, dict[str, list[int]]] = {}
@@ -70,22 +73,41 @@ class GraphIndex:
         """Graphs in the order in which a name is looked for: those that Python runs first, of these the large ones."""
         return sorted(self._rows, key=lambda g: (g in self.caller, -len(self._rows[g])))
 
-    def node_of(self, name: str, op_type: str = "") -> int:
+    def node_of(self, name: str, op_type: str = "", *, data: bool = False) -> int:
         """Row of the node that the op ``name`` of a trace is, ``NOT_FOUND`` if there is none.
 
-        Of nodes of one name in several graphs one of ``op_type`` is preferred, then one of a graph that Python runs.
+        Of nodes of one name in several graphs one is preferred of a function that tf.data calls, or not, as ``data``
+        says; then one of ``op_type``; then one of a graph that Python runs.
         """
-        key = (name, op_type)
+        key = (name, op_type, data)
         if key not in self._found:
-            self._found[key] = self._look(name, op_type)
+            self._found[key] = self._look(name, op_type, data=data)
         return self._found[key]
 
-    def _look(self, name: str, op_type: str) -> int:
+    def _look(self, name: str, op_type: str, *, data: bool) -> int:
         for candidate in _spellings(name):
-            found = [row for graph in self.roots if (row := self._resolve(graph, candidate)) != NOT_FOUND]
+            found = [
+                ((graph in self._of_data) != data, self.table.type_of(row) != op_type, order, row)
+                for order, graph in enumerate(self.roots)
+                if (row := self._resolve(graph, candidate)) != NOT_FOUND
+            ]
             if found:
-                return next((row for row in found if self.table.type_of(row) == op_type), found[0])
+                return min(found)[3]
         return NOT_FOUND
+
+    def maker_of(self, row: int) -> tuple[tuple[str, str, int] | None, Layer | None]:
+        """(file, function, line) and layer that made a node; else those of the node that calls its graph."""
+        table = self.table
+        place, layer = None, None
+        for _ in range(len(self.graphs) + 1):
+            if place is None and table.line[row]:
+                place = (table.text(table.file, row), table.text(table.function, row), int(table.line[row]))
+            layer = layer or self.layers.get(int(table.owner[row]))
+            caller = self.caller.get(int(table.graph[row]), NOT_FOUND)
+            if caller == NOT_FOUND:
+                break
+            row = caller
+        return place, layer
 
     def _resolve(self, graph: int, name: str) -> int:
         """The node with that path from ``graph`` on."""

@@ -4,7 +4,8 @@ A line is **seen** when a record names it or the body of the function that it st
 
 - ``sample``: a stack sample of any thread of any process, at any time of the run, has it or its function on the stack;
 - ``call``: something was called or made there: a timed call, a trace, a dataset, an iterator, a model;
-- ``function``: a function that a record names (traced, given to a dataset, called back) covers it.
+- ``function``: a function that a record names (traced, given to a dataset, called back) covers it;
+- ``node``: it made an op of a graph that was read.
 
 Its **heat** is the share of the steady wall time that the place is known to cost: never a guess, and 0 for a line that
 was seen and no more. It is known in two cases:
@@ -20,6 +21,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from stepscope.derive import hot
 from stepscope.model.events import (
@@ -44,9 +47,10 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.event import Frame
     from stepscope.model.events import AnyEvent
+    from stepscope.model.graph import GraphTable
     from stepscope.model.session import Worker
 
-Reason = Literal["sample", "call", "function"]
+Reason = Literal["sample", "call", "function", "node"]
 
 WHOLE = (Kind.SAVE, Kind.SUMMARY, Kind.BUILD)
 """Records whose whole time goes with the line that called them."""
@@ -153,6 +157,8 @@ class HotLines:
                     self._note(code.file, line, "sample")
                     function = "" if code.function == _MODULE else head + code.function.replace(_LOCALS, "")
                     self._functions.setdefault(code.file, set()).add(function)
+        for file, line in _nodes(worker.graphs):
+            self._note(file, line, "node")
         for event in worker.events:
             for file, line in _calls(event):
                 self._note(file, line, "call")
@@ -170,6 +176,13 @@ def _plain_names(worker: Worker) -> bool:
     started = next(iter(worker.all(ProcessStarted)), None)
     numbers = [int(part) for part in (started.python if started else "").split(".")[:2] if part.isdecimal()]
     return len(numbers) == len(QUALIFIED_SINCE) and tuple(numbers) < QUALIFIED_SINCE
+
+
+def _nodes(table: GraphTable) -> Iterator[tuple[str, int]]:
+    """(file, line) of what made nodes of graphs, each once."""
+    made = table.line > 0
+    for file, line in np.unique(np.stack([table.file[made], table.line[made]]), axis=1).T.tolist():
+        yield table.strings[file], line
 
 
 def _calls(event: AnyEvent) -> Iterator[tuple[str, int]]:
