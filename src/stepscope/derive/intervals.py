@@ -123,9 +123,11 @@ def paint(layers: Sequence[Intervals], cells: Intervals) -> Painting:
     shown = np.full(pieces, background, np.int64)
     for index in range(background - 1, -1, -1):
         starts, ends = layers[index]
-        depth = np.zeros(pieces + 1, np.int64)
-        np.add.at(depth, np.clip(np.searchsorted(edges, starts), 0, pieces), 1)
-        np.add.at(depth, np.clip(np.searchsorted(edges, ends), 0, pieces), -1)
+        if not len(starts):
+            continue
+        begin = np.clip(np.searchsorted(edges, starts), 0, pieces)
+        stop = np.clip(np.searchsorted(edges, ends), 0, pieces)
+        depth = np.bincount(begin, minlength=pieces + 1) - np.bincount(stop, minlength=pieces + 1)
         shown[np.cumsum(depth)[:pieces] > 0] = index
     cell = np.searchsorted(lo, edges[:-1], side="right") - 1
     inside = (cell >= 0) & (edges[:-1] < hi[np.maximum(cell, 0)]) if len(lo) else np.zeros(pieces, bool)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.errors import FormatError
+from stepscope.formats import hlo_signature
 from stepscope.formats.byte_source import ByteSource
 from stepscope.formats.op_names import THREADPOOL_PREFIX, hlo_type, is_derived, meaning
 from stepscope.formats.stat_columns import Strings
@@ -36,6 +37,7 @@ from stepscope.model.optrace import (
     OpTrace,
     Plane,
     PlaneKind,
+    Program,
     TraceSource,
 )
 from stepscope.model.optrace_stats import StatName
@@ -175,6 +177,7 @@ class _Assembly:
             metas=metas,
             strings=self.strings.all(),
             stats=self._stats(columns),
+            programs=self._programs(),
             dropped=(Dropped(reason=reason, events=dropped),) if dropped else (),
             diagnostics=self._diagnostics(),
         )
@@ -260,6 +263,11 @@ class _Assembly:
             metas=self.meta_stats,
             occurrences=columns.occurrences,
         )
+
+    def _programs(self) -> tuple[Program, ...]:
+        """What the metadata planes hold of compiled programs."""
+        held = [wire for wire in self.space.planes if plane_kind(wire.name) is PlaneKind.METADATA]
+        return tuple(program for wire in held for program in hlo_signature.programs(self.source, wire))
 
     def _clock(self) -> tuple[int, int]:
         """What is zero on the lines' clock, and the wall clock at that moment."""

@@ -238,6 +238,18 @@ class Metas:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A compiled program (an HLO module) that the trace holds the text of."""
+
+    name: str
+    """``jit_train_step``."""
+    id: int
+    """The ``program_id`` of its ops."""
+    parameters: tuple[str, ...]
+    """Shapes of what it is called with, as XLA prints them: ``f32[128,64]``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
     """Events that the reader left out by an explicit choice: counted, never silent."""
 
@@ -258,6 +270,8 @@ class OpTrace:
     strings: Sequence[str]
     """Interned texts; ``strings[0]`` is empty."""
     stats: StatReader = field(default_factory=LoadedStats)
+    programs: tuple[Program, ...] = ()
+    """Compiled programs, in the order of the file."""
     dropped: tuple[Dropped, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     """What was damaged or repaired while reading."""

@@ -1,0 +1,290 @@
+"""What the events of a host did, and for whom: for the step, or for its input pipeline.
+
+A host's threads are shared: the step's ops, tf.data's stages and the functions that those call run on pools of them.
+Who an event worked for follows from what is around it, and, across threads, from the number of the executor's run: a
+run that a tf.data stage started (``InstantiatedCapturedFunction``) is the pipeline's, wherever its ops run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive import op_nesting
+from stepscope.model.optrace import DEVICE_KINDS, Category, LineKind, PlaneKind
+from stepscope.model.optrace_stats import StatName
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.model.optrace import Line, OpTrace
+    from stepscope.model.records import I64, Bool
+
+RUN_ID = "id"
+"""Stat of executor events: the number of the function run that they belong to (the executor's ``step_id``)."""
+CAPTURED = "InstantiatedCapturedFunction::"
+"""Calls of a tf.data stage's function. Source: tensorflow/core/data/captured_function.cc."""
+_STAGES = ("Iterator::", "MakeIterator::")
+_STAGE_WORK = ("Produce", "Consume")
+"""``PrefetchProduce``, ``ParallelMapConsume`` ...: a stage's own threads, and where their results are taken."""
+_GET_NEXT = ("IteratorGetNextOp::", "IteratorGetNextAsOptionalOp::", "IteratorGetNextSyncOp::")
+_GET_NEXT_TYPES = frozenset(
+    {
+        "IteratorGetNext",
+        "IteratorGetNextSync",
+        "IteratorGetNextAsOptional",
+        "MultiDeviceIteratorGetNextFromShard",
+    }
+)
+_AROUND_OPS = frozenset(
+    {
+        "Case",
+        "If",
+        "PartitionedCall",
+        "RemoteCall",
+        "StatefulPartitionedCall",
+        "StatelessCase",
+        "StatelessIf",
+        "StatelessWhile",
+        "SymbolicGradient",
+        "While",
+    }
+)
+"""Ops that run others: their own time is the runtime's."""
+_BLOCKED = frozenset({"KernelAndDeviceFunc::Run", "FunctionRun", "ThunkExecutor::Execute (wait for completion)"})
+"""Calls of functions whose ops run on other threads."""
+_RECEIVES = frozenset({"_Recv", "_HostRecv", "Recv"})
+
+
+class Activity(IntEnum):
+    """What a host did in a moment, by the innermost event."""
+
+    OTHER = 0
+    OP = 1
+    PYTHON = 2
+    """User Python that the framework called: a py_function in the step, a generator."""
+    COLLECTIVE = 3
+    COPY = 4
+    COMPILE = 5
+    GET_NEXT = 6
+    """The step asks for its next batch."""
+    LAUNCH = 7
+    """Handing work to a device: the op's host side and the driver's calls."""
+    RUNTIME = 8
+    """The framework around ops: executor, eager dispatch, function calls."""
+    WAIT = 9
+    STAGE = 10
+    """A stage of the input pipeline, without the functions that it calls."""
+
+
+_BY_CATEGORY = {
+    Category.OP: Activity.OP,
+    Category.KERNEL: Activity.OP,
+    Category.COPY: Activity.COPY,
+    Category.COLLECTIVE: Activity.COLLECTIVE,
+    Category.INPUT: Activity.STAGE,
+    Category.CALL: Activity.RUNTIME,
+    Category.EXECUTOR: Activity.RUNTIME,
+    Category.COMPILE: Activity.COMPILE,
+    Category.PYTHON: Activity.PYTHON,
+    Category.RUNTIME: Activity.LAUNCH,
+    Category.WAIT: Activity.WAIT,
+}
+
+
+class Runs:
+    """Runs of the executor, read when they are asked for."""
+
+    def __init__(self, trace: OpTrace, parent: I64, told: Bool) -> None:
+        self._trace, self._parent, self._told = trace, parent, told
+        """``told``: events whose stat ``id`` is their run's number; of a stage's event it is the stage's."""
+
+    @cached_property
+    def number(self) -> I64:
+        """Number of the run that each event belongs to, 0 where it is not known: int64[event]."""
+        return _inherited(np.where(self._told, self._trace.ints(RUN_ID, missing=0), 0), self._parent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Domain:
+    """Shapes: [event of the trace]. Of events on host threads; others are OTHER and not of the input."""
+
+    parent: I64
+    """The enclosing event, -1 for none."""
+    of_input: Bool
+    """It works for the input pipeline. What only waits for it (``GET_NEXT``) does not."""
+    runs: Runs
+    activity: I64
+    """``Activity``."""
+    blocked: Bool
+    """Its own time, without that of the events inside, is waiting for work elsewhere."""
+    host: Bool
+    """It stands on a host thread and has a duration."""
+
+    @property
+    def run(self) -> I64:
+        """Number of the executor's run that each event belongs to, 0 where it is not known."""
+        return self.runs.number
+
+    def rows(self, *activities: Activity, of_input: bool = False) -> I64:
+        """Host events of some activities, rising."""
+        wanted = np.isin(self.activity, activities) & (self.of_input == of_input) & self.host
+        return np.flatnonzero(wanted)
+
+
+def build(trace: OpTrace) -> Domain:
+    """Look at every host event of a trace. Cost: a few passes over the events, and the stats of runs and launches."""
+    events = trace.events
+    host = _host_events(trace)
+    parent = _parents(trace)
+    metas = _per_meta(trace)
+    executor = np.isin(trace.metas.category, [Category.EXECUTOR, Category.CALL, Category.INPUT]) | metas.captured
+    runs = Runs(trace, parent, host & (executor & ~metas.stage)[events.meta])
+    of_input = host & (metas.stage | metas.captured)[events.meta]
+    if metas.captured.any():
+        number = runs.number
+        theirs = np.unique(number[metas.captured[events.meta] & (number != 0)])
+        of_input |= host & np.isin(number, theirs) & ~metas.get_next[events.meta]
+    of_input = _spread(of_input, parent)
+    activity = metas.activity[events.meta].copy()
+    ran = trace.stats.of_events(StatName.HLO_OP).rows  # XLA's ops on host threads carry no more than their name
+    activity[ran[(activity[ran] == Activity.OTHER) & host[ran]]] = Activity.OP
+    launching = _launching(trace, parent, host)
+    activity[launching & (activity == Activity.OP)] = Activity.LAUNCH
+    activity[_compiling(trace, host & (activity == Activity.COMPILE), parent)] = Activity.COMPILE
+    activity[~host] = Activity.OTHER
+    waits = np.isin(activity, (Activity.WAIT, Activity.GET_NEXT)) | metas.blocked[events.meta]
+    return Domain(
+        parent=parent,
+        of_input=of_input,
+        runs=runs,
+        activity=activity,
+        blocked=host & waits,
+        host=host & (events.dur_ns > 0),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PerMeta:
+    """Shapes: [meta]."""
+
+    stage: Bool
+    captured: Bool
+    blocked: Bool
+    get_next: Bool
+    activity: I64
+
+
+def _per_meta(trace: OpTrace) -> _PerMeta:
+    names = [trace.strings[i] for i in trace.metas.name.tolist()]
+    types = [trace.strings[i] for i in trace.metas.op_type.tolist()]
+    get_next = _mask(names, lambda n: n.startswith(_GET_NEXT)) | _mask(types, lambda t: t in _GET_NEXT_TYPES)
+    activity = np.zeros(len(names), np.int64)
+    for category, meaning in _BY_CATEGORY.items():
+        activity[trace.metas.category == category] = meaning
+    activity[_mask(types, lambda t: t in _AROUND_OPS)] = Activity.RUNTIME
+    activity[_mask(types, lambda t: t in _RECEIVES)] = Activity.WAIT
+    activity[_mask(types, lambda t: t in {"PyFunc", "EagerPyFunc", "PyFuncStateless"})] = Activity.PYTHON
+    activity[get_next] = Activity.GET_NEXT
+    stage = _mask(names, lambda n: n.startswith(_STAGES) or (n.endswith(_STAGE_WORK) and "/" not in n))
+    activity[stage] = Activity.STAGE
+    return _PerMeta(
+        stage=stage,
+        captured=_mask(names, lambda n: n.startswith(CAPTURED)),
+        blocked=_mask(names, lambda n: n in _BLOCKED or (n.startswith(CAPTURED) and not n.endswith("Async"))),
+        get_next=get_next,
+        activity=activity,
+    )
+
+
+def _mask(texts: list[str], holds: Callable[[str], bool]) -> Bool:
+    return np.fromiter((holds(text) for text in texts), np.bool_, len(texts))
+
+
+def _host_lines(trace: OpTrace) -> list[Line]:
+    host = [line for line in trace.lines_of(LineKind.THREAD) if not line.derived]
+    return [line for line in host if trace.planes[line.plane].kind is PlaneKind.HOST]
+
+
+def _host_events(trace: OpTrace) -> Bool:
+    host = np.zeros(len(trace.events), np.bool_)
+    for line in _host_lines(trace):
+        host[line.slice] = True
+    return host
+
+
+def _parents(trace: OpTrace) -> I64:
+    """The enclosing event of every event on a host thread; -1 elsewhere and for none."""
+    parent = np.full(len(trace.events), -1, np.int64)
+    for line in _host_lines(trace):
+        above = op_nesting.parents(trace.events.start_ns[line.slice], trace.events.dur_ns[line.slice])
+        parent[line.slice] = np.where(above >= 0, above + line.first, -1)
+    return parent
+
+
+def _inherited(values: I64, parent: I64) -> I64:
+    """Each event's value, or that of the nearest enclosing event that has one."""
+    values = values.copy()
+    above = parent.copy()
+    while True:
+        open_ = np.flatnonzero((values == 0) & (above >= 0))
+        if not len(open_):
+            return values
+        values[open_] = values[above[open_]]
+        above[open_] = parent[above[open_]]
+
+
+def nearest(parent: I64, wanted: Bool, rows: I64) -> I64:
+    """The nearest event around each of ``rows`` that is wanted: int64[row], -1 for none."""
+    above: I64 = parent[rows]
+    while True:
+        passed = np.flatnonzero((above >= 0) & ~wanted[above])
+        if not len(passed):
+            return above
+        above[passed] = parent[above[passed]]
+
+
+def _spread(flag: Bool, parent: I64) -> Bool:
+    """The events that are flagged or lie inside of one that is."""
+    return _inherited(flag.astype(np.int64), parent) > 0
+
+
+def _compiling(trace: OpTrace, flag: Bool, parent: I64) -> Bool:
+    """Compilers' passes, which have names of their own, and JAX calls that trace and compile before they run."""
+    jitted = np.array([text.startswith("PjitFunction(") for text in trace.strings], np.bool_)[trace.names()]
+    calls = np.zeros(len(flag), np.bool_)
+    for row in np.flatnonzero(flag).tolist():
+        at = int(parent[row])
+        while at >= 0 and not calls[at]:
+            calls[at] = bool(jitted[at])
+            at = int(parent[at])
+    return _spread(flag | calls, parent)
+
+
+def _launching(trace: OpTrace, parent: I64, host: Bool) -> Bool:
+    """Ops on threads that hand kernels to a device: the op's work is on the device, not here.
+
+    A thread that hands out kernels runs the host side of device ops alone: ops that are placed on the host run on the
+    other pool. So where an op took no kernel (a reshape), its time is that of handing out all the same.
+    """
+    result = np.zeros(len(trace.events), np.bool_)
+    if not any(plane.kind in DEVICE_KINDS and plane.captured for plane in trace.planes):
+        return result
+    calls = np.zeros(len(trace.events), np.bool_)
+    calls[trace.stats.of_events(StatName.CORRELATION_ID).rows] = True
+    calls &= host
+    inside = np.zeros(len(trace.events), np.bool_)
+    above = parent[calls]
+    while len(above := above[above >= 0]):
+        inside[above] = True
+        above = parent[np.unique(above)]
+    threads = np.bincount(trace.events.line[calls], minlength=len(trace.lines)) >= _MANY_CALLS
+    return inside | (threads[trace.events.line] & host)
+
+
+_MANY_CALLS = 16
+"""A pool's thread that hands a few copies to the driver runs the host's ops besides."""

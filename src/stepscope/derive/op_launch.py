@@ -1,0 +1,82 @@
+"""From the host's launch of device work to the work itself: how long launching takes, and how long work waits.
+
+A launch call on the host and the kernel or copy that it starts carry the same correlation id. Work that begins as soon
+as its launch returns was waited for by an idle device; work that begins long after lay in the stream's queue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive import intervals, op_device
+from stepscope.model.optrace_stats import StatName
+
+if TYPE_CHECKING:
+    from stepscope.derive.intervals import Intervals
+    from stepscope.derive.op_domain import Domain
+    from stepscope.model.optrace import OpTrace
+    from stepscope.model.records import I64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launches:
+    """Device work with its launch. Shapes: [work], by start of the work; rows of the trace's events."""
+
+    device: int
+    """Index of its plane."""
+    work: I64
+    call: I64
+    """The host's call; -1 where it was not recorded."""
+    start_ns: I64
+    end_ns: I64
+    called_ns: I64
+    """When the call was entered; -1 for unknown, as the next."""
+    returned_ns: I64
+
+    @property
+    def known(self) -> I64:
+        """Positions of work whose call is known."""
+        return np.flatnonzero(self.call >= 0)
+
+    @property
+    def queued_ns(self) -> I64:
+        """From the call's return to the start of the work; 0 where the work began before. Of ``known``."""
+        waited: I64 = np.maximum(0, self.start_ns[self.known] - self.returned_ns[self.known])
+        return waited
+
+
+def build(trace: OpTrace, domain: Domain, device: int) -> Launches:
+    """The work of one device. Cost: reads one stat, and sorts its values."""
+    work = op_device.rows(trace, device)
+    events = trace.events
+    work = work[np.argsort(events.start_ns[work], kind="stable")]
+    ids = trace.ints(StatName.CORRELATION_ID)
+    calls = np.flatnonzero((ids >= 0) & domain.host)
+    inner = np.argsort(events.dur_ns[calls], kind="stable")[::-1]  # of a call and what is around it, the inner one
+    by_id = dict(zip(ids[calls[inner]].tolist(), calls[inner].tolist(), strict=True))
+    call = np.array([by_id.get(i, -1) if i >= 0 else -1 for i in ids[work].tolist()], np.int64)
+    there = call >= 0
+    return Launches(
+        device=device,
+        work=work,
+        call=call,
+        start_ns=events.start_ns[work],
+        end_ns=events.end_ns[work],
+        called_ns=np.where(there, events.start_ns[call], -1),
+        returned_ns=np.where(there, events.end_ns[call], -1),
+    )
+
+
+def queued_gaps(launches: Launches) -> Intervals:
+    """When the device was idle although its next work had been handed over: what lies between two kernels."""
+    known = launches.known
+    if not len(known):
+        return intervals.empty()
+    lo, hi = intervals.merge(launches.start_ns, launches.end_ns)
+    following = np.searchsorted(launches.start_ns[known], hi[:-1], side="left")
+    there = following < len(known)
+    handed = launches.returned_ns[known][following[there]]
+    return intervals.merge(np.maximum(hi[:-1][there], handed), lo[1:][there])

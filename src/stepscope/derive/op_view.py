@@ -1,0 +1,181 @@
+"""What can be said of one op trace, computed once and on demand: what detectors and reports look at."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive import (
+    op_breakdown,
+    op_compiles,
+    op_device,
+    op_domain,
+    op_idle,
+    op_kernels,
+    op_labels,
+    op_lanes,
+    op_launch,
+    op_memory,
+    op_path,
+    op_periods,
+    op_roofline,
+    op_stage_calls,
+    op_stages,
+    op_stats,
+    op_waits,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stepscope.derive.intervals import Intervals
+    from stepscope.derive.op_breakdown import Breakdown
+    from stepscope.derive.op_compiles import Compiles
+    from stepscope.derive.op_domain import Domain
+    from stepscope.derive.op_idle import Idle
+    from stepscope.derive.op_kernels import Kernels
+    from stepscope.derive.op_labels import Labels
+    from stepscope.derive.op_lanes import Lanes
+    from stepscope.derive.op_launch import Launches
+    from stepscope.derive.op_memory import Timeline
+    from stepscope.derive.op_path import Gain, Path, Segment
+    from stepscope.derive.op_periods import Periods
+    from stepscope.derive.op_roofline import Placed
+    from stepscope.derive.op_stage_calls import Calls, Work
+    from stepscope.derive.op_stages import Tree
+    from stepscope.derive.op_stats import OpStats
+    from stepscope.derive.op_waits import Waits
+    from stepscope.model.optrace import OpTrace
+
+PYTHON = "Python"
+"""What user Python on a critical path is called."""
+
+
+class OpView:
+    """One op trace. ``level_0``: components of the session's records by name, on the trace's clock."""
+
+    def __init__(self, trace: OpTrace, name: str = "", level_0: Mapping[str, Intervals] | None = None) -> None:
+        self.trace = trace
+        self.name = name
+        self._level_0 = level_0
+
+    @cached_property
+    def domain(self) -> Domain:
+        """What the host's events are, and for whom."""
+        return op_domain.build(self.trace)
+
+    @cached_property
+    def periods(self) -> Periods:
+        """The steps."""
+        return op_periods.build(self.trace)
+
+    @property
+    def shows_steps(self) -> bool:
+        """Whether steps are seen at all."""
+        return self.periods.how is not None
+
+    @cached_property
+    def waits(self) -> Waits:
+        """When the steps waited for a batch."""
+        return op_waits.build(self.trace, self.domain)
+
+    @cached_property
+    def device(self) -> int:
+        """Index of the plane whose work the steps are made of; -1 where it is the host's."""
+        plane = self.periods.plane
+        if any(plane == device.index for device in op_device.captured(self.trace)):
+            return plane
+        return op_device.main(self.trace)
+
+    @cached_property
+    def launches(self) -> Launches | None:
+        """The device's work with its launches."""
+        return op_launch.build(self.trace, self.domain, self.device) if self.device >= 0 else None
+
+    @cached_property
+    def breakdown(self) -> Breakdown:
+        """Where the steps spend their time."""
+        return op_breakdown.build(
+            self.trace, self.periods, self.domain, self.waits, launches=self.launches, level_0=self._level_0
+        )
+
+    @cached_property
+    def idle(self) -> Idle | None:
+        """When the device was idle, and what the host did meanwhile."""
+        return op_idle.build(self.breakdown) if self.device >= 0 else None
+
+    @cached_property
+    def kernels(self) -> Kernels | None:
+        """The device's kernels."""
+        return op_kernels.build(self.trace, self.device, self.periods) if self.device >= 0 else None
+
+    @cached_property
+    def roofline(self) -> tuple[Placed, ...]:
+        """The device's ops whose work is known."""
+        return op_roofline.build(self.trace, self.device, self.periods) if self.device >= 0 else ()
+
+    @cached_property
+    def memory(self) -> tuple[Timeline, ...]:
+        """Memory of the framework's allocators."""
+        return op_memory.build(self.trace)
+
+    @cached_property
+    def compiles(self) -> Compiles:
+        """Compilations within the steps."""
+        return op_compiles.build(self.trace, self.domain, self.periods)
+
+    @cached_property
+    def stats(self) -> OpStats:
+        """Time per op of the whole trace."""
+        return op_stats.build(self.trace)
+
+    @cached_property
+    def _stage_calls(self) -> tuple[Calls, Work] | None:
+        calls = op_stage_calls.build(self.trace, self.domain, self.waits)
+        return (calls, op_stage_calls.work(self.trace, self.domain, calls)) if calls is not None else None
+
+    @cached_property
+    def pipeline(self) -> Tree | None:
+        """The input pipeline that fed the steps."""
+        found = self._stage_calls
+        return op_stages.build(*found) if found is not None else None
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        """Its threads and streams, within the typical steps."""
+        waiting = np.zeros(len(self.trace.events), np.bool_)
+        if self._stage_calls is not None:
+            calls, work = self._stage_calls
+            parallel = [i for i, path in enumerate(calls.paths) if path in work.parallel]
+            waiting[calls.row[np.isin(calls.path, parallel)]] = True
+        steps = op_path.typical(self.periods)
+        windows = self.periods.start_ns[steps], self.periods.end_ns[steps]
+        return op_lanes.build(
+            self.trace, self.domain, windows, self.periods.line, waiting=waiting, launches=self.launches
+        )
+
+    @cached_property
+    def paths(self) -> tuple[Path, ...]:
+        """The critical paths of some steps."""
+        return op_path.build(self.lanes, self.periods)
+
+    def gains(self, *, less: float = 0.5) -> tuple[Gain, ...]:
+        """What the steps would save if an op, or Python, took a share less; the most first."""
+        return op_path.gains(self.paths, self._what, less=less)
+
+    def _what(self, segment: Segment) -> tuple[str, str] | None:
+        """(name, type) of what can be made shorter in a segment of a path."""
+        if segment.event < 0:
+            return (PYTHON, "") if segment.what == op_path.PYTHON else None
+        return None if segment.what else self.op_of(segment.event)
+
+    def op_of(self, event: int) -> tuple[str, str] | None:
+        """(name, type) of the op that an event is or works for, a kernel's own name where it works for none."""
+        return self.labels.of(event)
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The op of every event."""
+        return op_labels.build(self.trace)

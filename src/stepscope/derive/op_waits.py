@@ -1,0 +1,73 @@
+"""When the steps of an op trace waited for their next batch.
+
+A step waits while the op that takes the batch (GetNext) goes on, and nothing else of it runs. Where that op has to
+wait, so does an executor that starts late before it: the op would only have waited longer. GetNext that finds its batch
+ready does not wait, and what precedes it is not the input's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive import intervals
+from stepscope.derive.op_domain import Activity
+
+if TYPE_CHECKING:
+    from stepscope.derive.intervals import Intervals
+    from stepscope.derive.op_domain import Domain
+    from stepscope.model.optrace import OpTrace
+    from stepscope.model.records import I64, Bool
+
+READY_NS = 300_000
+"""A batch that is ready is taken in less: the same bound as ``pipeline.MAX_HANDOVER_NS``, measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """Times ns."""
+
+    start_ns: I64
+    """int64[wait], disjoint and sorted; what else the step did meanwhile is still in it."""
+    end_ns: I64
+    event: I64
+    """Rows of the GetNext events of the step's threads, outermost ones, rising by start."""
+
+    @property
+    def intervals(self) -> Intervals:
+        """When steps may have waited."""
+        return self.start_ns, self.end_ns
+
+
+def build(trace: OpTrace, domain: Domain) -> Waits:
+    """The waits of a trace."""
+    events = trace.events
+    rows = domain.rows(Activity.GET_NEXT)
+    parent = domain.parent[rows]
+    outer = (parent < 0) | (domain.activity[np.maximum(parent, 0)] != Activity.GET_NEXT)
+    rows = rows[outer]
+    rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
+    start, end = events.start_ns[rows], events.end_ns[rows]
+    called, began = _late_starts(trace, domain, start[end - start > READY_NS])
+    lo, hi = intervals.merge(np.concatenate([start, called]), np.concatenate([end, began]))
+    return Waits(start_ns=lo, end_ns=hi, event=rows)
+
+
+def _late_starts(trace: OpTrace, domain: Domain, asked: I64) -> Intervals:
+    """From the function call before each of some moments to the first thing that the executor does for it."""
+    mine = domain.host & ~domain.of_input
+    called = np.sort(trace.events.start_ns[_named(trace, "FunctionRun") & mine])
+    began = np.sort(trace.events.start_ns[_named(trace, "ExecutorState::Process") & mine])
+    last = np.unique(np.searchsorted(called, asked, side="right") - 1)
+    call = called[last[last >= 0]]
+    first = np.searchsorted(began, call, side="left")
+    known = first < len(began)
+    return call[known], began[first[known]]
+
+
+def _named(trace: OpTrace, name: str) -> Bool:
+    wanted = np.array([text == name for text in trace.strings], np.bool_)
+    result: Bool = wanted[trace.names()]
+    return result

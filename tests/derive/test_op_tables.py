@@ -1,0 +1,144 @@
+"""Memory, compilations, kernels, roofline and launches of a trace."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.derive.op_traces import US, Maker
+
+from stepscope.derive.op_compiles import Change
+from stepscope.derive.op_view import OpView
+from stepscope.formats.optrace_builder import OpTraceBuilder
+from stepscope.model.optrace import LineKind, PlaneKind, Program, TraceSource
+
+
+def test_memory_at_the_peak_is_told_by_the_ops_that_hold_it() -> None:
+    made = Maker()
+    line = made.main
+    made.allocate(line, 1, "w/Read:Read", 100, live=600)  # 500 were live before the trace
+    made.allocate(line, 2, "a/Conv2D:Conv2D", 200, live=800)
+    made.free(line, 3, "a/Conv2D:Conv2D", 200, live=600)
+    made.allocate(line, 4, "b/MatMul:MatMul", 300, live=900, peak_bytes_in_use=950, fragmentation=0.5)
+    made.free(line, 5, "b/MatMul:MatMul", 300, live=600)
+    made.allocate(line, 6, "", 50, live=70, allocator_name="cpu", bytes_available=5)
+    gpu, cpu = made.view().memory
+    assert (gpu.allocator, cpu.allocator) == ("GPU_0_bfc", "cpu")
+    assert [(h.op, h.type, h.bytes, h.blocks) for h in gpu.holders] == [
+        ("b/MatMul", "MatMul", 300, 1),
+        ("w/Read", "Read", 100, 1),
+    ]
+    assert (gpu.before_bytes, gpu.peak_bytes, gpu.pool_bytes) == (500, 950, 1000)
+    assert (gpu.live_bytes[gpu.peak], gpu.fragmentation_ratio[gpu.peak]) == (900, 0.5)
+    assert gpu.live_bytes.tolist() == [600, 800, 600, 900, 600]
+    assert Maker().view().memory == ()
+
+
+def _compiled(again: bool = True, same: bool = False) -> OpView:
+    """Steps of 100 us; in the fourth, of 1,000 us, a program is compiled that differs in one parameter from before."""
+    made = Maker()
+    at = 0.0
+    for i, dur in enumerate([100, 100, 100, 1000, 100, 100, 100]):
+        made.step(at, dur, i)
+        if i == 3:
+            made.span(made.main, "PjitFunction(f)", at + 5, 900)
+            made.span(made.main, "backend_compile_and_load", at + 50, 700)
+            made.span(made.main, "CpuCompiler::RunBackend", at + 60, 600, name="jit_f")
+        if again or i >= 3:
+            ran = 1 if i < 3 else 2
+            made.span(made.main, f"dot.{ran}", at + dur - 20, 10, hlo_op="dot", hlo_module="jit_f", program_id=ran)
+        at += dur
+    before, now = ("f32[128,64]", "s32[]"), ("f32[128,64]" if same else "f32[96,64]", "s32[]")
+    programs = (Program(name="jit_f", id=2, parameters=now), Program(name="jit_f", id=1, parameters=before))
+    return OpView(replace(made.trace(), programs=programs))
+
+
+def test_a_compilation_is_told_with_its_step_its_cost_and_what_changed() -> None:
+    found = _compiled().compiles
+    (one,) = found.found
+    assert (one.step, one.program, one.dur_ns, one.again) == (3, "jit_f", 700 * US, True)
+    assert one.changes == (Change(parameter=0, before="f32[128,64]", now="f32[96,64]"),)
+    assert (found.steps, found.usual_ns, found.extra_ns) == ((3,), 100 * US, 900 * US)
+
+
+def test_a_first_compilation_is_no_repeated_one_and_equal_signatures_say_no_cause() -> None:
+    assert not _compiled(again=False).compiles.found[0].again
+    assert _compiled(same=True).compiles.found[0].changes == ()
+    assert Maker().view().compiles.found == ()
+
+
+def _kernels() -> OpView:
+    made = Maker()
+    device = made.device(compute_cap_major=7, core_count=80)
+    stream = made.stream(device)
+    for i in range(3):
+        at = 1000.0 * i
+        made.step(at, 990, i)
+        details = "regs:38 shm:0 grid:160,2,1 block:1024,1,1 occ_pct:50"
+        made.launch(made.main, stream, "volta_sgemm_128x64_nn", at, at + 2, 300, tf_op="d/MatMul:MatMul")
+        made.launch(
+            made.main,
+            stream,
+            "volta_h884gemm_64x64",
+            at + 5,
+            at + 302,
+            100,
+            tf_op="e/MatMul:MatMul",
+            kernel_details=details,
+        )
+        made.launch(made.main, stream, "relu_kernel", at + 9, at + 402, 50, kernel_details="grid:4,1,1 occ_pct:100")
+    return made.view()
+
+
+def test_kernels_tell_precision_occupancy_and_grids_that_leave_the_device_empty() -> None:
+    view = _kernels()
+    found = view.kernels
+    assert found is not None
+    assert found.has_tensor_cores
+    assert found.ratio(found.eligible) == pytest.approx(0.4)
+    assert found.ratio(found.eligible & ~found.tensor_core) == pytest.approx(0.3)
+    assert found.mean_occupancy == pytest.approx((0.5 * 100 + 1.0 * 50) / 150)
+    assert found.ratio(found.underfilled) == pytest.approx(0.05)
+    launches = view.launches
+    assert launches is not None
+    assert len(launches.known) == 9
+    assert sorted(set((launches.queued_ns // US).tolist())) == [0, 295, 391]
+    assert view.labels.of(int(found.row[0])) == ("d/MatMul", "MatMul")
+
+
+def test_damaged_details_of_kernels_do_no_harm() -> None:
+    made = Maker()
+    stream = made.stream(made.device())
+    for i in range(3):
+        made.step(100.0 * i, 99, i)
+        details = "regs:17179869185 grid:139910925219184,139940599917296,139910925219200 block:,,"
+        made.launch(made.main, stream, "k", 100.0 * i, 100.0 * i + 2, 50, kernel_details=details)
+    found = made.view().kernels
+    assert found is not None
+    assert found.ratio(found.underfilled) == 0
+    assert not found.has_tensor_cores
+
+
+def test_an_op_is_placed_under_the_roofline() -> None:
+    """One op is bound by memory and reaches half of the bandwidth, another by computing; without figures, none."""
+    builder = OpTraceBuilder(TraceSource(format="test"))
+    peaks = {"peak_teraflops_per_second": 1.0, "peak_hbm_bw_gigabytes_per_second": 100.0}
+    core = builder.plane("/device:TPU:0", PlaneKind.TPU, ordinal=0, stats=peaks)
+    modules = builder.line(core, "XLA Modules", LineKind.XLA_MODULES)
+    ops = builder.line(core, "XLA Ops", LineKind.XLA_OPS)
+    for i in range(3):
+        at = 1_000_000.0 * i
+        builder.event(modules, "jit_f(1)", at, 900_000)
+        builder.event(ops, "%copyish = f32[] fusion(x)", at, 20_000, stats={"flops": 1, "bytes_accessed": 1_000_000})
+        builder.event(ops, "%dot = f32[] dot(x)", at + 30_000, 10_000, stats={"flops": 9_000_000, "bytes_accessed": 10})
+        builder.event(ops, "%plain = f32[] add(x)", at + 50_000, 10_000)
+    view = OpView(builder.build())
+    placed = {p.name: p for p in view.roofline}
+    assert set(placed) == {"copyish", "dot"}
+    assert (placed["copyish"].bound, placed["dot"].bound) == ("memory", "compute")
+    assert placed["copyish"].reached_ratio == pytest.approx(0.5)
+    assert placed["dot"].reached_ratio == pytest.approx(0.9)
+    assert placed["copyish"].intensity < 10 < placed["dot"].intensity
+    assert np.isclose(view.breakdown.ratio("device-compute"), 0.04)
+    assert _kernels().roofline == ()
