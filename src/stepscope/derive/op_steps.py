@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.formats.run_metadata import FORMAT as RUN_METADATA
 from stepscope.model.optrace import Category, Line, LineKind, PlaneKind
 from stepscope.model.optrace_stats import StatName
 
@@ -44,6 +45,8 @@ class StepKind(str, Enum):
     """Runs of the compiled program that took the most time of a device."""
     CALL = "function calls"
     """Calls of the function that took the most time of a host thread."""
+    RUN = "run"
+    """The trace is one run of a session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +57,9 @@ class Steps:
     name: str
     """Of the marker, the program or the function; for a device line the plane's."""
     line: int
-    """Index into ``OpTrace.lines``."""
+    """Index into ``OpTrace.lines``; -1 for a run."""
     event: I64
-    """Row of ``OpTrace.events``."""
+    """Row of ``OpTrace.events``; -1 for a run."""
     number: I64
     """As the program counts; -1 where it does not say."""
     start_ns: I64
@@ -77,8 +80,8 @@ class Steps:
 
 def find(trace: OpTrace) -> tuple[Steps, ...]:
     """All ways in which the trace shows steps, the most telling first; empty if it shows none."""
-    found = [*_markers(trace), *_device_lines(trace), *_programs(trace)]
-    return tuple(found) if found else tuple(_calls(trace))
+    found = [*_markers(trace), *_device_lines(trace), *_programs(trace)] or [*_calls(trace)]
+    return tuple(found) if found else tuple(_run(trace))
 
 
 def _markers(trace: OpTrace) -> Iterator[Steps]:
@@ -157,6 +160,22 @@ def _calls(trace: OpTrace) -> Iterator[Steps]:
         match = _CALLS.fullmatch(trace.strings[trace.metas.name[trace.events.meta[rows[0]]]])
         name = (match["tf"] or match["jax"]) if match else ""
         yield _steps(trace, StepKind.CALL, name, line, rows, np.full(len(rows), -1, np.int64))
+
+
+def _run(trace: OpTrace) -> Iterator[Steps]:
+    """A trace of one run is one step, from its first event to the end of its last."""
+    if trace.source.format == RUN_METADATA and len(trace.events):
+        start = trace.events.start_ns.min(keepdims=True)
+        yield Steps(
+            how=StepKind.RUN,
+            name="Session.run",
+            line=-1,
+            event=np.array([-1], np.int64),
+            number=np.array([-1], np.int64),
+            start_ns=start,
+            dur_ns=trace.events.end_ns.max(keepdims=True) - start,
+            edge=np.array([False]),
+        )
 
 
 def _dominant(trace: OpTrace, line: Line, wanted: Bool | None) -> I64 | None:

@@ -1,0 +1,182 @@
+"""``tf.RunMetadata`` (one ``Session.run`` with ``RunOptions.FULL_TRACE``) as an op trace.
+
+A device becomes a plane, a thread or GPU stream a line, a node an event, and what an allocator noted an event without
+duration. Nanosecond fields are used where there are any: those in microseconds are rounded.
+
+Source: tensorflow/core/protobuf/config.proto, tensorflow/core/framework/step_stats.proto (TensorFlow 1.0-2.21)::
+
+    RunMetadata          step_stats = 1
+    StepStats            dev_stats = 1
+    DeviceStepStats      device = 1, node_stats = 2, thread_names = 3 (map)
+    NodeExecStats        node_name = 1, all_start_micros = 2, all_end_rel_micros = 5, memory = 6, timeline_label = 8,
+                         scheduled_micros = 9, thread_id = 10, all_start_nanos = 13, all_end_rel_nanos = 16
+    AllocatorMemoryUsed  allocator_name = 1, total_bytes = 2, peak_bytes = 3, allocator_bytes_in_use = 5,
+                         allocation_records = 6 (alloc_micros = 1, alloc_bytes = 2)
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from stepscope.errors import FormatError
+from stepscope.formats.op_names import Meaning, meaning
+from stepscope.formats.optrace_builder import OpTraceBuilder
+from stepscope.formats.protobuf import fields, number, signed, text
+from stepscope.model.optrace import Category, Dropped, LineKind, OpTrace, PlaneKind, TraceSource
+from stepscope.model.optrace_stats import StatName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from stepscope.model.optrace_stats import PlainStat
+
+Value = int | bytes
+Message = dict[int, list[Value]]
+"""Field number to its values."""
+
+FORMAT = "run-metadata"
+_DEVICE = re.compile(r"(?P<root>.*?/(?:device:(?P<kind>\w+)|(?P<old>cpu|gpu|tpu)):(?P<number>\d+))(?:/(?P<stream>.+))?")
+_LABEL = re.compile(r"(?P<name>.*?) = (?P<type>\w+)\(.*", re.DOTALL)
+_KINDS = {"CPU": PlaneKind.HOST, "GPU": PlaneKind.GPU, "TPU": PlaneKind.TPU}
+_ALL_STREAMS = "stream:all"
+_MAX_NS = 1 << 62
+
+
+def read_file(path: Path) -> OpTrace:
+    """The op trace of a file that holds a serialised RunMetadata.
+
+    Raises:
+        FormatError: it cannot be read, is none, or is damaged.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
+    return read_bytes(content, path.name)
+
+
+def read_bytes(content: bytes, name: str = "") -> OpTrace:
+    """Like ``read_file``, of bytes in memory."""
+    try:
+        devices = [
+            _message(device)
+            for step_stats in _message(content).get(1, [])
+            for device in _message(step_stats).get(1, [])
+        ]
+        nodes = [[_message(node) for node in device.get(2, [])] for device in devices]
+    except FormatError as error:
+        raise FormatError(f"{name}: no RunMetadata, or damaged: {error}") from error
+    if not any(nodes):
+        raise FormatError(f"{name}: no RunMetadata of a traced run: no node in its {len(content)} bytes")
+    starts = [_start_ns(node) for device in nodes for node in device]
+    ends = [_start_ns(node) + _dur_ns(node) for device in nodes for node in device]
+    if max(ends) > _MAX_NS or min(starts) < 0:
+        raise FormatError(f"{name}: no RunMetadata, or damaged: a node lies beyond all bounds")
+    source = TraceSource(
+        format=FORMAT, name=name, size_bytes=len(content), started_unix_ns=min(starts), dur_ns=max(ends) - min(starts)
+    )
+    builder = OpTraceBuilder(source)
+    _devices(builder, devices, nodes, min(starts))
+    return builder.build()
+
+
+def _devices(builder: OpTraceBuilder, devices: Sequence[Message], nodes: list[list[Message]], zero: int) -> None:
+    roots: dict[str, list[tuple[str, Message, list[Message]]]] = defaultdict(list)
+    for device, ran in zip(devices, nodes, strict=True):
+        name = _text(device, 1)
+        match = _DEVICE.fullmatch(name)
+        roots[match["root"] if match else name].append(((match and match["stream"]) or "", device, ran))
+    for root, parts in roots.items():
+        match = _DEVICE.fullmatch(root)
+        kind = _KINDS.get((match["kind"] or match["old"]).upper(), PlaneKind.DEVICE) if match else PlaneKind.OTHER
+        ordinal = int(match["number"]) if match and kind is not PlaneKind.HOST else -1
+        plane = builder.plane(root, kind, ordinal=ordinal)
+        single = any(stream and stream != _ALL_STREAMS for stream, *_ in parts)
+        for stream, device, ran in parts:
+            if stream == _ALL_STREAMS and single:
+                builder.drop(Dropped(reason=f"{_ALL_STREAMS}, which repeats the single streams", events=len(ran)))
+            else:
+                _nodes(builder, plane, kind, stream, device, ran, zero)
+
+
+def _nodes(
+    builder: OpTraceBuilder, plane: int, kind: PlaneKind, stream: str, device: Message, ran: list[Message], zero: int
+) -> None:
+    names = {}
+    for entry in device.get(3, []):
+        pair = _message(entry)
+        names[_int(pair, 1)] = _text(pair, 2)
+    line_kind = LineKind.STREAM if stream.startswith("stream") else LineKind.THREAD
+    lines: dict[int, int] = {}
+    for node in ran:
+        thread = _int(node, 10)
+        if thread not in lines:
+            title = stream or names.get(thread, "") or f"thread {thread}"
+            lines[thread] = builder.line(plane, title, line_kind, thread)
+        line = lines[thread]
+        name, known = _what(node, kind, line_kind)
+        stats: dict[str, PlainStat] = {}
+        scheduled = _int(node, 9) * 1000
+        if scheduled:
+            stats["scheduled_ns"] = scheduled - zero
+        builder.event(line, name, _start_ns(node) - zero, _dur_ns(node), stats=stats, known=known)
+        for allocator in node.get(6, []):
+            _memory(builder, line, name, _message(allocator), zero)
+
+
+def _what(node: Message, plane: PlaneKind, line: LineKind) -> tuple[str, Meaning]:
+    """The event's name, and what it is: the label says the type, ``name = Type(inputs)``."""
+    name = _text(node, 1)
+    label = _LABEL.fullmatch(_text(node, 8))
+    if label:
+        op = name.partition(":")[0] or label["name"]
+        return f"{op}:{label['type']}", Meaning(category=Category.OP, op_name=op, op_type=label["type"])
+    known = meaning(name, plane, line)
+    if line is LineKind.THREAD and not known.op_name:
+        known = Meaning(category=Category.OP, op_name=name, op_type="")
+    return name, known
+
+
+def _memory(builder: OpTraceBuilder, line: int, node: str, used: Message, zero: int) -> None:
+    for one in used.get(6, []):
+        record = _message(one)
+        size = signed(_int(record, 2))
+        stats: dict[str, PlainStat] = {
+            "allocator_name": _text(used, 1),
+            "allocation_bytes": abs(size),
+            "requested_bytes": abs(size),
+            "bytes_allocated": signed(_int(used, 5)),
+            StatName.TF_OP: node,
+        }
+        name = "MemoryAllocation" if size >= 0 else "MemoryDeallocation"
+        builder.event(line, name, _int(record, 1) * 1000 - zero, 0, stats=stats)
+
+
+def _start_ns(node: Message) -> int:
+    return _int(node, 13) or _int(node, 2) * 1000
+
+
+def _dur_ns(node: Message) -> int:
+    return max(0, signed(_int(node, 16)) or signed(_int(node, 5)) * 1000)
+
+
+def _message(value: Value) -> Message:
+    found: Message = defaultdict(list)
+    if isinstance(value, int):
+        raise FormatError(f"a number, {value}, where a message was expected")
+    for key, _, inner in fields(value):
+        found[key].append(inner)
+    return found
+
+
+def _int(message: Mapping[int, list[Value]], key: int) -> int:
+    values = message.get(key)
+    return number(values[-1]) if values else 0
+
+
+def _text(message: Mapping[int, list[Value]], key: int) -> str:
+    values = message.get(key)
+    return text(values[-1]) if values else ""

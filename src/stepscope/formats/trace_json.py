@@ -1,0 +1,126 @@
+"""Chrome trace-event JSON as it lies in a file: decoded, repaired where the format allows it, nothing interpreted.
+
+A file is an array of events, or an object that has one as ``traceEvents``; its end may be missing (the format allows a
+missing ``]``, and a job that dies leaves a cut event). ``.gz`` is known by its first bytes.
+
+Source: Trace Event Format, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import msgspec
+
+from stepscope.errors import FormatError
+
+MAX_BYTES = 4 << 30
+"""Unpacked; larger files are refused."""
+_GZIP = b"\x1f\x8b"
+_CUTS = 64
+"""How many ends of objects are tried, from behind, where a file is cut."""
+
+Json = object
+"""Whatever JSON holds."""
+
+
+class RawEvent(msgspec.Struct, frozen=True):
+    """One event, field by field as the format names them."""
+
+    ph: str = ""
+    name: Json = ""
+    cat: Json = ""
+    ts: Json = None
+    dur: Json = None
+    tdur: Json = None
+    pid: Json = 0
+    tid: Json = 0
+    id: Json = None
+    s: Json = None
+    args: Json = None
+
+
+class _Object(msgspec.Struct, rename="camel"):
+    trace_events: list[RawEvent] | None = None
+    schema_version: Json = None
+    base_time_nanoseconds: Json = None
+    samples: Json = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceFile:
+    """The events of a file, and what stood beside them."""
+
+    events: list[RawEvent]
+    kineto: bool = False
+    """It has kineto's schema."""
+    base_ns: int = 0
+    """What its clock counts from, in nanoseconds since 1970; 0: it does not say."""
+    samples: int = 0
+    """Stack samples beside the events."""
+    left_out_bytes: int = 0
+    """At its end, where it is cut."""
+
+
+def decode(content: bytes, name: str) -> TraceFile:
+    """The events of a trace file.
+
+    Raises:
+        FormatError: it is no JSON, holds no events, or is damaged elsewhere than at its end.
+    """
+    if content.startswith(_GZIP):
+        content = _unpacked(content, name)
+    text = content.strip()
+    if not text:
+        raise FormatError(f"{name}: empty; expected trace events as JSON")
+    if text[:1] not in {b"[", b"{"}:
+        raise FormatError(f"{name}: begins with {text[:12]!r}; expected JSON, an array or an object of trace events")
+    try:
+        return _read(text, name, 0)
+    except msgspec.DecodeError as error:
+        return _repaired(text, name, error)
+
+
+def _unpacked(content: bytes, name: str) -> bytes:
+    unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
+    try:
+        text = unpacker.decompress(content, MAX_BYTES)
+    except zlib.error as error:
+        raise FormatError(f"{name}: damaged gzip file ({error}); expected trace events as JSON") from error
+    if unpacker.unconsumed_tail:
+        raise FormatError(f"{name}: more than {MAX_BYTES >> 30} GiB when unpacked; expected less")
+    if not unpacker.eof:
+        raise FormatError(f"{name}: cut: its gzip stream has no end; expected a whole file")
+    return text
+
+
+def _read(text: bytes, name: str, left_out: int) -> TraceFile:
+    if text[:1] == b"[":
+        return TraceFile(events=msgspec.json.decode(text, type=list[RawEvent]), left_out_bytes=left_out)
+    found = msgspec.json.decode(text, type=_Object)
+    if found.trace_events is None:
+        raise FormatError(f"{name}: JSON without traceEvents; expected a Chrome, TensorFlow or kineto trace")
+    base = found.base_time_nanoseconds
+    return TraceFile(
+        events=found.trace_events,
+        kineto=found.schema_version is not None,
+        base_ns=base if isinstance(base, int) else 0,
+        samples=len(found.samples) if isinstance(found.samples, list) else 0,
+        left_out_bytes=left_out,
+    )
+
+
+def _repaired(text: bytes, name: str, error: msgspec.DecodeError) -> TraceFile:
+    """The events before the cut, if a cut is all that is wrong."""
+    closing = b"]" if text[:1] == b"[" else b"]}"
+    end = len(text)
+    for _ in range(_CUTS):
+        end = text.rfind(b"}", 0, end)
+        if end < 0:
+            break
+        try:
+            return _read(text[: end + 1] + closing, name, len(text[end + 1 :].strip(b", \t\r\n")))
+        except msgspec.DecodeError:
+            continue
+    raise FormatError(f"{name}: damaged JSON ({error}); expected trace events") from error

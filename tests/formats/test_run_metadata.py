@@ -1,0 +1,94 @@
+"""RunMetadata becomes an op trace: devices, streams, threads, nodes, allocations; damage is told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stepscope.derive import op_stats, op_steps
+from stepscope.errors import FormatError
+from stepscope.formats import run_metadata
+from stepscope.formats.protobuf import encode_bytes, encode_number
+from stepscope.model.optrace import LineKind, PlaneKind
+
+CPU = "/job:worker/replica:0/task:1/device:CPU:0"
+GPU = "/job:worker/replica:0/task:1/device:GPU:2"
+
+
+def _node(name: str, start_us: int, dur_us: int, *, label: str = "", thread: int = 0, more: bytes = b"") -> bytes:
+    parts = [encode_bytes(1, name.encode()), encode_number(2, start_us), encode_number(5, dur_us)]
+    return b"".join([*parts, encode_bytes(8, label.encode()), encode_number(10, thread), more])
+
+
+def _device(name: str, *nodes: bytes, threads: dict[int, str] | None = None) -> bytes:
+    names = [encode_bytes(3, encode_number(1, k) + encode_bytes(2, v.encode())) for k, v in (threads or {}).items()]
+    return encode_bytes(
+        1, encode_bytes(1, name.encode()) + b"".join(encode_bytes(2, n) for n in nodes) + b"".join(names)
+    )
+
+
+def _run(*devices: bytes) -> bytes:
+    return encode_bytes(1, b"".join(devices))
+
+
+def test_nodes_have_their_types_threads_and_devices() -> None:
+    content = _run(
+        _device(
+            CPU, _node("a/b", 1_000, 5, label="a/b = MatMul(x, y)", thread=3), _node("c", 1_002, 1), threads={3: "pool"}
+        ),
+    )
+    trace = run_metadata.read_bytes(content, "r.pb")
+    assert [(p.name, p.kind, p.ordinal) for p in trace.planes] == [(CPU, PlaneKind.HOST, -1)]
+    assert [(line.name, line.last - line.first) for line in trace.lines] == [("pool", 1), ("thread 0", 1)]
+    rows = {row.name: row for row in op_stats.build(trace).rows()}
+    assert (rows["a/b"].type, rows["a/b"].total_ps) == ("MatMul", 5_000_000)
+    (step,) = op_steps.find(trace)
+    assert step.dur_ns.tolist() == [5_000]
+
+
+def test_nanoseconds_go_before_microseconds() -> None:
+    exact = encode_number(13, 1_000_123) + encode_number(16, 5_678)
+    trace = run_metadata.read_bytes(_run(_device(CPU, _node("a", 1_000, 5, more=exact))), "r.pb")
+    assert (trace.source.started_unix_ns, trace.events.dur_ns.tolist()) == (1_000_123, [5_678])
+
+
+def test_streams_are_lines_of_their_device_and_their_repetition_is_left_out() -> None:
+    kernel = _node("a:MatMul", 1_000, 5)
+    content = _run(
+        _device(f"{GPU}/stream:all", kernel), _device(f"{GPU}/stream:13", kernel), _device(CPU, _node("b", 1_000, 9))
+    )
+    trace = run_metadata.read_bytes(content, "r.pb")
+    assert [(p.kind, p.ordinal, p.events) for p in trace.planes] == [(PlaneKind.GPU, 2, 1), (PlaneKind.HOST, -1, 1)]
+    assert trace.lines[0].kind is LineKind.STREAM
+    assert [(d.reason, d.events) for d in trace.dropped] == [("stream:all, which repeats the single streams", 1)]
+
+
+def test_allocations_are_events_with_their_allocator() -> None:
+    record = encode_bytes(6, encode_number(1, 1_001) + encode_number(2, 4_096))
+    used = encode_bytes(6, encode_bytes(1, b"GPU_0_bfc") + encode_number(5, 8_192) + record)
+    trace = run_metadata.read_bytes(_run(_device(CPU, _node("a", 1_000, 5, more=used))), "r.pb")
+    row = int(trace.events_of(trace.metas_named("MemoryAllocation"))[0])
+    stats = trace.stats_of(row)
+    assert (stats["allocator_name"], stats["allocation_bytes"], stats["bytes_allocated"]) == ("GPU_0_bfc", 4_096, 8_192)
+    assert trace.events.start_ns[row] == 1_000
+
+
+@pytest.mark.parametrize("content", [b"", b"\x07", b"\x0a\x7f", _run(), encode_bytes(2, b"x"), b"\x08\x05"])
+def test_a_file_that_is_none_is_refused_in_one_line(content: bytes) -> None:
+    with pytest.raises(FormatError, match=r"r\.pb: no RunMetadata"):
+        run_metadata.read_bytes(content, "r.pb")
+
+
+@given(flips=st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=5))
+@settings(max_examples=100, deadline=None)
+def test_damaged_files_are_read_or_refused(flips: list[tuple[int, int]]) -> None:
+    used = encode_bytes(6, encode_bytes(1, b"cpu") + encode_bytes(6, encode_number(1, 1_001) + encode_number(2, 4_096)))
+    content = bytearray(_run(_device(CPU, _node("a", 1_000, 5, label="a = B(c)", more=used), threads={1: "x"})))
+    for at, value in flips:
+        content[at % len(content)] = value
+    try:
+        run_metadata.read_bytes(bytes(content), "r.pb")
+    except FormatError as error:
+        if "\n" in str(error):
+            raise
