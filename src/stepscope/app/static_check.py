@@ -17,6 +17,7 @@ from stepscope.checker import findings, run, versions
 from stepscope.checker.context import Engine
 from stepscope.checker.hits import Hit
 from stepscope.checker.modules import Project
+from stepscope.checker.plan import Plan
 from stepscope.checker.registry import ALL
 from stepscope.checker.rule import Rule
 from stepscope.model.finding import Diagnostic, Finding
@@ -82,7 +83,7 @@ def check(
     chosen, left_out = _affordable(ranked, sources)
     readers = {path: functools.partial(str.encode, sources[path]) for path in chosen}
     engine = Engine(Project(readers, [view.session.manifest.cwd or "/"]), target)
-    todo = run.plan(rules, target.tensorflow)
+    todo = Plan(rules, target.tensorflow)
     hits: list[StaticHit] = []
     notes: list[Diagnostic] = []
     files = lines = 0

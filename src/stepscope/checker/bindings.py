@@ -76,6 +76,8 @@ class Flow:
     """Module, class and function nodes to their scopes."""
     uses: dict[ast.Name, tuple[Binding, ...]]
     """Names that are read, to what may have bound them in the same scope. Not here: names of outer scopes."""
+    outer: dict[ast.Name, Scope]
+    """The other names that are read, to the scope in which they stand."""
     parents: dict[ast.AST, ast.AST]
     calls: dict[str, list[ast.Call]]
     """Calls by the last word of what is called: ``a.b.map(f)`` under "map"."""
@@ -83,3 +85,7 @@ class Flow:
     """Statements, loops, lambdas and comprehensions by type."""
     stores: list[ast.expr]
     """Attributes and subscripts that are assigned or deleted."""
+    imported: dict[str, list[str]]
+    """Names that imports bind, in whatever scope, to what they import."""
+    aliases: list[tuple[str, ast.expr]]
+    """Names with what is assigned to them, or is their default, where that is another name or dotted."""

@@ -7,9 +7,9 @@ Questions about nodes of other files (a function that a chain runs) go to ``ctx.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from stepscope.checker.datasets import Chain, Chains, Stage
 from stepscope.checker.effects import Effect, Effects
@@ -18,7 +18,7 @@ from stepscope.checker.infer import Inference
 from stepscope.checker.loops import Loop, Loops
 from stepscope.checker.modules import Module, Project
 from stepscope.checker.names import Function, Thing
-from stepscope.checker.syntax import argument, walk
+from stepscope.checker.syntax import argument
 from stepscope.checker.tags import Class, Tag, Value
 from stepscope.checker.tracing import Tracing
 from stepscope.checker.values import passed
@@ -27,6 +27,9 @@ from stepscope.checker.versions import Target
 if TYPE_CHECKING:
     from stepscope.checker.bindings import Binding, LoopNode
     from stepscope.checker.rule import Rule
+
+
+T = TypeVar("T")
 
 
 class Engine:
@@ -89,6 +92,13 @@ class Context:
         self.engine = engine
         self.module = module
         self.rule = rule
+        self._answers: dict[Callable[[Context], object], object] = {}
+
+    def once(self, answer: Callable[[Context], T]) -> T:
+        """An answer about the whole file, found out once."""
+        if answer not in self._answers:
+            self._answers[answer] = answer(self)
+        return cast("T", self._answers[answer])
 
     def at(self, module: Module) -> Context:
         """The same questions about another file of the project."""
@@ -238,9 +248,7 @@ class Context:
         todo: list[tuple[Context, Iterable[ast.AST], int]] = [(self, nodes, levels)]
         while todo:
             at, some, left = todo.pop()
-            for node in walk(some):
-                if not isinstance(node, ast.Call):
-                    continue
+            for node in (call for part in some for call in at.module.calls_in(part)):
                 yield at, at.call(node)
                 for function in at.callees(node) if left else ():
                     if function.node not in seen:

@@ -9,7 +9,7 @@ from stepscope.checker.context import Context
 from stepscope.checker.loops import Loop
 from stepscope.checker.modules import Module
 from stepscope.checker.names import Function
-from stepscope.checker.syntax import last_word, walk
+from stepscope.checker.syntax import last_word
 from stepscope.checker.tags import Class, Tag
 
 FEW = 10
@@ -17,6 +17,8 @@ FEW = 10
 MAX_HOMES = 8
 """Files of base classes that are looked through."""
 _WRAPPERS = frozenset({"enumerate", "tqdm", "trange", "track", "iter", "list", "zip", "reversed", "progress_bar"})
+MAKES_FUNCTIONS = (".function", "import function", "concrete_function", "contrib.eager", "defun")
+"""One of these is written where a tf.function is made."""
 _PLAIN = frozenset(
     "staticmethod classmethod property override abstractmethod typechecked jit njit wraps no_type_check".split()
 )
@@ -116,11 +118,10 @@ def _named(function: Function, module: Module) -> bool:
     return False
 
 
-def own_calls(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
-    """Calls below nodes, without those in functions that are only defined there."""
-    for node in walk(nodes):
-        if isinstance(node, ast.Call):
-            yield node
+def own_calls(ctx: Context, nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
+    """Calls below nodes of the file, without those in functions that are only defined there."""
+    for node in nodes:
+        yield from ctx.module.calls_in(node)
 
 
 def free_names(function: Function) -> set[str]:
@@ -134,19 +135,11 @@ def free_names(function: Function) -> set[str]:
     return read - own
 
 
-def mentions_functions(ctx: Context) -> bool:
-    """The file's text may make a tf.function: a quick look before all others."""
-    text = ctx.module.source.text
-    return "function" in text and any(word in text for word in (".function", "import function", "concrete", "defun"))
-
-
 def graph_calls(ctx: Context) -> Iterator[ast.Call]:
     """Calls of tf.functions from code that is not traced itself."""
-    for calls in ctx.module.flow.calls.values():
-        for call in calls:
-            named = isinstance(call.func, (ast.Name, ast.Attribute))
-            if named and ctx.tag(call.func) is Tag.FUNCTION and not ctx.traced(call):
-                yield call
+    for call in ctx.engine.tracing.graph_calls(ctx.module):
+        if isinstance(call.func, (ast.Name, ast.Attribute)) and not ctx.traced(call):
+            yield call
 
 
 def function_options(ctx: Context, func: ast.expr) -> dict[str, ast.expr] | None:

@@ -52,7 +52,8 @@ class Inference:
 
     def value(self, module: Module, expr: ast.expr) -> Value:
         """What is known of an expression's value; while it is being found out, nothing is."""
-        return self._values.get(expr, module, expr)
+        found = self._values.kept.get(expr)
+        return found if found is not None else self._values.get(expr, module, expr)
 
     def _value(self, module: Module, expr: ast.expr) -> Value:
         if isinstance(expr, ast.Constant):
@@ -110,7 +111,8 @@ class Inference:
 
     def binding(self, module: Module, binding: Binding) -> Value:
         """What a binding gives its name."""
-        return self._bound.get(binding, module, binding)
+        found = self._bound.kept.get(binding)
+        return found if found is not None else self._bound.get(binding, module, binding)
 
     def _binding(self, module: Module, binding: Binding) -> Value:
         kind, value = binding.kind, binding.value

@@ -17,10 +17,12 @@ from pathlib import PurePosixPath
 from stepscope.checker.bindings import FUNCTIONS, Flow, Scope
 from stepscope.checker.flow import analyse
 from stepscope.checker.source import SkippedError, Source, read
+from stepscope.checker.syntax import walk
 
 FRAMEWORKS = frozenset({"tensorflow", "keras", "tf_keras", "numpy", "torch", "jax", "sklearn"})
 """Never looked for in a project, whose folders may be called like that."""
-_CALLED = re.compile(r"(\w+)\s*\(")
+_CALLED = re.compile(r"\(\s*(\w+)")
+"""What is called, in a text that is read from its end: so no word is tried that no bracket follows."""
 _CLASS = re.compile(r"^\s*class\s+(\w+)\s*\(([^()]*)\)\s*:", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 
@@ -36,6 +38,7 @@ class Module:
     """Where its relative imports start."""
     source: Source
     flow: Flow
+    _calls: dict[ast.AST, tuple[ast.Call, ...]] = field(default_factory=dict)
 
     @property
     def tree(self) -> ast.Module:
@@ -45,6 +48,13 @@ class Module:
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node around a node."""
         return self.flow.parents.get(node)
+
+    def calls_in(self, node: ast.AST) -> tuple[ast.Call, ...]:
+        """The calls in a statement or expression, in the order of the source; functions defined there left out."""
+        known = self._calls.get(node)
+        if known is None:
+            known = self._calls[node] = tuple(part for part in walk([node]) if isinstance(part, ast.Call))
+        return known
 
     def scope_of(self, node: ast.AST) -> Scope:
         """The scope in which a node's names are looked up; a function's own node lies in the scope around it."""
@@ -67,7 +77,8 @@ def _inside(child: ast.AST, parent: ast.AST) -> bool:
 def called_words(data: bytes) -> frozenset[str]:
     """The words before an opening bracket in a file and those of bases of classes, found without parsing it."""
     text = _text(data)
-    return frozenset(_CALLED.findall(text)).union(*(_WORD.findall(bases) for _, bases in _CLASS.findall(text)))
+    called = {word[::-1] for word in _CALLED.findall(text[::-1])}
+    return frozenset(called.union(*(_WORD.findall(bases) for _, bases in _CLASS.findall(text))))
 
 
 def _text(data: bytes) -> str:
@@ -116,10 +127,17 @@ class Project:
         self._found: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
         self._calling: dict[str, list[str]] | None = None
         self._subclasses: dict[str, set[str]] | None = None
+        self._tests: dict[str, bool] = {}
         self.known_words: dict[str, frozenset[str]] = {}
 
     def is_test(self, path: str) -> bool:
         """A file of tests, by its name or by a folder below what was given to check: nobody waits for it."""
+        known = self._tests.get(path)
+        if known is None:
+            known = self._tests[path] = self._looks_like_test(path)
+        return known
+
+    def _looks_like_test(self, path: str) -> bool:
         whole = PurePosixPath(path)
         roots = [root for root in self.roots if whole.is_relative_to(root)]
         inside = whole.relative_to(max(roots, key=lambda root: len(root.parts))) if roots else whole

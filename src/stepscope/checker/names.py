@@ -61,6 +61,8 @@ class Function:
 
 
 _ALIASES = (ast.Name, ast.Attribute, ast.Lambda, ast.IfExp, ast.NamedExpr)
+_NAMED = (ast.Name, ast.Attribute, ast.Lambda, ast.IfExp, ast.NamedExpr, ast.Subscript)
+"""Expressions that may stand for something that has a name."""
 Thing = str | Function | Class | Module
 """A library's name in its canonical spelling, or a part of the project."""
 
@@ -95,16 +97,20 @@ class Names:
 
     def things(self, module: Module, expr: ast.expr) -> tuple[Thing, ...]:
         """Everything that an expression may stand for, without repeats; empty when nothing is known."""
-        return self._things.get(expr, module, expr)
+        if not isinstance(expr, _NAMED):
+            return ()
+        found = self._things.kept.get(expr)
+        return found if found is not None else self._things.get(expr, module, expr)
 
     def _resolved(self, module: Module, expr: ast.expr) -> tuple[Thing, ...]:
         return _distinct(self._resolve(module, expr))
 
     def _resolve(self, module: Module, expr: ast.expr) -> Iterable[Thing]:
         if isinstance(expr, ast.Name):
-            for binding in self.reaching(module, expr):
+            bindings = self.reaching(module, expr)
+            for binding in bindings:
                 yield from self.bound(module, binding)
-            if not self.reaching(module, expr):
+            if not bindings:
                 yield from self._starred(module, expr.id)
         elif isinstance(expr, ast.Attribute):
             bases = self.things(module, expr.value)
@@ -132,7 +138,7 @@ class Names:
         return flat(found)
 
     def _outer(self, module: Module, name: ast.Name) -> tuple[Binding, ...]:
-        scope: Scope | None = module.scope_of(name)
+        scope: Scope | None = module.flow.outer.get(name) or module.scope_of(name)
         first = scope
         while scope is not None:
             if name.id in scope.bindings and (scope is first or not isinstance(scope.node, ast.ClassDef)):

@@ -47,6 +47,8 @@ class Rule:
     """Statements, loops, comprehensions, lambdas."""
     on_node: OnNode | None = None
     on_file: OnFile | None = None
+    mentions: tuple[str, ...] = ()
+    """Only files whose text holds one of these can have it; empty: any file."""
     since_version: tuple[int, int] = (0, 0)
     """First TensorFlow it applies to."""
     before_version: tuple[int, int] = (99, 0)
@@ -72,6 +74,10 @@ class Rule:
     def applies(self, version: tuple[int, int]) -> bool:
         """Whether it is meant for a version of TensorFlow."""
         return self.since_version <= version < self.before_version
+
+    def concerns(self, text: str) -> bool:
+        """Whether a file of this text can have it."""
+        return not self.mentions or any(mention in text for mention in self.mentions)
 
 
 __all__ = ["Call", "Context", "Hit", "OnCall", "OnFile", "OnNode", "Rule"]

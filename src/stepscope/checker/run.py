@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import gc
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,12 +12,34 @@ from stepscope.checker import suppress
 from stepscope.checker.context import Call, Context, Engine
 from stepscope.checker.hits import Hit, Span
 from stepscope.checker.modules import Module
+from stepscope.checker.plan import Plan
 from stepscope.checker.rule import Rule
 from stepscope.checker.source import Cells
 from stepscope.checker.suppress import Ignore
 
 FRAMES = 4000
 """Recursion limit while checking: questions about long chains of values ask each other."""
+
+
+class _Wall:
+    """One of the walls (STYLE 4.4): what is raised inside becomes a diagnostic of the file."""
+
+    __slots__ = ("failures", "who")
+
+    def __init__(self, failures: dict[str, str], who: str) -> None:
+        self.failures = failures
+        self.who = who
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        """Keep the first error of each rule."""
+        if not isinstance(error, Exception):
+            return False
+        text = "nested too deeply" if isinstance(error, RecursionError) else f"{type(error).__name__}: {error}"
+        self.failures.setdefault(self.who, f"{self.who}: {text}")
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +60,6 @@ class FileResult:
     """Of a notebook."""
 
 
-@dataclass(slots=True)
-class Plan:
-    """Rules by what they ask to see."""
-
-    by_word: dict[str, list[tuple[Rule, frozenset[str]]]] = field(default_factory=dict)
-    """Last word of a called name, to the rules that want it; "*": rules with patterns."""
-    by_node: dict[type[ast.AST], list[Rule]] = field(default_factory=dict)
-    by_file: list[Rule] = field(default_factory=list)
-
-
-def plan(rules: Sequence[Rule], version: tuple[int, int]) -> Plan:
-    """Sort the rules that apply to a version by what they want."""
-    made = Plan()
-    for rule in rules:
-        if not rule.applies(version):
-            continue
-        for name in rule.calls:
-            words = made.by_word.setdefault(name.rpartition(".")[2], [])
-            if all(known is not rule for known, _ in words):
-                words.append((rule, rule.calls))
-        for kind in rule.nodes:
-            made.by_node.setdefault(kind, []).append(rule)
-        if rule.on_file is not None:
-            made.by_file.append(rule)
-    return made
-
-
 def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
     """Run rules over one file. Never raises for what the file holds."""
     module = engine.project.load(path)
@@ -73,14 +67,10 @@ def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
         return FileResult(path, skipped=engine.project.skipped.get(path, "cannot be read"))
     hits: dict[tuple[str, Span], Hit] = {}
     failures: dict[str, str] = {}
-    for rule, found in _found(engine, module, todo):
-        try:
+    for who, found in _asked(engine, module, todo, failures):
+        with _Wall(failures, who):
             for hit in found:
                 hits.setdefault((hit.code, hit.span), _quiet(engine, hit))
-        except RecursionError:
-            failures.setdefault(rule.code, f"{rule.code}: nested too deeply")
-        except Exception as error:  # noqa: BLE001 - one of the walls (STYLE 4.4): becomes a diagnostic of the file
-            failures.setdefault(rule.code, f"{rule.code}: {type(error).__name__}: {error}")
     ordered = sorted(hits.values(), key=lambda h: (h.span.line, h.span.column, h.code))
     kept, ignored, unused = suppress.split(ordered, suppress.ignores(module.source))
     return FileResult(path, kept, "", tuple(failures.values()), ignored, unused, module.source.cells)
@@ -94,9 +84,8 @@ def _quiet(engine: Engine, hit: Hit) -> Hit:
     return replace(hit, severity="info")
 
 
-def _found(engine: Engine, module: Module, todo: Plan) -> Iterator[tuple[Rule, Iterable[Hit]]]:
-    """What each rule yields for each thing that it wants, lazily: the caller catches what it raises."""
-    flow = module.flow
+def _asked(engine: Engine, module: Module, todo: Plan, failures: dict[str, str]) -> Iterator[tuple[str, Iterable[Hit]]]:
+    """What each rule yields for each thing that it wants, with its code; lazily: the caller catches what it raises."""
     contexts: dict[str, Context] = {}
 
     def context(rule: Rule) -> Context:
@@ -104,42 +93,30 @@ def _found(engine: Engine, module: Module, todo: Plan) -> Iterator[tuple[Rule, I
             contexts[rule.code] = Context(engine, module, rule)
         return contexts[rule.code]
 
-    patterns = todo.by_word.get("*", [])
-    for word, calls in flow.calls.items():
-        wanted = todo.by_word.get(word, []) + patterns
-        for node in calls if wanted else ():
-            for rule, names in wanted:
-                yield rule, _call(context(rule), node, names)
-    for kind, rules in todo.by_node.items():
-        for statement in flow.nodes.get(kind, ()):
-            for rule in rules:
-                if rule.on_node is not None:
-                    yield rule, rule.on_node(context(rule), statement)
-    for rule in todo.by_file:
-        if rule.on_file is not None:
-            yield rule, rule.on_file(context(rule))
-
-
-def _call(context: Context, node: ast.Call, wanted: frozenset[str]) -> Iterator[Hit]:
-    for name in context.engine.names.names(context.module, node.func):
-        if (name in wanted or _matches(name, wanted)) and context.rule.on_call is not None:
-            yield from context.rule.on_call(context, Call(node, name))
-            return
-
-
-def _matches(name: str, wanted: frozenset[str]) -> bool:
-    """``tensorflow.math.add`` is meant by ``tensorflow.math.*`` and by ``tensorflow.*``."""
-    head = name.rpartition(".")[0]
-    while head:
-        if f"{head}.*" in wanted:
-            return True
-        head = head.rpartition(".")[0]
-    return False
+    for call in todo.calls(engine.project, module):
+        names: tuple[str, ...] = ()
+        with _Wall(failures, "names"):
+            names = engine.names.names(module, call.func)
+        done: set[str] = set()
+        for name in names:
+            for rule in todo.wanting(name):
+                if rule.on_call is not None and rule.code not in done:
+                    done.add(rule.code)
+                    yield rule.code, rule.on_call(context(rule), Call(call, name))
+    for rule, asked in todo.nodes:
+        if rule.concerns(module.source.text):
+            at = context(rule)
+            for kind in rule.nodes:
+                for node in module.flow.nodes.get(kind, ()):
+                    yield rule.code, asked(at, node)
+    for rule, told in todo.files:
+        if rule.concerns(module.source.text):
+            yield rule.code, told(context(rule))
 
 
 def check(engine: Engine, paths: Iterable[str], rules: Sequence[Rule]) -> list[FileResult]:
     """Run rules over files, in this process."""
-    todo = plan(rules, engine.target.tensorflow)
+    todo = Plan(rules, engine.target.tensorflow)
     with unhindered():
         return [check_file(engine, path, todo) for path in paths]
 

@@ -7,17 +7,22 @@ from collections.abc import Iterable, Iterator
 
 from stepscope.checker.bindings import COMPREHENSIONS, FUNCTIONS, FunctionNode
 
-_SKIPPED = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
+_NO_NODES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"})
+"""Fields with operators, contexts and plain values."""
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
 
 
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes right below a node, in the order of the source; operators and contexts left out."""
+    fields = _FIELDS.get(type(node))
+    if fields is None:
+        fields = _FIELDS[type(node)] = tuple(field for field in node._fields if field not in _NO_NODES)
     found: list[ast.AST] = []
-    for field in node._fields:
+    for field in fields:
         value = getattr(node, field, None)
         if isinstance(value, list):
             found += [item for item in value if isinstance(item, ast.AST)]
-        elif isinstance(value, ast.AST) and not isinstance(value, _SKIPPED):
+        elif isinstance(value, ast.AST):
             found.append(value)
     return found
 

@@ -70,20 +70,11 @@ MANY = 50
 WORDS = {Tag.PY_SCALAR: "Python number", Tag.PY_STRING: "Python string"}
 
 
-def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
+def check(ctx: Context) -> Iterator[Hit]:
     """All calls in a loop of what is a tf.function."""
-    seen: set[ast.AST] = set()
-    for part in _calls(node):
-        if part in seen or ctx.tag(part.func) is not Tag.FUNCTION:
-            continue
-        seen.add(part)
-        yield from _call(ctx, Call(part, ctx.name(part.func)))
-
-
-def _calls(node: ast.AST) -> Iterator[ast.Call]:
-    for part in ast.walk(node):
-        if isinstance(part, ast.Call) and (part.args or part.keywords):
-            yield part
+    for node in ctx.engine.tracing.graph_calls(ctx.module):
+        if node.args or node.keywords:
+            yield from _call(ctx, Call(node, ctx.name(node.func)))
 
 
 def _call(ctx: Context, call: Call) -> Iterator[Hit]:
@@ -160,7 +151,6 @@ RULE = Rule(
     pipeline_stage="forward-backward",
     speedup=62.0,
     remedy="pass a tensor: tf.constant(value)",
-    nodes=(ast.For, ast.While, ast.ListComp, ast.GeneratorExp),
-    on_node=check,
+    on_file=check,
     related=("GRF001",),
 )

@@ -111,7 +111,7 @@ def _tape(ctx: Context, node: ast.With) -> Iterator[Hit]:
         return
     function = ctx.enclosing(node)
     around = function.body if function is not None and loops[0].via else loops[0].body
-    updates = any(isinstance(c.func, ast.Attribute) and c.func.attr in UPDATES for c in own_calls(around))
+    updates = any(isinstance(c.func, ast.Attribute) and c.func.attr in UPDATES for c in own_calls(ctx, around))
     if not updates and loops[0].via:
         return  # a utility: whoever calls it may compile it
     step = f"the step in {function.name}" if function is not None and loops[0].via else "the step of this loop"
@@ -145,7 +145,7 @@ def _model(ctx: Context, loop: ast.For) -> Iterator[Hit]:
     if _few(ctx, loop.iter) or ctx.traced(loop) or in_test(ctx) or may_be_compiled(ctx, loop):
         return
     seen: set[str] = set()
-    for call in own_calls(loop.body):
+    for call in own_calls(ctx, loop.body):
         value = ctx.value(call.func)
         name = ctx.text(call.func)
         if value.tag is not Tag.MODEL or value.many or name in seen or _under_tape(ctx, call, loop):
@@ -221,7 +221,7 @@ def _eager_loops(ctx: Context, node: ast.AST) -> tuple[Loop, ...]:
 
 def _compilable(ctx: Context, body: list[ast.stmt]) -> bool:
     """Neither compiled already nor full of what a graph cannot hold."""
-    calls = list(own_calls(body))
+    calls = list(own_calls(ctx, body))
     tags = {ctx.tag(call.func) for call in calls}
     if Tag.FUNCTION in tags and not tags & {Tag.MODEL, Tag.LAYER}:
         return False

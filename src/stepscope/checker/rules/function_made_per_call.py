@@ -69,7 +69,7 @@ from dataclasses import dataclass
 from stepscope.checker.bindings import FUNCTIONS
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import free_names, hot, in_test, mentions_functions
+from stepscope.checker.idioms import MAKES_FUNCTIONS, free_names, hot, in_test
 from stepscope.checker.loops import Loop
 from stepscope.checker.names import Function
 from stepscope.checker.rule import Rule
@@ -98,7 +98,7 @@ class Made:
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     """Every function that is made where it may be repeated."""
-    made = _made(ctx, node) if mentions_functions(ctx) else None
+    made = _made(ctx, node)
     if made is None or in_test(ctx) or ctx.traced(made.node):
         return
     outer = ctx.enclosing(made.node)
@@ -301,5 +301,6 @@ RULE = Rule(
     remedy="make the tf.function once, outside of the loop",
     nodes=(ast.FunctionDef, ast.Assign, ast.Expr, ast.Return),
     on_node=check,
+    mentions=MAKES_FUNCTIONS,
     related=("GRF001",),
 )

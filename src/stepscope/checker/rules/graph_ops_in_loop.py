@@ -81,21 +81,29 @@ STARTS = frozenset(
     "tensorflow.initialize_all_variables tensorflow.tables_initializer tensorflow.initializers.global_variables".split()
 )
 """Begin a training: a loop around them repeats whole trainings or evaluations, beside which a node is nothing."""
+METHODS = frozenset(
+    "tensorflow.Variable.assign tensorflow.Variable.assign_add tensorflow.Variable.assign_sub "
+    "tensorflow.Variable.read_value tensorflow.Variable.count_up_to tensorflow.data.Iterator.get_next "
+    "tensorflow.data.Dataset.reduce tensorflow.data.Dataset.get_single_element".split()
+)
+"""Of objects, which build nodes as well."""
 REUSING = frozenset({"tensorflow.get_variable"})
 """Gives what is there already, or raises."""
 PARAMETERS = frozenset(
     "items iteritems global_variables trainable_variables local_variables model_variables all_variables".split()
 )
 """What is iterated over where weights are loaded or copied: as many nodes as there are variables, once."""
+OTHER = ("tensorflow.Session.", "tensorflow.Tensor.", "tensorflow.py_func")
+"""Build no nodes, or such as a loop has a reason for."""
 RUNS = frozenset({"tensorflow.Session.run", "tensorflow.Tensor.eval", "tensorflow.Variable.eval"})
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A call that builds nodes, with a loop around it that runs them."""
-    builds = call.name in BUILDING or ctx.tag(call.node) in (Tag.TENSOR, Tag.VARIABLE)
-    if not builds or call.name in RUNS | REUSING or call.name.startswith(("tensorflow.Session.", "tensorflow.py_func")):
+    if in_test(ctx) or not ctx.once(_graph_mode) or call.name in REUSING or call.name.startswith(OTHER):
         return
-    if call.name.startswith("tensorflow.Tensor.") or in_test(ctx) or not _graph_mode(ctx) or ctx.traced(call.node):
+    builds = call.name in BUILDING or ctx.tag(call.node) in (Tag.TENSOR, Tag.VARIABLE)
+    if not builds or ctx.traced(call.node):
         return
     for loop in ctx.loops(call.node):
         if loop.is_comprehension and not loop.via:
@@ -158,7 +166,7 @@ RULE = Rule(
     pipeline_stage="forward-backward",
     speedup=44.0,
     remedy="build the op once before the loop and feed what changes",
-    calls=frozenset({"tensorflow.*", "keras.layers.*", "keras.backend.*"}),
+    calls=METHODS | {"tensorflow.*", "keras.layers.*", "keras.backend.*"},
     on_call=check,
     related=("GRF004", "TRD001"),
 )

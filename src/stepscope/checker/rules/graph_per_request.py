@@ -59,7 +59,7 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test, mentions_functions
+from stepscope.checker.idioms import MAKES_FUNCTIONS, in_test
 from stepscope.checker.modules import Module
 from stepscope.checker.names import Function
 from stepscope.checker.rule import Rule
@@ -74,7 +74,7 @@ MAX_LEVELS = 2
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     """What makes a tf.function, in a handler."""
-    if in_test(ctx) or not mentions_functions(ctx):
+    if in_test(ctx):
         return
     made: ast.AST
     if isinstance(node, ast.FunctionDef):
@@ -148,6 +148,7 @@ RULE = Rule(
     remedy="make the tf.function once, when the service starts",
     nodes=(ast.FunctionDef, ast.Assign),
     on_node=check,
+    mentions=MAKES_FUNCTIONS,
     since_version=(2, 0),
     related=("GRF001",),
 )

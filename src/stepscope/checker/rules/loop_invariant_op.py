@@ -84,10 +84,12 @@ CONSTANTS = frozenset(
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A pure op in a loop, with arguments that stay the same."""
+    if call.name.startswith(IMPURE) or (ctx.version >= (2, 0) and call.name in CONSTANTS):
+        return
     loops = hot(ctx.loops(call.node, calls=False))
     if not loops or loops[0].is_comprehension or in_test(ctx) or not _pure(ctx, call):
         return
-    if ctx.version >= (2, 0) and (call.name in CONSTANTS or ctx.tag(call.node) is not Tag.TENSOR):
+    if ctx.version >= (2, 0) and ctx.tag(call.node) is not Tag.TENSOR:
         return
     if ctx.traced(call.node) or not _invariant(ctx, call, loops[0]):
         return

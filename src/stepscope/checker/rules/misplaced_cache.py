@@ -95,9 +95,11 @@ def _before(ctx: Context, chain: Chain, index: int) -> Stage | None:
     """The cache before a deterministic and costly map that it should stand behind."""
     if index < 0:
         return None
-    costs = _costs(ctx, chain.stages[index])
     cache = next((s for s in reversed(chain.stages[:index]) if s.name == "cache"), None)
-    if not costs or cache is None or any(s.name in ("batch", "unbatch") for s in chain.stages[:index]):
+    if cache is None or any(s.name in ("batch", "unbatch") for s in chain.stages[:index]):
+        return None
+    costs = _costs(ctx, chain.stages[index])
+    if not costs:
         return None
     before = chain.stages[: chain.stages.index(cache)]
     cheap = before[0].name in CHEAP_SOURCES and all(_cheap(ctx, s) for s in before[1:])

@@ -78,9 +78,9 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     iterated = node.iter if isinstance(node, ast.For) else None
     if isinstance(node, (ast.ListComp, ast.GeneratorExp)) and len(node.generators) == 1:
         iterated = node.generators[0].iter
-    if iterated is None or ctx.traced(node):
+    if iterated is None:
         return
-    if isinstance(iterated, ast.Call) and ctx.name(iterated.func) in RECORDS:
+    if isinstance(iterated, ast.Call) and ctx.name(iterated.func) in RECORDS and not ctx.traced(node):
         yield ctx.hit(
             iterated,
             f"{ctx.text(iterated)} hands over record by record to Python: TFRecordDataset reads and counts without it",
@@ -89,7 +89,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         )
         return
     data = _dataset(ctx, iterated)
-    if data is None or not _rows(ctx, data):
+    if data is None or ctx.traced(node) or not _rows(ctx, data):
         return
     severity: CheckSeverity = "info"
     what = "goes through it row by row in Python"

@@ -52,7 +52,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker.context import Context
+from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
 from stepscope.checker.idioms import hot, in_test
 from stepscope.checker.rule import Rule
@@ -63,16 +63,12 @@ USES = frozenset({"apply_gradients", "minimize", "apply", "update_state"})
 MODELS = (Tag.MODEL,)
 
 
-def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
+def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """An assignment of a new optimizer or metric to a name, in the loop that uses it."""
+    node = ctx.parent(call.node)
     if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
         return
-    if not isinstance(node.value, ast.Call) or not ctx.loops(node, calls=False):
-        return
-    made = ctx.name(node.value.func)
-    if not made.startswith(("keras.optimizers.", "keras.metrics.")) or not made.rpartition(".")[2][:1].isupper():
-        return
-    if ".schedules." in made or in_test(ctx) or ctx.traced(node):
+    if not call.word[:1].isupper() or ".schedules." in call.name or in_test(ctx) or ctx.traced(node):
         return
     loops = hot(ctx.loops(node, calls=False))
     if not loops or any(isinstance(p, ast.If) for p in _between(ctx, node, loops[0].node)):
@@ -84,7 +80,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         return
     if any(isinstance(p, ast.Call) and ctx.tag(p) in MODELS for p in walk(loop.body)):
         return
-    what = "optimizer" if made.startswith("keras.optimizers.") else "metric"
+    what = "optimizer" if call.name.startswith("keras.optimizers.") else "metric"
     yield ctx.hit(
         node,
         f"the {what} {name} is made again in each iteration of this loop, with all its variables",
@@ -126,8 +122,8 @@ RULE = Rule(
     pipeline_stage="forward-backward",
     speedup=1.8,
     remedy="make the optimizer or metric once, before the loop",
-    nodes=(ast.Assign,),
-    on_node=check,
+    calls=frozenset({"keras.optimizers.*", "keras.metrics.*"}),
+    on_call=check,
     since_version=(2, 0),
     related=("HST007",),
 )

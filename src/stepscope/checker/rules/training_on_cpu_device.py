@@ -47,7 +47,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker.context import Context
+from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
 from stepscope.checker.idioms import in_test, is_true, own_calls
 from stepscope.checker.rule import Rule
@@ -64,38 +64,30 @@ TRAINS = frozenset(
 LOGS = frozenset({"tensorflow.debugging.set_log_device_placement"})
 
 
-def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
+def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A device for what trains; a switch for the log."""
-    if isinstance(node, ast.With):
-        yield from _device(ctx, node)
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        call = ctx.call(node.value)
-        if (
-            call.name in LOGS
-            and is_true(call.argument(0, "enabled"))
-            and not in_test(ctx)
-            and not _conditional(ctx, node)
-        ):
-            yield ctx.hit(node, "the placement of every op is logged", confidence=0.8)
-
-
-def _device(ctx: Context, node: ast.With) -> Iterator[Hit]:
-    for item in node.items:
-        manager = item.context_expr
-        if not isinstance(manager, ast.Call) or ctx.name(manager.func) != "tensorflow.device" or not manager.args:
-            continue
-        device = manager.args[0]
-        text = device.value if isinstance(device, ast.Constant) and isinstance(device.value, str) else ""
-        if "cpu" not in text.lower() or in_test(ctx) or _conditional(ctx, node):
-            continue
-        trained = next((c for c in own_calls(node.body) if ctx.name(c.func) in TRAINS), None)
-        if trained is not None:
-            yield ctx.hit(
-                node,
-                f"{ctx.text(trained.func)} is pinned to {text}: a GPU would stay idle",
-                confidence=0.7,
-                also=[ctx.span(trained)],
-            )
+    parent = ctx.parent(call.node)
+    if in_test(ctx) or _conditional(ctx, call.node):
+        return
+    if call.name in LOGS:
+        if isinstance(parent, ast.Expr) and is_true(call.argument(0, "enabled")):
+            yield ctx.hit(parent, "the placement of every op is logged", confidence=0.8)
+        return
+    block = ctx.parent(parent) if isinstance(parent, ast.withitem) else None
+    if not isinstance(block, ast.With) or not call.node.args:
+        return
+    device = call.node.args[0]
+    text = device.value if isinstance(device, ast.Constant) and isinstance(device.value, str) else ""
+    if "cpu" not in text.lower():
+        return
+    trained = next((c for c in own_calls(ctx, block.body) if ctx.name(c.func) in TRAINS), None)
+    if trained is not None:
+        yield ctx.hit(
+            block,
+            f"{ctx.text(trained.func)} is pinned to {text}: a GPU would stay idle",
+            confidence=0.7,
+            also=[ctx.span(trained)],
+        )
 
 
 def _conditional(ctx: Context, node: ast.AST) -> bool:
@@ -118,7 +110,7 @@ RULE = Rule(
     pipeline_stage="forward-backward",
     speedup=1.0,
     remedy="remove the device",
-    nodes=(ast.With, ast.Expr),
-    on_node=check,
+    calls=LOGS | {"tensorflow.device"},
+    on_call=check,
     related=("GPU003",),
 )
