@@ -81,6 +81,8 @@ class Flow:
     parents: dict[ast.AST, ast.AST]
     calls: dict[str, list[ast.Call]]
     """Calls by the last word of what is called: ``a.b.map(f)`` under "map"."""
+    looped: set[ast.Call]
+    """Calls in a loop or comprehension of their own function; some of them in what it iterates over."""
     nodes: dict[type[ast.AST], list[ast.AST]]
     """Statements, loops, lambdas and comprehensions by type."""
     stores: list[ast.expr]

@@ -51,6 +51,7 @@ class Effects:
         self.inference = inference
         self.elementwise = Elementwise(inference)
         self._effects: dict[ast.AST, tuple[Effect, ...]] = {}
+        self._known: dict[ast.AST, tuple[Effect | Function, ...]] = {}
 
     def of(self, function: Function) -> tuple[Effect, ...]:
         """What makes a function stateful, its project callees included; empty: nothing that is known of."""
@@ -61,13 +62,25 @@ class Effects:
         return known
 
     def _find(self, function: Function, levels: int, seen: frozenset[ast.AST]) -> Iterable[Effect]:
+        for part in self._parts(function):
+            if isinstance(part, Effect):
+                yield part
+            elif levels and part.node not in seen:
+                yield from self._find(part, levels - 1, seen | {function.node})
+
+    def _parts(self, function: Function) -> tuple[Effect | Function, ...]:
+        """What a function does itself, and the project's functions that it calls, in the order of the source."""
+        known = self._known.get(function.node)
+        if known is None:
+            known = self._known[function.node] = tuple(self._look(function))
+        return known
+
+    def _look(self, function: Function) -> Iterable[Effect | Function]:
         module = function.module
         for node in own_nodes(function):
             if isinstance(node, ast.Call):
                 yield from self._call(module, node)
-                for callee in self.inference.callee(module, node) if levels and node not in seen else ():
-                    if callee.node not in seen:
-                        yield from self._find(callee, levels - 1, seen | {function.node})
+                yield from self.inference.callee(module, node)
             elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
                 value = self.inference.value(module, node)
                 if value.tag is Tag.VARIABLE and not value.many:

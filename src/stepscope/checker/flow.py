@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from typing import cast
 
 from stepscope.checker.bindings import Binding, Flow, FunctionNode, Scope
 from stepscope.checker.scoping import Env, Scoping, merged
@@ -37,6 +36,8 @@ class _Pass(Scoping):
         self.package = package
         self.tree = tree
         self.dead = False
+        self.repeats = 0
+        """Loops and comprehensions of this function that are open."""
         self.exits: list[list[Env]] = []
         """Per open loop: what was bound at each break and continue."""
         self.later: list[tuple[Scope, FunctionNode]] = []
@@ -134,7 +135,9 @@ class _Pass(Scoping):
 
     def _while(self, node: ast.While) -> None:
         phis = self._head(node)
+        self.repeats += 1
         self.expr(node.test, node)
+        self.repeats -= 1
         self._loop(node, node.body, phis, dict(self.env))
 
     def _head(self, node: ast.For | ast.AsyncFor | ast.While) -> dict[str, Binding]:
@@ -151,7 +154,9 @@ class _Pass(Scoping):
     ) -> None:
         dead = self.dead
         self.exits.append([])
+        self.repeats += 1
         self.block(body, node)
+        self.repeats -= 1
         ends = [*self.exits.pop(), *([] if self.dead else [self.env])]
         for name, phi in phis.items():
             found = dict.fromkeys(phi.sources)
@@ -262,18 +267,12 @@ class _Pass(Scoping):
     def expr(self, node: ast.AST, parent: ast.AST) -> None:
         """Walk an expression in the order in which it is evaluated, as far as that matters here."""
         self.parents[node] = parent
-        kind = type(node)
-        if kind is ast.Name:
-            self._name(cast("ast.Name", node))
-        elif kind is ast.Attribute:
-            self.expr(cast("ast.Attribute", node).value, node)
-        elif kind is not ast.Constant:
-            handler = _EXPRESSIONS.get(kind)
-            if handler is not None:
-                handler(self, node)
-            else:
-                for child in children(node):
-                    self.expr(child, node)
+        handler = _EXPRESSIONS.get(type(node))
+        if handler is not None:
+            handler(self, node)
+        else:
+            for child in children(node):
+                self.expr(child, node)
 
     def _name(self, node: ast.Name) -> None:
         bound = self.env.get(node.id)
@@ -282,10 +281,18 @@ class _Pass(Scoping):
         else:
             self.flow.outer[node] = self.scope
 
+    def _dotted(self, node: ast.Attribute) -> None:
+        self.expr(node.value, node)
+
+    def _constant(self, node: ast.Constant) -> None:
+        """Holds no node."""
+
     def _call(self, node: ast.Call) -> None:
         func = node.func
         word = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
         self.flow.calls.setdefault(word, []).append(node)
+        if self.repeats:
+            self.flow.looped.add(node)
         self.expr(func, node)
         for argument in node.args:
             self.expr(argument, node)
@@ -308,6 +315,7 @@ class _Pass(Scoping):
         self.flow.nodes.setdefault(type(node), []).append(node)
         names = {n.id for g in node.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
         hidden = {name: self.env.get(name) for name in names}
+        self.repeats += 1
         for generator in node.generators:
             self.parents[generator] = node
             self.expr(generator.iter, generator)
@@ -318,6 +326,7 @@ class _Pass(Scoping):
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         for part in parts:
             self.expr(part, node)
+        self.repeats -= 1
         for name, bound in hidden.items():
             if bound is None:
                 self.env.pop(name, None)
@@ -353,6 +362,7 @@ _STATEMENTS = _handlers(
     "Return:_return Raise:_return Break:_leave Continue:_leave"
 )
 _EXPRESSIONS = _handlers(
-    "Call:_call Lambda:_lambda NamedExpr:_walrus ListComp:_comprehension SetComp:_comprehension "
-    "DictComp:_comprehension GeneratorExp:_comprehension Yield:_yield YieldFrom:_yield"
+    "Name:_name Attribute:_dotted Constant:_constant Call:_call Lambda:_lambda NamedExpr:_walrus "
+    "ListComp:_comprehension SetComp:_comprehension DictComp:_comprehension GeneratorExp:_comprehension "
+    "Yield:_yield YieldFrom:_yield"
 )

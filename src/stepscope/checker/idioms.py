@@ -17,6 +17,7 @@ FEW = 10
 MAX_HOMES = 8
 """Files of base classes that are looked through."""
 _WRAPPERS = frozenset({"enumerate", "tqdm", "trange", "track", "iter", "list", "zip", "reversed", "progress_bar"})
+_MAKERS = ("function", "defun")
 MAKES_FUNCTIONS = (".function", "import function", "concrete_function", "contrib.eager", "defun")
 """One of these is written where a tf.function is made."""
 _PLAIN = frozenset(
@@ -133,6 +134,16 @@ def free_names(function: Function) -> set[str]:
     for part in function.body:
         read |= {n.id for n in ast.walk(part) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     return read - own
+
+
+def makers(ctx: Context) -> Iterator[ast.AST]:
+    """What makes a tf.function, or may: decorated functions, and calls by the names of what makes one."""
+    for node in ctx.module.flow.nodes.get(ast.FunctionDef, ()):
+        if isinstance(node, ast.FunctionDef) and node.decorator_list:
+            yield node
+    renamed = (n for n, ts in ctx.module.flow.imported.items() if any(t.rpartition(".")[2] in _MAKERS for t in ts))
+    for call in ctx.calls(*dict.fromkeys((*_MAKERS, "get_concrete_function", *renamed))):
+        yield call.node
 
 
 def graph_calls(ctx: Context) -> Iterator[ast.Call]:

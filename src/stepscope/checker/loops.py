@@ -66,6 +66,8 @@ class Loops:
         self, module: Module, node: ast.AST, *, calls: bool = True, levels: int = MAX_LEVELS
     ) -> tuple[Loop, ...]:
         """The loops that repeat a node, innermost first; with ``calls`` also those of the project's callers."""
+        if not calls and isinstance(node, ast.Call) and node not in module.flow.looped:
+            return ()
         return tuple(self._around(module, node, levels if calls else 0, (), frozenset()))
 
     def _around(

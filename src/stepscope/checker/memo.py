@@ -74,7 +74,8 @@ class Memo(Generic[K, V]):
         if low >= depth:
             self.kept[key] = made
             questions.lowest = before
-            questions.close(start)
+            if len(questions.order) > start:
+                questions.close(start)
         else:
             questions.passing[name] = (made, low)
             questions.order.append(name)

@@ -23,7 +23,7 @@ FRAMEWORKS = frozenset({"tensorflow", "keras", "tf_keras", "numpy", "torch", "ja
 """Never looked for in a project, whose folders may be called like that."""
 _CALLED = re.compile(r"\(\s*(\w+)")
 """What is called, in a text that is read from its end: so no word is tried that no bracket follows."""
-_CLASS = re.compile(r"^\s*class\s+(\w+)\s*\(([^()]*)\)\s*:", re.MULTILINE)
+_CLASS = re.compile(r"^[ \t]*class\s+(\w+)\s*\(([^()]*)\)\s*:", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 
 

@@ -81,6 +81,7 @@ class Names:
         self.value_of = value_of
         self._things: Memo[ast.expr, tuple[Thing, ...]] = Memo(questions, (), self._resolved)
         self._functions: dict[ast.AST, Function] = {}
+        self._libraries: dict[Binding, str] = {}
         self._exports: Memo[tuple[Module, str], tuple[Thing, ...]] = Memo(questions, (), self._exported)
 
     def name(self, module: Module, expr: ast.expr) -> str:
@@ -97,10 +98,38 @@ class Names:
 
     def things(self, module: Module, expr: ast.expr) -> tuple[Thing, ...]:
         """Everything that an expression may stand for, without repeats; empty when nothing is known."""
-        if not isinstance(expr, _NAMED):
-            return ()
         found = self._things.kept.get(expr)
-        return found if found is not None else self._things.get(expr, module, expr)
+        if found is None:
+            if not isinstance(expr, _NAMED):
+                return ()
+            found = self._imported_name(module, expr) or self._things.get(expr, module, expr)
+        return found
+
+    def _imported_name(self, module: Module, expr: ast.expr) -> tuple[Thing, ...]:
+        """The name of what begins in the import of a library: most of what is asked for, and nothing to find out."""
+        attributes: list[str] = []
+        root = expr
+        while isinstance(root, ast.Attribute):
+            attributes.append(root.attr)
+            root = root.value
+        bindings = self.reaching(module, root) if isinstance(root, ast.Name) else ()
+        name = self._library(module, bindings[0]) if len(bindings) == 1 else ""
+        if not name:
+            return ()
+        for attribute in reversed(attributes):
+            name = canonical(f"{name}.{attribute}")
+        self._things.kept[expr] = (name,)
+        return (name,)
+
+    def _library(self, module: Module, binding: Binding) -> str:
+        """The canonical name of a library's thing that an import gives; "" of the project's, and of no import."""
+        known = self._libraries.get(binding)
+        if known is None:
+            parts = binding.target.split(".")
+            heads = (".".join(parts[:size]) for size in range(1, len(parts) + 1))
+            own = binding.kind != "import" or any(self.project.find(module, head) is not None for head in heads)
+            known = self._libraries[binding] = "" if own else canonical(binding.target)
+        return known
 
     def _resolved(self, module: Module, expr: ast.expr) -> tuple[Thing, ...]:
         return _distinct(self._resolve(module, expr))
@@ -313,7 +342,9 @@ def flat(bindings: Iterable[Binding]) -> tuple[Binding, ...]:
 
 
 def _distinct(things: Iterable[Thing]) -> tuple[Thing, ...]:
-    found = tuple(dict.fromkeys(things))
+    found = tuple(things)
+    if len(found) > 1:
+        found = tuple(dict.fromkeys(found))
     return found if len(found) <= MAX_WAYS else ()
 
 

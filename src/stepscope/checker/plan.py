@@ -8,7 +8,7 @@ word may stand for something of it: because it was imported, or assigned from wh
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from stepscope.checker.canonical import canonical
 from stepscope.checker.modules import Module, Project
@@ -73,7 +73,7 @@ class Plan:
             if word in self.words:
                 yield from calls
             elif rooted is None:
-                yield from (call for call in calls if any(True for _ in _roots(call.func)))
+                yield from (call for call in calls if _roots(call.func))
             elif rooted:
                 yield from (call for call in calls if not rooted.isdisjoint(_roots(call.func)))
 
@@ -99,12 +99,10 @@ class Plan:
         return any(project.find(module, ".".join(parts[:size])) for size in range(1, len(parts) + 1))
 
 
-def _roots(expr: ast.AST) -> Iterator[str]:
+def _roots(expr: ast.expr) -> tuple[str, ...]:
     """The first words of a dotted expression: two where it is one or another; none of a call's result."""
     while isinstance(expr, (ast.Attribute, ast.NamedExpr)):
         expr = expr.value
     if isinstance(expr, ast.Name):
-        yield expr.id
-    elif isinstance(expr, ast.IfExp):
-        yield from _roots(expr.body)
-        yield from _roots(expr.orelse)
+        return (expr.id,)
+    return (*_roots(expr.body), *_roots(expr.orelse)) if isinstance(expr, ast.IfExp) else ()

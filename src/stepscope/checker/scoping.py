@@ -25,7 +25,7 @@ class Scoping(ABC):
 
     def __init__(self, tree: ast.Module) -> None:
         self.module = Scope(tree, None, "")
-        self.flow = Flow(self.module, {tree: self.module}, {}, {}, {}, {}, {}, [], {}, [])
+        self.flow = Flow(self.module, {tree: self.module}, {}, {}, {}, {}, set(), {}, [], {}, [])
         self.uses = self.flow.uses
         self.parents = self.flow.parents
         self.scope = self.module

@@ -69,11 +69,11 @@ ENDS = (ast.Break, ast.Return, ast.While, ast.Try, ast.With, ast.Yield, ast.Awai
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     """Two loops, one in the other, and an array with both indices."""
-    if not isinstance(node, ast.For) or in_test(ctx) or not _uses_framework(ctx):
+    inner = next((s for s in node.body if isinstance(s, ast.For)), None) if isinstance(node, ast.For) else None
+    if inner is None or not isinstance(node, ast.For) or in_test(ctx) or not ctx.once(_uses_framework):
         return
-    inner = next((s for s in node.body if isinstance(s, ast.For)), None)
     outer_index, inner_index = _index(ctx, node), _index(ctx, inner)
-    if inner is None or not outer_index or not inner_index or ctx.traced(node):
+    if not outer_index or not inner_index or ctx.traced(node):
         return
     arrays = [b for p in walk(inner.body) if (b := _array(p, outer_index, inner_index)) is not None]
     known = [b for b in arrays if ctx.tag(b) is Tag.NUMPY]
@@ -89,10 +89,8 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
 
 def _uses_framework(ctx: Context) -> bool:
     """The file imports TensorFlow or Keras."""
-    bindings = (b for found in ctx.module.flow.module.bindings.values() for b in found)
-    return any(
-        b.kind == "import" and b.target.partition(".")[0] in ("tensorflow", "keras", "tf_keras") for b in bindings
-    )
+    targets = (target for found in ctx.module.flow.imported.values() for target in found)
+    return any(target.partition(".")[0] in ("tensorflow", "keras", "tf_keras") for target in targets)
 
 
 def _index(ctx: Context, node: ast.For | None) -> str:

@@ -68,8 +68,10 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     if not isinstance(node, ast.For) or in_test(ctx):
         return
     found = row_loop(ctx, node)
+    if found is None:
+        return
     times = ctx.engine.loops.iterations(ctx.module, node)
-    if found is None or ctx.traced(node) or (times is not None and times <= FEW):
+    if ctx.traced(node) or (times is not None and times <= FEW):
         return
     if any(isinstance(n, (ast.While, ast.Break, ast.Return, ast.Try)) for n in walk(node.body)):
         return

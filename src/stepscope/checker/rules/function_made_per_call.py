@@ -69,7 +69,7 @@ from dataclasses import dataclass
 from stepscope.checker.bindings import FUNCTIONS
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import MAKES_FUNCTIONS, free_names, hot, in_test
+from stepscope.checker.idioms import MAKES_FUNCTIONS, free_names, hot, in_test, makers
 from stepscope.checker.loops import Loop
 from stepscope.checker.names import Function
 from stepscope.checker.rule import Rule
@@ -96,8 +96,13 @@ class Made:
     """It outlives the iteration: returned, stored, handed on."""
 
 
-def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
+def check(ctx: Context) -> Iterator[Hit]:
     """Every function that is made where it may be repeated."""
+    for node in makers(ctx):
+        yield from _check(ctx, node)
+
+
+def _check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     made = _made(ctx, node)
     if made is None or in_test(ctx) or ctx.traced(made.node):
         return
@@ -150,28 +155,30 @@ def _hit(ctx: Context, made: Made, loop: Loop, text: str, *, info: bool) -> Hit:
 
 
 def _made(ctx: Context, node: ast.AST) -> Made | None:
-    """What makes a tf.function, if a node does."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    """What makes a tf.function, if a node does: a decorated function, ``g = tf.function(f)``, ``tf.function(f)(x)``."""
+    if isinstance(node, ast.FunctionDef):
         function = ctx.engine.names.function(ctx.module, node)
         if function.cls is not None or ctx.graph_decorator(function) is None:
             return None
         return Made(node, node.name, *_uses(ctx, node, node.name))
-    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-        value = node.value
-        if isinstance(value, ast.Call) and _makes(ctx, value):
-            return Made(value, node.targets[0].id, *_uses(ctx, node, node.targets[0].id))
+    parent = ctx.parent(node)
+    if not isinstance(node, ast.Call) or not _makes(ctx, node):
         return None
-    if isinstance(node, (ast.Expr, ast.Return, ast.AugAssign)) and isinstance(node.value, ast.Call):
-        return _at_once(ctx, node.value)
+    if isinstance(parent, ast.Call) and parent.func is node:
+        return Made(node, "", (parent,), kept=False) if _in_plain_statement(ctx, parent) else None
+    named = isinstance(parent, ast.Assign) and len(parent.targets) == 1 and parent.value is node
+    if isinstance(parent, ast.Assign) and named and isinstance(parent.targets[0], ast.Name):
+        return Made(node, parent.targets[0].id, *_uses(ctx, parent, parent.targets[0].id))
     return None
 
 
-def _at_once(ctx: Context, call: ast.Call) -> Made | None:
-    """``tf.function(f)(x)``, also inside of a larger expression."""
-    for part in ast.walk(call):
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Call) and _makes(ctx, part.func):
-            return Made(part.func, "", (part,), kept=False)
-    return None
+def _in_plain_statement(ctx: Context, call: ast.Call) -> bool:
+    """Part of a call that is a statement by itself, or what is returned or added."""
+    outermost: ast.AST = call
+    parent = ctx.parent(call)
+    while parent is not None and not isinstance(parent, ast.stmt):
+        outermost, parent = parent, ctx.parent(parent)
+    return isinstance(parent, (ast.Expr, ast.Return, ast.AugAssign)) and isinstance(outermost, ast.Call)
 
 
 def _makes(ctx: Context, call: ast.Call) -> bool:
@@ -299,8 +306,7 @@ RULE = Rule(
     pipeline_stage="forward-backward",
     speedup=30.0,
     remedy="make the tf.function once, outside of the loop",
-    nodes=(ast.FunctionDef, ast.Assign, ast.Expr, ast.Return),
-    on_node=check,
+    on_file=check,
     mentions=MAKES_FUNCTIONS,
     related=("GRF001",),
 )

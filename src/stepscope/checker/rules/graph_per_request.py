@@ -59,7 +59,7 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import MAKES_FUNCTIONS, in_test
+from stepscope.checker.idioms import MAKES_FUNCTIONS, in_test, makers
 from stepscope.checker.modules import Module
 from stepscope.checker.names import Function
 from stepscope.checker.rule import Rule
@@ -72,29 +72,29 @@ CACHES = frozenset({"cache", "lru_cache", "cached_property", "cached"})
 MAX_LEVELS = 2
 
 
-def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
+def check(ctx: Context) -> Iterator[Hit]:
     """What makes a tf.function, in a handler."""
-    if in_test(ctx):
-        return
-    made: ast.AST
-    if isinstance(node, ast.FunctionDef):
-        function = ctx.engine.names.function(ctx.module, node)
-        if function.cls is not None or not node.decorator_list or ctx.graph_decorator(function) is None:
-            return
-        made, name = node, node.name
-    elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _makes(ctx, node.value):
-        target = node.targets[0]
-        if not isinstance(target, ast.Name) or target.id in ctx.module.scope_of(node).shared:
-            return
-        made, name = node.value, target.id
-    else:
-        return
-    outer = ctx.enclosing(node)
-    if outer is None or ctx.traced(node) or _leaves(ctx, outer, name):
-        return
-    handler = _handler(ctx, outer, MAX_LEVELS)
-    if handler:
-        yield ctx.hit(made, f"{name} is made and traced again for each request that {handler} answers", confidence=0.85)
+    for made in makers(ctx) if not in_test(ctx) else ():
+        outer = ctx.enclosing(made)
+        name = _name(ctx, made) if outer is not None else ""
+        if outer is None or not name or ctx.traced(made) or _leaves(ctx, outer, name):
+            continue
+        handler = _handler(ctx, outer, MAX_LEVELS)
+        if handler:
+            text = f"{name} is made and traced again for each request that {handler} answers"
+            yield ctx.hit(made, text, confidence=0.85)
+
+
+def _name(ctx: Context, made: ast.AST) -> str:
+    """The name by which its function knows a tf.function; "" of what is none, or outlives the function."""
+    if isinstance(made, ast.FunctionDef):
+        function = ctx.engine.names.function(ctx.module, made)
+        return made.name if function.cls is None and ctx.graph_decorator(function) is not None else ""
+    parent = ctx.parent(made)
+    if not isinstance(made, ast.Call) or not isinstance(parent, ast.Assign) or not _makes(ctx, made):
+        return ""
+    target = parent.targets[0]
+    return target.id if isinstance(target, ast.Name) and target.id not in ctx.module.scope_of(parent).shared else ""
 
 
 def _makes(ctx: Context, call: ast.Call) -> bool:
@@ -146,8 +146,7 @@ RULE = Rule(
     pipeline_stage="forward-backward",
     speedup=19.0,
     remedy="make the tf.function once, when the service starts",
-    nodes=(ast.FunctionDef, ast.Assign),
-    on_node=check,
+    on_file=check,
     mentions=MAKES_FUNCTIONS,
     since_version=(2, 0),
     related=("GRF001",),
