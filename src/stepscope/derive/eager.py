@@ -110,3 +110,15 @@ def _is_compiled(sample: Sample) -> bool:
 
 def _calls_function(sample: Sample) -> bool:
     return any(FUNCTION_CALLS in f.file for f in sample.frames)
+
+
+def setting(found: EagerTime | None, *, keras: bool) -> str | None:
+    """Which setting makes steps run eagerly: "run_eagerly", "run_functions_eagerly"; None where none does.
+
+    Keras' steps and tf.functions are compiled unless one is on.
+    """
+    if found is None or 4 * found.eager_ratio < 1:
+        return None
+    if 2 * found.function_ratio > found.eager_ratio:
+        return "run_functions_eagerly"
+    return "run_eagerly" if keras and 2 * found.call_ratio > found.eager_ratio else None

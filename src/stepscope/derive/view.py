@@ -36,6 +36,7 @@ from stepscope.derive import (
     startup,
     steps,
     tasks,
+    traced_ops,
     uploads,
 )
 from stepscope.derive.steps import TRAIN_ROLES
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from stepscope.derive.stalls import Stalls
     from stepscope.derive.startup import Startup
     from stepscope.derive.steps import Steps
+    from stepscope.derive.traced_ops import TracedOps
     from stepscope.derive.uploads import Uploads
     from stepscope.model.events import Name
     from stepscope.model.finding import Task
@@ -242,17 +244,14 @@ class SessionView:
 
     @property
     def eager_setting(self) -> str | None:
-        """Which setting makes the steps run eagerly: "run_eagerly", "run_functions_eagerly"; None where none does.
+        """Which setting makes the steps run eagerly, see ``eager.setting``; None where none does."""
+        keras = self.steps is not None and self.steps.kind in {Kind.EXECUTION, Kind.LOOP}
+        return eager.setting(self.eager, keras=keras) if self.steps is not None else None
 
-        Keras' steps and tf.functions are compiled unless one is on.
-        """
-        found, steps = self.eager, self.steps
-        if found is None or steps is None or 4 * found.eager_ratio < 1:
-            return None
-        if 2 * found.function_ratio > found.eager_ratio:
-            return "run_functions_eagerly"
-        of_keras = steps.kind in {Kind.EXECUTION, Kind.LOOP} and 2 * found.call_ratio > found.eager_ratio
-        return "run_eagerly" if of_keras else None
+    @cached_property
+    def traced_ops(self) -> TracedOps | None:
+        """The newest op trace, joined to the graph table."""
+        return traced_ops.build(self.session, self.worker)
 
     @property
     def predicts(self) -> bool:

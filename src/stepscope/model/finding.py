@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from stepscope.model.op_table import OpTable
 from stepscope.model.overhead import Overhead
 from stepscope.model.structs import Struct
 
@@ -354,6 +355,8 @@ class Report(Struct, frozen=True, kw_only=True):
     diagnostics: tuple[Diagnostic, ...]
     tasks: tuple[Task, ...] = ()
     """Of all processes, by total time, at most 1,000."""
+    ops: OpTable | None = None
+    """Null where the session holds no op trace."""
     line_heat: tuple[LineHeat, ...] = ()
     """The costliest lines, at most 100, from 0.5 %."""
     source_check: SourceCheck | None = None

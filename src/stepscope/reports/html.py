@@ -12,7 +12,7 @@ import shlex
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, charts, metric_charts, task_rows, words
+from stepscope.reports import capture_text, charts, metric_charts, op_rows, task_rows, words
 from stepscope.reports.charts import Chart, LeftOut, Resource
 from stepscope.reports.finding_card import findings
 from stepscope.reports.svg import escape
@@ -106,6 +106,7 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
         ("metrics", "Metrics of the program", _figures("", *metric_charts.metrics(report.series))),
         ("stages", "Pipeline stages", _stages(report)),
         ("tasks", "Tasks", _tasks(report)),
+        ("ops", "Ops", op_rows.page(report.ops)),
         ("checked", "What was checked", _checked(report)),
         ("source", "In the source", _source(report)),
         ("measuring", "About this run", _about(report)),

@@ -9,7 +9,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, task_rows, words
+from stepscope.reports import capture_text, op_rows, task_rows, words
 from stepscope.reports.excerpt import excerpt
 from stepscope.units import format_ns
 
@@ -25,7 +25,7 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!$])")
 def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
     """The report as Markdown (CommonMark with tables). ``sources``: path to text, for excerpts of the code."""
     blocks = [_head(report), _anatomy(report), *_findings(report, sources or {}), _stages(report)]
-    blocks += [_tasks(report), _checked(report), _source(report)]
+    blocks += [_tasks(report), _ops(report), _checked(report), _source(report)]
     return "\n\n".join(filter(None, [*blocks, _diagnostics(report)])) + "\n"
 
 
@@ -143,6 +143,15 @@ def _tasks(report: Report) -> str:
     if len(report.tasks) > len(shown):
         notes.append(f"- {len(report.tasks) - len(shown)} more in report.json")
     return "\n\n".join(filter(None, ["### Tasks", body, "\n".join(notes)]))
+
+
+def _ops(report: Report) -> str:
+    if report.ops is None:
+        return ""
+    shown = op_rows.rows(report.ops)[: op_rows.SHOWN]
+    head = [f" {title}" if i in op_rows.NUMERIC else title for i, title in enumerate(op_rows.HEAD)]
+    body = table(head, [(*map(escape, row[:-1]), code(row.where)) for row in shown])
+    return f"### Ops\n\n{escape(op_rows.summary(report.ops))}.\n\n{body}"
 
 
 def _checked(report: Report) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from stepscope.reports import words
+from stepscope.reports import op_rows, words
 from stepscope.units import format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MIN_WIDTH = 60
 TOP_FINDINGS = 5
 TOP_DIAGNOSTICS = 3
+TOP_OPS = 3
 SMALL_SHARE = 0.005
 """Components below half a percent are left out of the one-line breakdown."""
 HEAD = 12
@@ -73,7 +74,7 @@ def render(
     """
     width = max(width, MIN_WIDTH)
     lines = [*_header(report, width), (), *_findings(report, width), *_checked(report, width)]
-    lines += _source(report, width)
+    lines += [*_ops(report, width), *_source(report, width)]
     lines += [*_diagnostics(report, width), *_paths(session_path, html_path, width)]
     return "".join(_paint(line, color=color) + "\n" for line in lines)
 
@@ -261,6 +262,14 @@ def _shorten(place: str, room: int) -> str:
 
 def _checked(report: Report, width: int) -> list[Line]:
     return _labelled("checked", TAIL, _wrap_items(words.checked_items(report.checked), width - TAIL))
+
+
+def _ops(report: Report, width: int) -> list[Line]:
+    """Who made the ops that take the time, where ops were traced."""
+    if report.ops is None:
+        return []
+    texts = [op_rows.summary(report.ops), *op_rows.short(report.ops, TOP_OPS)]
+    return _labelled("ops", TAIL, [line for text in texts for line in wrap(text, width - TAIL)])
 
 
 def _source(report: Report, width: int) -> list[Line]:

@@ -1,0 +1,73 @@
+"""Op time in the report: by what made the ops, by op, by type."""
+
+from __future__ import annotations
+
+from stepscope.model.structs import Struct
+
+
+class MakerTime(Struct, frozen=True, kw_only=True):
+    """Op time of a line of user code, or of a layer."""
+
+    layer: str = ""
+    """Name of the layer, optimizer or metric in whose call the ops were made; empty: of none."""
+    layer_type: str = ""
+    file: str = ""
+    """As places name it; with ``line`` the line that made the ops, or that built the layer; empty: neither is known."""
+    line: int = 0
+    function: str = ""
+    built: bool = False
+    """It is the line that built the layer: library code made the ops."""
+    types: tuple[str, ...] = ()
+    """The op types that take most of it, at most three."""
+    calls: int = 0
+    """Runs of ops, in the whole trace."""
+    ns: int
+    """Self time, in the whole trace."""
+    ratio: float
+    """Of all op time."""
+    gradient_ratio: float = 0.0
+    """Of all op time, the part of it in gradients."""
+
+
+class OpTime(Struct, frozen=True, kw_only=True):
+    """Time of one op."""
+
+    name: str
+    type: str
+    """As it ran: the optimizer may have replaced the graph's own."""
+    layer: str = ""
+    file: str = ""
+    """As in ``MakerTime``, with ``line``."""
+    line: int = 0
+    gradient: bool = False
+    calls: int = 0
+    ns: int
+    ratio: float
+
+
+class TypeTime(Struct, frozen=True, kw_only=True):
+    """Time of all ops of a type."""
+
+    type: str
+    calls: int
+    ns: int
+    ratio: float
+
+
+class OpTable(Struct, frozen=True, kw_only=True):
+    """Op time of one trace. Self times of all threads and devices, which may run at the same time, add up to it."""
+
+    trace: str
+    """Name of the trace in the session."""
+    steps: int
+    """Steps that the trace shows; 0: none."""
+    ns: int
+    """All op time."""
+    joined_ratio: float
+    """Share of op time whose node in a graph is known."""
+    makers: tuple[MakerTime, ...] = ()
+    """By line and layer, at most 30, from 0.5 %."""
+    ops: tuple[OpTime, ...] = ()
+    """At most 50."""
+    types: tuple[TypeTime, ...] = ()
+    """At most 30."""

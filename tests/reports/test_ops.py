@@ -1,0 +1,64 @@
+"""The table of ops, where a trace was joined to the graph."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from tests.reports.samples import input_bound
+
+from stepscope.model.op_table import MakerTime, OpTable
+from stepscope.reports import html, markdown, text
+
+MS = 1_000_000
+TABLE = OpTable(
+    trace="ops-001",
+    steps=10,
+    ns=400 * MS,
+    joined_ratio=0.996,
+    makers=(
+        MakerTime(
+            layer="dense_1",
+            layer_type="Dense",
+            file="train.py",
+            line=8,
+            function="call",
+            types=("_MklMatMul", "BiasAddGrad"),
+            calls=1_200,
+            ns=300 * MS,
+            ratio=0.75,
+            gradient_ratio=0.5,
+        ),
+        MakerTime(layer="b|a*d", layer_type="L", file="train.py", line=30, built=True, ns=60 * MS, ratio=0.15),
+        MakerTime(file="train.py", line=41, function="loss", types=("Mul",), calls=10, ns=20 * MS, ratio=0.05),
+        MakerTime(layer="adam", layer_type="Adam", types=("Square",), calls=10, ns=12 * MS, ratio=0.03),
+    ),
+)
+WITH = replace(input_bound(), ops=TABLE)
+
+
+def test_terminal() -> None:
+    """The first rows, with layer, share in gradients, and line; where there is no layer, the op types."""
+    lines = text.render(WITH).splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("ops"))
+    assert lines[at : at + 4] == [
+        "ops       400 ms of ops in all threads of 10 traced steps; 100 % found in the graph",
+        "          75 % dense_1 (Dense), 50 % in gradients: train.py:8 call",
+        "          15 % b|a*d (L): built at train.py:30",
+        "          5.0 % Mul: train.py:41 loss",
+    ]
+
+
+def test_markdown_and_page() -> None:
+    """All rows; what could be markup is text."""
+    page = html.render(WITH)
+    for shown in (markdown.render(WITH), page):
+        for part in ("Ops", "75 %", "train.py:8", "1,200", "BiasAddGrad", "adam (Adam)", "12 ms"):
+            assert part in shown
+    assert "b\\|a\\*d" in markdown.render(WITH)
+    assert 'href="#ops"' in page
+
+
+def test_without_a_trace() -> None:
+    """Nothing is said of ops where none were traced."""
+    assert not any(line.startswith("ops ") for line in text.render(input_bound()).splitlines())
+    assert "### Ops" not in markdown.render(input_bound())
+    assert 'id="ops"' not in html.render(input_bound())
