@@ -232,6 +232,7 @@ def _diagnostics(view: SessionView, failures: tuple[Diagnostic, ...]) -> tuple[D
             text = f"process {worker.info.pid}: {worker.info.lost_lines} lines of the log could not be written"
             found.append(Diagnostic(code="DX011", text=text))
     found += [Diagnostic(code="DX118", text=text) for text in capture_account.failures(session.manifest)]
+    found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.op_traces.problems]
     if view.pipeline is not None:
         found += [Diagnostic(code="DX020", text=text) for text in view.pipeline.diagnostics[:1]]
     unique = list(dict.fromkeys((d.code, d.text) for d in [*found, *failures]))

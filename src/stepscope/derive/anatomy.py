@@ -128,6 +128,11 @@ def build(steps: Steps, compiled_wait_ns: float = 0.0) -> Anatomy:
     return Anatomy(per_step=per_step, painting=painting, steps=steps, compiled_wait_ns=moved)
 
 
+def layers(steps: Steps) -> dict[str, Intervals]:
+    """When the step's thread was in each of LAYERS; they may overlap."""
+    return dict(zip(LAYERS, _layers(steps), strict=True))
+
+
 def _layers(steps: Steps) -> list[Intervals]:
     """Interval sets in the order of LAYERS."""
     names = names_of(steps.worker)

@@ -60,6 +60,10 @@ class InputCause:
     """Share of the steady wall time that goes with the input's Python, between ``saved_low`` and ``saved_high``."""
     saved_low: float
     saved_high: float
+    captures: tuple[str, ...]
+    """Captures that the wait was read from, where tf.data's model could not be."""
+    traced_steps: int
+    """Steps of them."""
     producer: Producer | None
     """The threads that run it, where their CPU time is known."""
 
@@ -101,6 +105,8 @@ def build(view: SessionView) -> InputCause | None:
         saved_ratio=likely,
         saved_low=low,
         saved_high=high,
+        captures=pipe.captures,
+        traced_steps=pipe.traced_steps if pipe.windows else 0,
         producer=made,
     )
 

@@ -41,6 +41,11 @@ def merge(starts: I64, ends: I64) -> Intervals:
     return starts[index], reach[last]
 
 
+def union(one: Intervals, other: Intervals) -> Intervals:
+    """What lies in either of two sets."""
+    return merge(np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]))
+
+
 def total(intervals: Intervals) -> int:
     """Summed length in ns of a disjoint set."""
     return int((intervals[1] - intervals[0]).sum())

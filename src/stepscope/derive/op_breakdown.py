@@ -81,15 +81,20 @@ class Breakdown:
         """Of all periods."""
         return float(self.per_step.sum())
 
+    def per_step_of(self, part: str) -> F64:
+        """One part: float64[step] in ns."""
+        column: F64 = self.per_step[:, list(PARTS).index(part)]
+        return column
+
     def mean_ns(self, part: str) -> float:
         """Of the mean step."""
-        column = self.per_step[:, list(PARTS).index(part)]
+        column = self.per_step_of(part)
         return float(column.mean()) if len(column) else 0.0
 
     def ratio(self, *parts: str) -> float:
         """Share of all periods."""
         wall = self.wall_ns
-        return sum(float(self.per_step[:, list(PARTS).index(p)].sum()) for p in parts) / wall if wall else 0.0
+        return sum(float(self.per_step_of(part).sum()) for part in parts) / wall if wall else 0.0
 
     def shares(self) -> dict[str, float]:
         """Parts that there are, the largest first."""
@@ -129,16 +134,12 @@ def build(
         if part in layers:
             layers[part] = when
     for part, when in _host_layers(trace, periods, domain).items():
-        layers[part] = _union(layers[part], when)
+        layers[part] = intervals.union(layers[part], when)
     layers["input-wait"] = waits.intervals
     *names, _ = PARTS
     painting = intervals.paint([layers[name] for name in names], periods.windows)
     device = launches.device if launches is not None else -1
     return Breakdown(per_step=painting.sums, painting=painting, periods=periods, device=device)
-
-
-def _union(one: Intervals, other: Intervals) -> Intervals:
-    return intervals.merge(np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]))
 
 
 def _device_layers(trace: OpTrace, launches: Launches) -> dict[str, Intervals]:

@@ -54,11 +54,15 @@ PYTHON = "Python"
 
 
 class OpView:
-    """One op trace. ``level_0``: components of the session's records by name, on the trace's clock."""
+    """One op trace. ``level_0``: parts of a step that the session's records name, on the trace's clock."""
 
-    def __init__(self, trace: OpTrace, name: str = "", level_0: Mapping[str, Intervals] | None = None) -> None:
+    def __init__(
+        self, trace: OpTrace, name: str = "", level_0: Mapping[str, Intervals] | None = None, *, ref: str = ""
+    ) -> None:
         self.trace = trace
         self.name = name
+        self.ref = ref
+        """The capture that it came from, as evidence refers to it; "" where it was imported."""
         self._level_0 = level_0
 
     @cached_property

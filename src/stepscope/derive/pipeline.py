@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import model_reads, pipeline_python, rest, stages
+from stepscope.derive import model_reads, pipeline_python, rest, stages, traced_input
 from stepscope.model.events import DatasetMade, IteratorMade, IteratorModel
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from stepscope.derive.model_reads import Read
+    from stepscope.derive.op_view import OpView
     from stepscope.derive.pipeline_python import PythonFunction
     from stepscope.derive.stages import Stage
     from stepscope.derive.steps import Steps
+    from stepscope.derive.traced_input import TracedInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,10 @@ class Pipeline:
     """What taking a batch that is ready costs in Python, per step: not a wait for the pipeline."""
     pulled_gaps_ns: tuple[int, ...] = ()
     """Between two batches that were pulled from Python: what the consumer did."""
+    captures: tuple[str, ...] = ()
+    """The captures ("capture:ID") that wait and stages were read from, where there was no model to read."""
+    traced_steps: int = 0
+    """Steps of them."""
     error: str = ""
     """Why tf.data's model could not be read: "no-op" (TensorFlow < 2.17), "no-model" (autotune off), "" if it was or
     was not asked for."""
@@ -92,26 +98,33 @@ class Pipeline:
         return max(self.stages, key=lambda s: s.latency_ns, default=None)
 
 
-def build(steps: Steps) -> Pipeline:
-    """Everything about the input of ``steps``."""
+def build(steps: Steps, traces: Sequence[OpView] = ()) -> Pipeline:
+    """Everything about the input of ``steps``; by op traces where tf.data's model could not be read."""
     worker = steps.worker
     errors = [m.error for m in worker.all(IteratorModel) if m.error]
     reads, broken = model_reads.read_all(worker)
     datasets = {d.id: d for d in worker.all(DatasetMade)}
     iterators = {i.id: i for i in worker.all(IteratorMade)}
     pulled = _pulled_iterators(steps)
+    traced = traced_input.build(steps, traces, pulled) if not reads else None
+    reads = [*reads, *(traced.reads if traced is not None else ())]
     used = (pulled | _read_iterators(steps, reads)) & (set(iterators) | {r.iterator for r in reads})
     reads = [r for r in reads if r.iterator in used]
     chain = stages.upstream([iterators[i].dataset for i in used if i in iterators], datasets)
     handover, gaps = _pulls(steps)
+    windows = tuple(_windows(steps, [r for r in reads if r.iterator not in pulled]))
+    if traced is not None:
+        windows = tuple(_traced_windows(steps, traced)) if not pulled else ()
     return Pipeline(
         handover_ns=handover,
         pulled_gaps_ns=gaps,
-        windows=tuple(_windows(steps, [r for r in reads if r.iterator not in pulled])),
+        windows=windows,
         stages=stages.build(steps, reads, iterators, datasets),
         functions=pipeline_python.build(steps),
         datasets=tuple(chain),
         iterators=tuple(iterators[i] for i in sorted(used) if i in iterators),
+        captures=traced.refs if traced is not None else (),
+        traced_steps=len(traced.waits) if traced is not None else 0,
         error=errors[0] if errors and not reads else "",
         diagnostics=tuple(broken),
     )
@@ -194,6 +207,15 @@ def _windows(steps: Steps, reads: list[Read]) -> Iterator[WaitWindow]:
             wait_ns=min(max(0.0, wall - worked), wall),
             gaps_ns=tuple(1000 * gap for gap in used),
         )
+
+
+def _traced_windows(steps: Steps, traced: TracedInput) -> Iterator[WaitWindow]:
+    """The traced steps, each with its share of a usual call: tracing makes steps slower."""
+    if steps.steady_count == 0 or steps.kind not in {Kind.EXECUTION, Kind.FUNCTION}:
+        return
+    usual = float((steps.call_ends - steps.starts)[steps.steady].mean())
+    for wait in traced.waits:
+        yield WaitWindow(start_ns=wait.start_ns, end_ns=wait.end_ns, executions=1, wait_ns=wait.ratio * usual)
 
 
 def _per_execution(steps: Steps, read: Read) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from stepscope.derive import (
     intervals,
     loop_source,
     memory,
+    named_times,
     network,
     pipeline,
     progress,
@@ -37,6 +38,7 @@ from stepscope.derive import (
     steps,
     tasks,
     traced_ops,
+    traces,
     uploads,
 )
 from stepscope.derive.steps import TRAIN_ROLES
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from stepscope.derive.hot import HotSpot, Sample
     from stepscope.derive.input_cause import InputCause
     from stepscope.derive.memory import MemoryGrowth
+    from stepscope.derive.named_times import NamedTime
     from stepscope.derive.network import Network
     from stepscope.derive.pipeline import Pipeline
     from stepscope.derive.progress import Standstill
@@ -70,19 +73,11 @@ if TYPE_CHECKING:
     from stepscope.derive.startup import Startup
     from stepscope.derive.steps import Steps
     from stepscope.derive.traced_ops import TracedOps
+    from stepscope.derive.traces import OpTraces
     from stepscope.derive.uploads import Uploads
     from stepscope.model.events import Name
     from stepscope.model.finding import Task
     from stepscope.model.session import Session, Worker
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedTime:
-    """Time of the records of one name within the steady steps."""
-
-    name: Name
-    calls: int
-    total_ns: int
 
 
 class SessionView:
@@ -112,7 +107,12 @@ class SessionView:
     @cached_property
     def pipeline(self) -> Pipeline | None:
         """The input pipeline."""
-        return pipeline.build(self.steps) if self.steps else None
+        return pipeline.build(self.steps, self.op_traces.views) if self.steps else None
+
+    @cached_property
+    def op_traces(self) -> OpTraces:
+        """Op traces of the process that makes the steps; of any where none is seen to."""
+        return traces.build(self.session, self.steps)
 
     @cached_property
     def anatomy(self) -> Anatomy | None:
@@ -316,26 +316,7 @@ class SessionView:
 
     def named_times(self, *kinds: Kind) -> tuple[NamedTime, ...]:
         """Time by name on the step thread within the steady steps, longest first. Counted short calls included."""
-        if self.steps is None:
-            return ()
-        records = self.steps.worker.records
-        lo, hi = self.steps.windows
-        inside = (records.thread == self.steps.thread) & (records.start_ns < hi[-1])
-        inside &= records.start_ns + records.dur_ns > lo[0]
-        counted = inside & (records.kind == Kind.COUNTS) & np.isin(records.flags >> 8, kinds)
-        whole = inside & np.isin(records.kind, kinds)
-        starts = records.start_ns
-        time = np.where(counted, records.dur_ns, intervals.clipped_sum(starts, starts + records.dur_ns, (lo, hi)))
-        calls = np.where(counted, records.arg, 1)
-        rows = []
-        for name in np.unique(records.name[counted | whole]):
-            mine = (counted | whole) & (records.name == name) & (time > 0)
-            if mine.any() and int(name) in self.names:
-                row = NamedTime(
-                    name=self.names[int(name)], calls=int(calls[mine].sum()), total_ns=int(time[mine].sum())
-                )
-                rows.append(row)
-        return tuple(sorted(rows, key=lambda r: -r.total_ns))
+        return named_times.build(self.steps, self.names, kinds) if self.steps else ()
 
     @cached_property
     def updating_functions(self) -> set[int]:

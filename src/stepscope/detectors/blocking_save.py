@@ -41,7 +41,8 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.view import NamedTime, SessionView
+    from stepscope.derive.named_times import NamedTime
+    from stepscope.derive.view import SessionView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.detectors import pipeline_python
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -109,8 +110,9 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
             value=cause.wait_ratio,
             unit="ratio",
             threshold=params.min_wait_ratio,
-            refs=("component:input-wait",),
-        )
+            refs=("component:input-wait", *cause.captures),
+        ),
+        *pipeline_python.traced(cause),
     ]
     if stage is not None:
         ref = (f"stage:{stage.name}",)
@@ -138,8 +140,8 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
         cost=cost_of(session, cause.wait_ratio, low=cause.wait_ratio - error, high=cause.wait_ratio + error),
         remedies=_remedies(stage),
         explanation="The batch is not ready when the step asks for it. The stage named is the one with the "
-        "largest self "
-        "time per batch after tf.data's own optimisation; stages behind it can only be as fast as it is.",
+        "largest self time per batch after tf.data's own optimisation; stages behind it can only be as fast as it is."
+        f"{pipeline_python.by_trace(cause)}",
     )
 
 

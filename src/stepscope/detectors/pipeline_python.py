@@ -1,4 +1,4 @@
-"""What INP002 and INP003 have in common: user Python inside of the input pipeline that steps wait for."""
+"""What the detectors of input have in common: user Python inside of the pipeline, and waits that an op trace shows."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Waited:
             value=cause.wait_ratio,
             unit="ratio",
             threshold=params.min_wait_ratio,
-            refs=("component:input-wait",),
+            refs=("component:input-wait", *cause.captures),
         )
         disturbed = Evidence(metric="disturbed_ratio", value=cause.disturbed_ratio, unit="ratio")
         own = () if cause.producer is None else (_own(cause.producer),)
         return (
-            *(() if self.hidden else (wait,)),
+            *(() if self.hidden else (wait, *traced(cause))),
             Evidence(metric="python_busy_ratio", value=self.busy_ratio, unit="ratio"),
             *(() if self.hidden else (disturbed,)),
             *own,
@@ -70,6 +70,23 @@ class Waited:
         cause, error = self.cause, 2 * self.cause.error_ratio
         basis = "modelled" if self.hidden else "measured"
         return cost_of(session, self.saved, low=cause.saved_low - error, high=cause.saved_high + error, basis=basis)
+
+
+def traced(cause: InputCause) -> tuple[Evidence, ...]:
+    """How many steps of an op trace the wait was read from; nothing where tf.data's model or the loop showed it."""
+    if not cause.traced_steps:
+        return ()
+    return (Evidence(metric="traced_steps", value=cause.traced_steps, unit="steps", refs=cause.captures),)
+
+
+def by_trace(cause: InputCause) -> str:
+    """The same as a sentence to append, or nothing."""
+    if not cause.traced_steps:
+        return ""
+    return (
+        f" The wait was read from an op trace of {cause.traced_steps} steps, whose share of the step is taken for all: "
+        "tf.data keeps no model of it that could be read."
+    )
 
 
 def _own(made: Producer) -> Evidence:

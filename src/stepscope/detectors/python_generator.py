@@ -84,7 +84,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             else Remedy(id="yield-batches", text="or yield whole batches instead of single examples, and prefetch"),
         ),
         explanation="The Python code that makes the batches was timed call by call. It runs on one thread under the "
-        "interpreter lock, so tf.data cannot run it in parallel.",
+        "interpreter lock, so tf.data cannot run it in parallel."
+        f"{pipeline_python.by_trace(waited.cause)}",
     )
 
 

@@ -103,7 +103,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             Remedy(id="batch-the-python", text="or call it on whole batches (batch before the map)"),
         ),
         explanation="The function ran on tf.data's threads and was timed call by call. It holds Python's global "
-        "interpreter lock, so it runs on one core whatever num_parallel_calls says.",
+        "interpreter lock, so it runs on one core whatever num_parallel_calls says."
+        f"{pipeline_python.by_trace(cause)}",
     )
 
 

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from stepscope.errors import SessionError
 from stepscope.model.finding import Diagnostic
-from stepscope.model.optrace import Dropped, Events, Line, Metas, OpTrace, Plane, TraceSource
+from stepscope.model.optrace import Dropped, Events, Line, Metas, OpTrace, Plane, Program, TraceSource
 from stepscope.store import layout
 from stepscope.store.bundle import DirectoryFiles, PackedFiles
 from stepscope.store.optrace_stats import Piece, StatFile, StatWriter, StoredStats
@@ -61,6 +61,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     source: TraceSource
     planes: tuple[Plane, ...] = ()
     lines: tuple[Line, ...] = ()
+    programs: tuple[Program, ...] = ()
     dropped: tuple[Dropped, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     stats: tuple[Piece, ...] = ()
@@ -121,6 +122,7 @@ def _write_into(folder: Path, trace: OpTrace, worker: str) -> None:
         source=trace.source,
         planes=trace.planes,
         lines=trace.lines,
+        programs=trace.programs,
         dropped=trace.dropped,
         diagnostics=trace.diagnostics,
         stats=tuple(stats.pieces),
@@ -209,6 +211,7 @@ def read(files: Files, name: str) -> OpTrace:
                 StatFile(content=lambda: content(_STATS), pieces=found.stats, count=len(events)),
                 StatFile(content=lambda: content(_META_STATS), pieces=found.meta_stats, count=len(metas)),
             ),
+            programs=found.programs,
             dropped=found.dropped,
             diagnostics=found.diagnostics,
         )
