@@ -78,6 +78,7 @@ class Job:
     captures: Captures = field(default_factory=Captures)
     steps: None = None
     wanted: tuple[tuple[str, str], ...] = ()
+    young: bool = False
     shown: tuple[LiveCapture, ...] = ()
     notes: list[str] = field(default_factory=list)
 
@@ -94,7 +95,9 @@ class Job:
 
     def calls_of_tasks(self) -> list[tuple[LiveTask, list[tuple[str, int, int]]]]:
         """Three tasks of sessions."""
-        found = []
+        found: list[tuple[LiveTask, list[tuple[str, int, int]]]] = []
+        if self.young:
+            return found
         for number, name in enumerate(("train", "train_summary", "accuracy"), 1):
             task = LiveTask(kind="Session.run", name=name, pid=10, count=9, per_s=1.0, mean_ns=1, p95_ns=1)
             found.append((task, [(KEY, int(Kind.SESSION_RUN), number)]))
@@ -232,6 +235,24 @@ def test_a_task_is_found_by_its_name(job: Job) -> None:
     deciding.tick(1 * S, "running")
     (asked,) = job.captures.asked
     assert (asked.task, asked.steps, asked.anchors) == ("train", 1, ((int(Kind.SESSION_RUN), 1),))
+
+
+def test_a_job_that_has_just_begun_is_waited_for(job: Job) -> None:
+    """While no task is known at all the request waits; then it is served, or answered."""
+    deciding = capturing(job)
+    job.young = True
+    request = job.ask(task="train")
+    deciding.tick(1 * S, "running")
+    assert (job.state(request).state, job.state(request).text) == ("waiting", "no task of the job is known yet")
+    job.young = False
+    deciding.tick(10 * S, "running")
+    assert [a.task for a in job.captures.asked] == ["train"]
+    job.captures.done = finished(0)
+    job.young = True
+    other = job.ask(task="nothing")
+    deciding.tick(20 * S, "running")
+    deciding.tick(60 * S, "running")
+    assert job.state(other).text == "no task is called nothing; expected one of: none yet"
 
 
 @pytest.mark.parametrize(
