@@ -129,10 +129,6 @@ bench-graph-table: $(VENV)/.stamp ## op time joined to graph nodes, and what kno
 bench-overhead: $(VENV)/.stamp ## what measuring costs, interleaved with and without
 	@$(BIN)/python benchmarks/overhead.py $(ARGS)
 
-.PHONY: bench-capture
-bench-capture: $(VENV)/.stamp ## what an op trace costs a running job, beside TensorFlow's own profiler
-	@$(BIN)/python benchmarks/capture.py $(ARGS)
-
 .PHONY: bench-kills
 bench-kills: $(VENV)/.stamp ## kill -9 of job and sidecar at random moments
 	@$(BIN)/python benchmarks/kills.py $(ARGS)

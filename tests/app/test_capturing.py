@@ -76,9 +76,9 @@ class Job:
     manifest: Manifest = field(default_factory=lambda: Manifest(mode="run", budget="1%", origin_monotonic_ns=1))
     drainer: Drainer = field(default_factory=Drainer)
     captures: Captures = field(default_factory=Captures)
+    native: Captures = field(default_factory=Captures)
     steps: None = None
     wanted: tuple[tuple[str, str], ...] = ()
-    young: bool = False
     shown: tuple[LiveCapture, ...] = ()
     notes: list[str] = field(default_factory=list)
 
@@ -95,9 +95,7 @@ class Job:
 
     def calls_of_tasks(self) -> list[tuple[LiveTask, list[tuple[str, int, int]]]]:
         """Three tasks of sessions."""
-        found: list[tuple[LiveTask, list[tuple[str, int, int]]]] = []
-        if self.young:
-            return found
+        found = []
         for number, name in enumerate(("train", "train_summary", "accuracy"), 1):
             task = LiveTask(kind="Session.run", name=name, pid=10, count=9, per_s=1.0, mean_ns=1, p95_ns=1)
             found.append((task, [(KEY, int(Kind.SESSION_RUN), number)]))
@@ -142,6 +140,21 @@ def test_who_asks_is_served_at_once(job: Job) -> None:
     job.captures.done = finished(request=request)
     deciding.tick(2 * S, "running")
     assert (job.state(request).state, job.state(request).cost_ns) == ("done", 20 * MS)
+
+
+def test_native_stacks_are_made_by_their_own_capture_and_alone(job: Job) -> None:
+    """A native window begins where it is asked for; an op trace waits until it is over."""
+    deciding = capturing(job)
+    request = job.ask(kind="native", seconds=2.0)
+    deciding.tick(1 * S, "running")
+    job.ask(kind="ops", force=True)
+    deciding.tick(1 * S + MS, "running")
+    assert [a.seconds for a in job.native.asked] == [2.0]
+    assert job.captures.asked == []
+    job.native.done = finished(request=request)
+    deciding.tick(2 * S, "running")
+    assert job.state(request).state == "done"
+    assert len(job.captures.asked) == 1
 
 
 def test_who_has_overdrawn_waits_and_is_told(job: Job) -> None:
@@ -237,30 +250,12 @@ def test_a_task_is_found_by_its_name(job: Job) -> None:
     assert (asked.task, asked.steps, asked.anchors) == ("train", 1, ((int(Kind.SESSION_RUN), 1),))
 
 
-def test_a_job_that_has_just_begun_is_waited_for(job: Job) -> None:
-    """While no task is known at all the request waits; then it is served, or answered."""
-    deciding = capturing(job)
-    job.young = True
-    request = job.ask(task="train")
-    deciding.tick(1 * S, "running")
-    assert (job.state(request).state, job.state(request).text) == ("waiting", "no task of the job is known yet")
-    job.young = False
-    deciding.tick(10 * S, "running")
-    assert [a.task for a in job.captures.asked] == ["train"]
-    job.captures.done = finished(0)
-    job.young = True
-    other = job.ask(task="nothing")
-    deciding.tick(20 * S, "running")
-    deciding.tick(60 * S, "running")
-    assert job.state(other).text == "no task is called nothing; expected one of: none yet"
-
-
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
         ({"task": "tra"}, "several tasks are called tra; expected one of: train, train_summary"),
         ({"task": "x"}, "no task is called x; expected one of: train, train_summary, accuracy"),
-        ({"kind": "native"}, "no captures of native; expected ops"),
+        ({"kind": "memory"}, "no captures of memory; expected ops, native"),
         ({"steps": 5000}, "5000 steps; expected 1 to 1000"),
     ],
 )

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
+import msgspec
 import pytest
+from tests.derive import test_fault_causes as seen
 from tests.derive.sessions import Job
 from tests.detectors.memory_jobs import faulting, refaulting
 
+from stepscope.derive.view import SessionView
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
+from stepscope.model.events import Framework
 from stepscope.model.finding import Checked, Finding
+from stepscope.model.session import AllocatorInfo
+from stepscope.model.stacks import Frame
 
 
 def look(job: Job) -> tuple[list[Finding], Checked]:
@@ -72,3 +79,89 @@ def test_without_a_measured_cost_nothing_is_claimed() -> None:
     _, checked = look(refaulting(0.4, rounds=2))
     assert checked.outcome == "not-applicable"
     assert checked.missing == ("counts of page faults",)
+
+
+LIBC_FREE = [
+    *seen.native("start_thread", "tensorflow::Buffer<float>::~Buffer()"),
+    *seen.native("__libc_free", "__munmap", module="/usr/lib/libc.so.6"),
+]
+MADVISED = [(5, seen.MADVISE, seen.BLOCK, seen.SIZE, 4), *seen.faults(60)]
+UNMAPPED = [
+    (5, seen.MUNMAP, seen.BLOCK, seen.SIZE, 0),
+    (6, seen.MMAP, seen.BLOCK, seen.SIZE, 0),
+    *seen.faults(60),
+]
+
+
+def look_with_window(rows: list[seen.Row], *, free: list[Frame], name: str, onednn: str = "off") -> Finding:
+    """What is said of a faulting job with a window of stacks: faults of a copy, memory given back by ``free``."""
+    job = refaulting(0.4)
+    job.event(Framework(name="tensorflow", version="2.21.0", detail=f"oneDNN {onednn}"))
+    session = job.session()
+    (worker,) = session.workers
+    info = msgspec.structs.replace(worker.info, allocator=AllocatorInfo(name=name, how="preloaded"))
+    call = "madvise" if rows is MADVISED else "munmap"
+    session = dataclasses.replace(
+        session,
+        workers=(dataclasses.replace(worker, info=info),),
+        memory_events=seen.events(rows),
+        stacks=(
+            seen.profile("page-faults", [(seen.COPY, 100)]),
+            seen.profile(call, [(free, 10)]),
+            seen.profile(
+                "cpu",
+                [([*seen.COPY, *seen.kernel("asm_exc_page_fault")], 1)] * 30
+                + [([*free, *seen.kernel(f"__x64_sys_{call}")], 1)] * 10
+                + [(seen.COPY, 1)] * 60,
+            ),
+        ),
+    )
+    findings, checked, failures = run(ALL, SessionView(session))
+    assert failures == ()
+    (outcome,) = (c for c in checked if c.detector == "MEM002")
+    assert (outcome.outcome, outcome.capture) == ("found", "")
+    (found,) = (f for f in findings if f.code == "MEM002")
+    return found
+
+
+def test_without_a_window_one_is_asked_for() -> None:
+    """Counters alone find it; who faults is not known, and that is said with how to know it."""
+    (found,), checked = look(refaulting(0.4))
+    assert found.cause == "unknown"
+    assert (checked.outcome, checked.capture) == ("found", "native")
+    assert "stepscope trace JOB --kind native" in checked.hint
+
+
+def test_a_window_names_call_code_and_allocator() -> None:
+    """Jemalloc's madvise: who faults, by which call, the cost by samples, and a remedy that can be applied."""
+    found = look_with_window(MADVISED, free=seen.FREE, name="jemalloc")
+    assert "jemalloc gives memory back with madvise(MADV_DONTNEED)" in found.title
+    assert "__memmove_avx512 in tensorflow::ConcatCPU" in found.title
+    assert (found.cause, found.introduced_stage) == ("System: allocator", "environment setting")
+    assert found.cost.ratio == pytest.approx(0.4, abs=0.02)
+    assert found.cost.basis == "measured"
+    assert [r.id for r in found.remedies] == ["jemalloc-keep", "onednn-pool"]
+    assert found.remedies[0].what_if == "stepscope run --apply jemalloc-keep -- python train.py"
+    assert "tensorflow::Buffer::~Buffer" in found.explanation
+
+
+def test_the_c_librarys_munmap() -> None:
+    """Large blocks of glibc's: its own knob first."""
+    found = look_with_window(UNMAPPED, free=LIBC_FREE, name="glibc")
+    assert "the C library's malloc gives memory back with munmap" in found.title
+    assert [r.id for r in found.remedies] == ["glibc-keep", "preload-jemalloc", "onednn-pool"]
+
+
+def test_the_pool_is_not_advised_where_it_is_on() -> None:
+    """What faults is not TensorFlow's tensors then."""
+    found = look_with_window(UNMAPPED, free=LIBC_FREE, name="glibc", onednn="on")
+    assert "onednn-pool" not in [r.id for r in found.remedies]
+
+
+def test_another_cause_changes_no_allocator() -> None:
+    """Pages of files are no allocator's doing: said, and no knob is advised."""
+    rows = [(5, seen.MADVISE, seen.BLOCK, 1, 4), *seen.faults(60, mapped=4)]
+    found = look_with_window(rows, free=LIBC_FREE, name="glibc")
+    assert found.cause == "unknown"
+    assert "file" in found.title
+    assert [r.id for r in found.remedies] == ["find-the-allocator"]

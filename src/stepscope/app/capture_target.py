@@ -38,7 +38,14 @@ def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked
     alive = [w for w in workers if not w.closed and "tensorflow" in w.info.frameworks]
     if not alive:
         raise CaptureError("no process of the job has imported TensorFlow so far")
-    return Asked(by=by, worker=alive[0].key, steps=ask.steps or DEFAULT_STEPS, title="no steps yet", request=ask.id)
+    return Asked(
+        by=by,
+        worker=alive[0].key,
+        steps=ask.steps or DEFAULT_STEPS,
+        title="no steps yet",
+        request=ask.id,
+        seconds=ask.seconds,
+    )
 
 
 def _of_task(ask: CaptureAsk, by: str, live: Live) -> Asked:
@@ -70,6 +77,7 @@ def _asked(
         task=text if runs else None,
         keep_raw=ask.keep_raw,
         request=ask.id,
+        seconds=ask.seconds,
     )
 
 

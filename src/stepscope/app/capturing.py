@@ -22,6 +22,8 @@ from stepscope.wire.commands import REQUESTS_NAME, Inbox
 
 if TYPE_CHECKING:
     from stepscope.app.live import Live
+    from stepscope.collector.captures import OpCaptures
+    from stepscope.collector.native_captures import NativeCaptures
     from stepscope.collector.recording import Recording
     from stepscope.model.session import CaptureInfo
 
@@ -29,9 +31,6 @@ FIRST_COST_NS = 50_000_000
 """What a capture is expected to cost before there has been one: 10 steps of a small model."""
 FRESH_NS = 10_000_000_000
 """An analysis of that age says well enough what the steps are."""
-YOUNG_NS = 30_000_000_000
-"""A job that has just begun may show no task for so long."""
-LOOK_NS = 3_000_000_000
 MAX_TRIES = 3
 """For one detector: captures may fail."""
 RETRY_NS = 30_000_000_000
@@ -51,11 +50,6 @@ class _Wanted:
     made: int = 0
     says: str = ""
     """Why it waits."""
-    first_ns: int = 0
-    """When it was due first."""
-
-    def __post_init__(self) -> None:
-        self.first_ns = self.due_ns
 
 
 class Capturing:
@@ -65,6 +59,7 @@ class Capturing:
         """Begin; the account opens at the session's start."""
         self._recording = recording
         self._live = live
+        self._captures: dict[str, OpCaptures | NativeCaptures] = {"ops": recording.captures, "native": recording.native}
         self._wanted: list[_Wanted] = []
         self._now: _Wanted | None = None
         """Whose capture goes on."""
@@ -91,10 +86,11 @@ class Capturing:
             return
         self._take_requests(now_ns)
         self._take_wanted(now_ns)
-        done = self._recording.captures.poll(now_ns)
-        if done is not None:
-            self._finish(done, now_ns)
-        if not self._recording.captures.busy:
+        for captures in self._captures.values():
+            done = captures.poll(now_ns)
+            if done is not None:
+                self._finish(done, now_ns)
+        if not any(captures.busy for captures in self._captures.values()):
             self._begin_next(now_ns)
         self._show(now_ns)
 
@@ -150,15 +146,11 @@ class Capturing:
         for wanted in sorted(self._wanted, key=lambda w: (w.by != "user", w.due_ns)):
             if wanted.due_ns > now_ns or self._must_wait(wanted, now_ns):
                 continue
-            known = self._live.steps is not None and not wanted.ask.task
-            self._live.refresh(now_ns, FRESH_NS if known else 0)
-            if wanted.ask.task and not self._live.calls_of_tasks() and now_ns < wanted.first_ns + YOUNG_NS:
-                wanted.due_ns, wanted.says = now_ns + LOOK_NS, "no task of the job is known yet"
-                continue
             self._wanted.remove(wanted)
+            self._live.refresh(now_ns, FRESH_NS)
             try:
                 asked = capture_target.resolve(wanted.ask, wanted.by, self._recording, self._live)
-                self._recording.captures.begin(asked, now_ns)
+                self._captures[wanted.ask.kind].begin(asked, now_ns)
             except CaptureError as error:
                 self._failed(wanted, str(error), now_ns)
                 continue

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.app import analyze
+from stepscope.app.early_faults import EarlyFaults
 from stepscope.collector import sources
 from stepscope.derive import tasks
 from stepscope.derive.steps import names_of
@@ -74,6 +75,7 @@ class Live:
         self._history: deque[tuple[int, int]] = deque(maxlen=16)
         self._problem = ""
         self._sources = _Sources()
+        self._early_faults = EarlyFaults(recording)
         self._analysed_ns = 0
         self.steps: Steps | None = None
         """Of the last analysis."""
@@ -82,7 +84,8 @@ class Live:
 
     def tick(self, now_ns: int, state: str) -> None:
         """What is due at this moment."""
-        if now_ns >= self._next_analysis_ns or (not self._analysed_ns and self._asked_for(now_ns)):
+        asked_for = not self._analysed_ns and self._asked_for(now_ns)
+        if now_ns >= self._next_analysis_ns or asked_for or self._faults(now_ns):
             self.refresh(now_ns)
         if now_ns >= self._next_publish_ns or state != "running":
             self._next_publish_ns = now_ns + PUBLISH_NS
@@ -91,6 +94,11 @@ class Live:
     def _asked_for(self, now_ns: int) -> bool:
         early = now_ns - self._began_ns >= ASKED_FOR_NS
         return early and any(w.unread for w in self._recording.drainer.workers.values())
+
+    def _faults(self, now_ns: int) -> bool:
+        """Whether memory is seen to be faulted in again and again, and no analysis has looked at it of late."""
+        old = now_ns - self._analysed_ns >= ASKED_FOR_NS if self._analysed_ns else True
+        return old and self._recording.manifest.mode == "run" and self._early_faults.seen()
 
     def refresh(self, now_ns: int, max_age_ns: int = 0) -> None:
         """Analyse now, unless the last analysis is not older than ``max_age_ns``."""

@@ -35,6 +35,7 @@ class RecordOptions:
     keep_raw: bool = False
     sources: bool = True
     quiet: bool = False
+    apply: tuple[str, ...] = ()
 
 
 def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bool = False) -> tuple[str, ...]:
@@ -97,6 +98,7 @@ def record(options: RecordOptions) -> int:
             sources=options.sources,
             budget=options.budget,
             keep_raw=options.keep_raw,
+            apply=options.apply,
         )
     )
     try:

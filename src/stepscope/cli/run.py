@@ -52,6 +52,13 @@ def _split(args: list[str], params: list[click.Parameter]) -> tuple[list[str], b
 @click.option(
     "--keep-raw", is_flag=True, help="Keep the files of the framework's profiler that captures are read from."
 )
+@click.option(
+    "--apply",
+    "remedies",
+    multiple=True,
+    metavar="REMEDY",
+    help="Give the job's environment the settings of a finding's remedy (may be repeated); nothing else is changed.",
+)
 @click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
@@ -63,6 +70,7 @@ def run(
     report_json: Path | None,
     budget: str,
     keep_raw: bool,  # noqa: FBT001
+    remedies: tuple[str, ...],
     no_sources: bool,  # noqa: FBT001
     quiet: bool,  # noqa: FBT001
     command: tuple[str, ...],
@@ -87,6 +95,7 @@ def run(
         keep_raw=keep_raw,
         sources=not no_sources,
         quiet=quiet,
+        apply=remedies,
     )
     exit_code = record.record(options)
     sys.stdout.flush()

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from stepscope.errors import CaptureError
-from stepscope.formats import run_metadata, xplane
+from stepscope.formats import xplane
 from stepscope.store import layout, optrace
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 MAX_FILES = 1_000
 MAX_BYTES = 2 << 30
 """Of all files of a capture; a protobuf message cannot be larger."""
-_READERS = {".xplane.pb": xplane.read_file, ".runmetadata.pb": run_metadata.read_file}
-"""By how a file's name ends."""
+_ENDINGS = {"xplane": ".xplane.pb", "runmetadata": ".runmetadata.pb"}
 
 
 def take(raw: Path, names: Sequence[str], captures: Path, kind: str) -> tuple[str, ...]:
@@ -59,17 +58,16 @@ def read(session: Path, names: Sequence[str], about: CaptureInfo, *, keep_raw: b
     """
     held: list[str] = []
     for name in names:
+        stem = name.removesuffix(_ENDINGS["xplane"])
         path = session / layout.CAPTURES / name
-        reader = _READERS.get(_ending(name))
-        if reader is not None:
-            trace = reader(path)
+        if stem != name:
+            trace = xplane.read_file(path)
             zero_ns = about.at_ns
             if trace.source.started_unix_ns:
                 zero_ns += trace.source.started_unix_ns - about.unix_ns
-            stem = name.removesuffix(_ending(name))
             stored = optrace.write(session, stem, trace.shifted(zero_ns), worker=about.worker)
             held.append(str(stored.relative_to(session / layout.CAPTURES)))
-        if reader is None or keep_raw:
+        if stem == name or keep_raw:
             held.append(name)
         else:
             path.unlink()
@@ -91,4 +89,4 @@ def _checked(raw: Path, name: str) -> Path:
 
 
 def _ending(name: str) -> str:
-    return next((ending for ending in _READERS if name.endswith(ending)), ".bin")
+    return next((ending for ending in _ENDINGS.values() if name.endswith(ending)), ".bin")

@@ -63,6 +63,8 @@ class Asked:
     task: str | None = None
     """What a Session.run fetches: its next runs are traced by the session itself."""
     keep_raw: bool = False
+    seconds: float = 0.0
+    """Of a native window; 0: the usual ones."""
     request: str = ""
     """Id of who asked."""
 

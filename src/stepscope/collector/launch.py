@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope._version import __version__
-from stepscope.collector import arm, mask, rundir, session_place
+from stepscope.collector import apply, arm, mask, rundir, session_place
 from stepscope.collector.sidecar_process import SidecarProcess
 from stepscope.errors import CaptureError, TargetError
 from stepscope.store import layout
 from stepscope.wire.env import ARM_NAME, RUN_VARIABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _FORWARDED = (
     signal.SIGINT,
@@ -60,6 +60,8 @@ class LaunchOptions:
     sources: bool = True
     budget: str = ""
     keep_raw: bool = False
+    apply: tuple[str, ...] = ()
+    """Remedies (``model.remedies``) that the job's environment is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,7 @@ def run(options: LaunchOptions) -> Outcome:
     Raises:
         TargetError: the job's program cannot be started.
         SessionError: the session's place is taken.
+        UsageError: a remedy is not known, or its library is not installed.
     """
     mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
     try:
@@ -91,15 +94,16 @@ def run(options: LaunchOptions) -> Outcome:
 
 def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
     messages: list[str] = []
+    environment = apply.environment(options.apply, os.environ)
     try:
         places = _prepare(options, messages)
     except (CaptureError, OSError) as error:  # the job comes first: it runs as without us
         messages.append(f"nothing is recorded: {error}")
-        job = _spawn(options.argv, dict(os.environ), mask_before)
+        job = _spawn(options.argv, environment, mask_before)
         return Outcome(exit_code=_stand_between(job, None), session=None, messages=tuple(messages))
     session, run_dir = places
     try:
-        job = _spawn(options.argv, _job_environment(run_dir), mask_before)
+        job = _spawn(options.argv, _job_environment(run_dir, environment), mask_before)
     except BaseException:
         _discard(session, run_dir)
         raise
@@ -180,14 +184,15 @@ def _write_first_manifest(
         "origin_monotonic_ns": origin_ns,
         "state": "running",
         "budget": options.budget,
+        "applied": list(options.apply),
         "run_dir": str(run_dir),
         "diagnostics": [{"code": "DX107", "text": text} for text in messages],
     }
     layout.write_atomic(session / layout.MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
 
 
-def _job_environment(run_dir: Path) -> dict[str, str]:
-    environment = dict(os.environ)
+def _job_environment(run_dir: Path, given: Mapping[str, str]) -> dict[str, str]:
+    environment = dict(given)
     environment[RUN_VARIABLE] = str(run_dir)
     own = str(run_dir / ARM_NAME)
     before = environment.get("PYTHONPATH", "")

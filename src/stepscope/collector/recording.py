@@ -10,10 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from stepscope.collector import rundir, signals, sources
+from stepscope.collector import allocator, apply, rundir, signals, sources
 from stepscope.collector.captures import OpCaptures
 from stepscope.collector.drain import Drainer
 from stepscope.collector.mask import mask_text
+from stepscope.collector.native_captures import NativeCaptures
 from stepscope.collector.sampling import Sampling
 from stepscope.collector.window import Limits, Window
 from stepscope.model.finding import Diagnostic
@@ -54,6 +55,7 @@ class Recording:
         self.drainer = Drainer(run, self.writer, self._origin_ns)
         self.sampling = Sampling(self.writer, self._origin_ns)
         self.captures = OpCaptures(self)
+        self.native = NativeCaptures(self)
         self._next_sample_ns = 0
         self._next_flush_ns = time.monotonic_ns() + _FLUSH_NS
         self._next_trim_ns = time.monotonic_ns() + _TRIM_NS
@@ -97,6 +99,7 @@ class Recording:
         try:
             self.drainer.flush()
             self.drainer.retire_dead(now_ns)
+            self._look_at_allocators()
             self.sampling.flush()
             if self.window is not None and now_ns >= self._next_trim_ns:
                 self._next_trim_ns = now_ns + _TRIM_NS
@@ -110,6 +113,25 @@ class Recording:
     def add_capture(self, capture: CaptureInfo) -> None:
         """Enter a capture into the manifest, which is written with the next flush."""
         self.manifest = msgspec.structs.replace(self.manifest, captures=(*self.manifest.captures, capture))
+
+    def _look_at_allocators(self) -> None:
+        """Once for each process: its dynamic linker decided when it started."""
+        for worker in self.drainer.workers.values():
+            if worker.info.allocator is None and not worker.closed and worker.alive():
+                worker.info = msgspec.structs.replace(worker.info, allocator=allocator.look(worker.pid))
+                self._look_at_remedies(worker.pid)
+
+    def _look_at_remedies(self, pid: int) -> None:
+        try:
+            undone = apply.undone(self.manifest.applied, allocator.environment_of(pid))
+        except OSError:
+            return
+        if undone:
+            self.note(
+                "DX146",
+                f"--apply {' '.join(self.manifest.applied)} is not in effect: the job itself sets "
+                f"{', '.join(undone)}; change it there",
+            )
 
     def trim(self, now_ns: int) -> None:
         """Keep the session within its limits, and say what has gone.
@@ -158,6 +180,7 @@ class Recording:
             self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
         self.drainer.poll(now_ns, final=True)
         self.captures.close(now_ns)
+        self.native.close(now_ns)
         outliving = [w.pid for w in self.drainer.workers.values() if not w.closed and w.alive()]
         if outliving:
             self.note("DX113", f"processes outlived the job and are measured up to its end only: {outliving}")
@@ -251,6 +274,7 @@ def _joined(earlier: WorkerInfo | None, now: WorkerInfo) -> WorkerInfo:
         lost_records=max(now.lost_records, earlier.lost_records),
         lost_lines=max(now.lost_lines, earlier.lost_lines),
         clean_exit=now.clean_exit or earlier.clean_exit,
+        allocator=now.allocator or earlier.allocator,
     )
 
 

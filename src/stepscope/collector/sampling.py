@@ -19,6 +19,7 @@ from stepscope.collector.samplers.process import ProcessSampler
 from stepscope.collector.samplers.rivals import RivalSampler
 from stepscope.collector.samplers.sockets import SocketSampler
 from stepscope.collector.samplers.threads import ThreadSampler
+from stepscope.model.records import ProcessTable
 
 if TYPE_CHECKING:
     from stepscope.collector.rundir import Job
@@ -100,6 +101,10 @@ class Sampling:
     def tables(self) -> dict[str, list[Table]]:
         """What was seen in the last minutes, by table, oldest first; rows that wait for the next flush included."""
         return self._recent.all({**self._fast, **self._slow})
+
+    def processes(self) -> list[ProcessTable]:
+        """The rows of processes in ``tables``."""
+        return [table for table in self.tables().get("process", []) if isinstance(table, ProcessTable)]
 
     def rival_names(self) -> RecentNames:
         """What the rows of rivals in ``tables`` count through."""

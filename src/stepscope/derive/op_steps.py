@@ -1,10 +1,10 @@
 """The steps of an op trace and what they took.
 
 A trace shows steps in several ways, and often in more than one: markers that the program set (``train`` with a step
-number; Keras' ``Profiled batch``; kineto's ``ProfilerStep#7``; ours, which go before all others), the profiler's own
-``Steps`` line of a device, runs of one compiled program on a device, or calls of one function. All that are there are
-returned, the most telling first; which one was used is said (``Steps.how``, ``Steps.name``). The first and the last
-step are kept, and flagged: the capture may have begun or ended in the middle of them.
+number; Keras' ``Profiled batch``; kineto's ``ProfilerStep#7``), the profiler's own ``Steps`` line of a device, runs of
+one compiled program on a device, or calls of one function. All that are there are returned, the most telling first;
+which one was used is said (``Steps.how``, ``Steps.name``). The first and the last step are kept, and flagged: the
+capture may have begun or ended in the middle of them.
 
 xprof wants the stat ``_r`` on markers and drops the first and last step; a stock Keras 3 capture has no ``_r``.
 """
@@ -21,7 +21,6 @@ import numpy as np
 from stepscope.formats.run_metadata import FORMAT as RUN_METADATA
 from stepscope.model.optrace import Category, Line, LineKind, PlaneKind
 from stepscope.model.optrace_stats import StatName
-from stepscope.wire.kinds import STEP_MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,14 +96,7 @@ def _markers(trace: OpTrace) -> Iterator[Steps]:
             numbers = trace.ints(StatName.STEP_NUM)
         names = [_stem(trace.strings[i]) for i in trace.metas.name[trace.events.meta[rows]].tolist()]
         groups += [(name, line, rows[[n == name for n in names]]) for name in dict.fromkeys(names)]
-    ranked = sorted(
-        groups,
-        key=lambda g: (
-            g[0] != STEP_MARKER,
-            _holds_another(trace, g, groups),
-            -int(trace.events.dur_ns[g[2]].sum()),
-        ),
-    )
+    ranked = sorted(groups, key=lambda g: (_holds_another(trace, g, groups), -int(trace.events.dur_ns[g[2]].sum())))
     for name, line, rows in ranked:
         number = _named(trace, rows)
         if numbers is not None:
@@ -204,7 +196,7 @@ def _dominant(trace: OpTrace, line: Line, wanted: Bool | None) -> I64 | None:
 
 def _steps(trace: OpTrace, how: StepKind, name: str, line: Line, rows: I64, number: I64) -> Steps:
     edge = np.zeros(len(rows), np.bool_)
-    edge[[0, -1]] = name != STEP_MARKER  # of our own only whole steps are marked
+    edge[[0, -1]] = True
     return Steps(
         how=how,
         name=name,

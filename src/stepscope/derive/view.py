@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive import (
+    allocators,
     anatomy,
     contention,
     crowd,
@@ -49,6 +50,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stepscope.derive.allocators import Serving
     from stepscope.derive.anatomy import Anatomy
     from stepscope.derive.contention import Contention
     from stepscope.derive.crowd import Crowd
@@ -225,6 +227,11 @@ class SessionView:
         return faults.build(self.session, self.steps) if self.steps else None
 
     @cached_property
+    def serving(self) -> Serving:
+        """Which allocator serves the step's process, and why its memory is faulted in."""
+        return allocators.build(self.session, self.worker)
+
+    @cached_property
     def rebuilds(self) -> Rebuilds | None:
         """What is built or loaded again and again."""
         return rebuilds.build(self)
@@ -245,8 +252,8 @@ class SessionView:
     @property
     def eager_setting(self) -> str | None:
         """Which setting makes the steps run eagerly, see ``eager.setting``; None where none does."""
-        keras = self.steps is not None and self.steps.kind in {Kind.EXECUTION, Kind.LOOP}
-        return eager.setting(self.eager, keras=keras) if self.steps is not None else None
+        of_keras = self.steps is not None and self.steps.kind in {Kind.EXECUTION, Kind.LOOP}
+        return eager.setting(self.eager, keras=of_keras) if self.steps is not None else None
 
     @cached_property
     def traced_ops(self) -> TracedOps | None:

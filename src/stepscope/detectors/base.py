@@ -32,6 +32,7 @@ class Signal(Enum):
     HOST = "CPU samples of the host"
     MEMORY = "samples of the process's memory"
     FAULTS = "counts of page faults"
+    NATIVE = "native stacks"
     SIZES = "sizes of what the compiled step works on"
     RESOURCES = "samples of network and disks"
     GPU = "samples of the GPU"
@@ -51,6 +52,7 @@ HINTS = {
     Signal.LIVE_BYTES: "NVML shows what is reserved, which is nearly all; only the framework knows what is live",
     Signal.MEMORY: "the steady part must last at least 8 s (samples once a second)",
     Signal.FAULTS: "the steady part must last at least 5 s (samples once a second)",
+    Signal.NATIVE: "stepscope trace JOB --kind native",
     Signal.SIZES: "recorded is the number of samples of a step, not their length",
 }
 
@@ -65,13 +67,14 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureRequest:
-    """A detector has a suspicion that a capture would decide. Undecided until the session holds one.
+    """A detector has a suspicion that a capture would decide, or a finding whose cause one would name. Undecided until
+    the session holds one.
 
     Under ``run`` the sidecar makes the capture as soon as the budget allows it; else ``hint`` says how to have one.
     """
 
     kind: str
-    """ops"""
+    """ops | native"""
     missing: Signal
     hint: str
 
@@ -117,6 +120,7 @@ def present(view: SessionView) -> frozenset[Signal]:
             Signal.HOST: view.contention is not None,
             Signal.MEMORY: view.memory_growth is not None,
             Signal.FAULTS: view.faults is not None,
+            Signal.NATIVE: bool(view.session.stacks),
             Signal.RESOURCES: view.resources is not None,
             Signal.GPU: bool(view.gpus),
             Signal.LIVE_BYTES: any(gpu.live_bytes > 0 for gpu in view.gpus),
@@ -154,12 +158,13 @@ def run(
         mine = [r for r in results if isinstance(r, Finding)]
         open_questions = [r for r in results if not isinstance(r, Finding)]
         findings.extend(mine)
-        if mine:
-            checked.append(_checked(detector, "found", [], ""))
-        elif open_questions:
+        if open_questions:
             question = next((q for q in open_questions if isinstance(q, CaptureRequest)), open_questions[0])
             capture = question.kind if isinstance(question, CaptureRequest) else ""
-            checked.append(_checked(detector, "undecided", [question.missing], question.hint, capture))
+            outcome = "found" if mine else "undecided"
+            checked.append(_checked(detector, outcome, [question.missing], question.hint, capture))
+        elif mine:
+            checked.append(_checked(detector, "found", [], ""))
         else:
             checked.append(_checked(detector, "clear", [], ""))
     kept = _one_per_root(detectors, findings)

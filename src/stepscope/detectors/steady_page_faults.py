@@ -2,7 +2,9 @@
 
 ## What it detects
 Page faults of the process that makes the steps that never end: about as many in each part of the steady steps, without
-its memory growing. Memory is given back to the kernel and touched again, step after step.
+its memory growing. Memory is given back to the kernel and touched again, step after step. Where a window of native
+stacks is in the session (`run` opens one by itself), also who faults, which call gave the memory back, and whose call
+that was.
 
 ## Why it matters
 A fault enters the kernel, finds and zeroes a page and accounts for it: 0.5 us on bare machines, 1.5 us in virtual ones,
@@ -12,39 +14,56 @@ happens inside of the copy or the op that touches the memory first.
 ## Evidence
 `fault_ratio`: faults x the cost of one (measured on this host by the collector, `fault_ns`) of the CPU time;
 `lasting_ratio`: the share that three of four parts of the steady steps reach; `faults_per_step`; `system_ratio`: CPU
-time in the kernel; `kept_ratio`: pages per fault that came to stay. The cost adds what giving the pages back takes; its
-low end is what was won where the practice was published (3 of 10 %).
+time in the kernel; `kept_ratio`: pages per fault that came to stay. Of a window: `sampled_fault_ratio` and
+`sampled_release_ratio`, CPU samples below the kernel's page fault and in calls that give memory back; `refault_ratio`,
+the share of sampled faults on addresses that the named call had given back before. The cost is that of both; its low
+end is what was won where the practice was published (3 of 10 %).
 
 ## Known limits
-Counters say neither which call faults nor why: that needs a window of stacks. Faults of huge pages count as one of
-4 KiB each, so their share is told too small. Only the process that makes the steps is looked at.
+Counters say neither which call faults nor why: that needs the window. Faults of huge pages count as one of 4 KiB each,
+so their share is told too small without one. Only the process that makes the steps is looked at.
 
 ## Remedy
-Find out which allocator serves the tensors before changing it: on x86 TensorFlow's oneDNN pool does, and preloading
-another malloc changes nothing for them.
+By allocator, as a setting that `stepscope run --apply` sets: let it keep what is freed. On x86 TensorFlow's oneDNN pool
+serves the tensors unless it is switched off: another malloc then changes nothing for them, and is not advised.
 
 ## References
 Gregg, "Flame graphs in deep learning" (2022): 10 % of CPU in page faults through madvise. Linux: proc(5), minflt;
-madvise(2), MADV_DONTNEED.
+madvise(2), MADV_DONTNEED; mallopt(3), M_MMAP_THRESHOLD; jemalloc(3), opt.dirty_decay_ms, opt.oversize_threshold.
 """
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.model.remedies import ENVIRONMENT_REMEDIES
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.derive.allocators import Serving
+    from stepscope.derive.fault_causes import FaultCauses
     from stepscope.derive.faults import Faults
     from stepscope.derive.view import SessionView
 
 PUBLISHED_GAIN = 0.3
 """Of the share that was hoped for, what came out. Source: Gregg 2022, 3 of 10 %."""
+GIVEN_BACK = {
+    "MADV_DONTNEED": "madvise(MADV_DONTNEED)",
+    "MADV_FREE": "madvise(MADV_FREE)",
+    "munmap": "munmap",
+    "heap trim": "brk",
+}
+"""Causes that are an allocator's doing, and the call by which it does it."""
+SHOWN = 0.01
+"""Causes of fewer faults are not told."""
+_REMEDIES = {"jemalloc": ("jemalloc-keep",), "glibc": ("glibc-keep", "preload-jemalloc")}
+_OTHERWISE = ("preload-jemalloc",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,58 +71,144 @@ class Params:
     """Thresholds."""
 
     min_ratio: Ratio = Ratio(0.03)
-    """Of the steady wall time: less is what allocators cost everywhere (0 to 1 % in the clean cases)."""
+    """Of the steady wall time: less is what allocators cost everywhere (0 to 0.1 % in the clean cases)."""
     max_kept_ratio: Ratio = Ratio(0.5)
     """Pages per fault that stay: more is memory that grows (MEM001)."""
     max_lost_ratio: Ratio = Ratio(0.15)
     """CPUs that others take, above which shares of wall time are less certain."""
+    min_cause_ratio: Ratio = Ratio(0.5)
+    """Of the sampled faults: a cause of fewer is not the cause."""
+    min_cpu_samples: int = 50
+    """Of the window, for a share of CPU time."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
-    """Yield at most one finding, and what is not known about it."""
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+    """Yield at most one finding, and a request where what causes it is not known."""
     faults = session.faults
     if faults is None or faults.kept_ratio > params.max_kept_ratio:
         return
     if faults.lasting_ratio * faults.busy < params.min_ratio:
         return
-    yield _finding(session, faults, params)
+    causes = session.serving.causes
+    if causes is not None and causes.pid != faults.pid:
+        causes = None
+    yield _finding(session, faults, causes, params)
+    if causes is None:
+        yield CaptureRequest(
+            kind="native",
+            missing=Signal.NATIVE,
+            hint="which call faults, and who gave the memory back: stepscope trace JOB --kind native",
+        )
 
 
-def _finding(session: SessionView, faults: Faults, params: Params) -> Finding:
-    ratio = faults.churn_ratio * faults.busy
+def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, params: Params) -> Finding:
+    sampled = causes is not None and causes.fault_ratio is not None and causes.cpu_samples >= params.min_cpu_samples
+    if sampled and causes is not None and causes.fault_ratio is not None:
+        share, lost = causes.fault_ratio, causes.fault_ratio + causes.release_ratio
+        high = causes.high + causes.release_ratio
+    else:
+        share, lost = faults.ratio, faults.churn_ratio
+        high = lost * faults.cost.high_ns / faults.cost.fault_ns
+    ratio = lost * faults.busy
     contention = session.contention
     starved = contention is not None and contention.lost_ratio >= params.max_lost_ratio
-    spread = faults.cost.high_ns / faults.cost.fault_ns
+    serving = session.serving
+    call = _call(causes, params)
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"page faults in every step: {faults.per_step:,.0f} a step take {format_ratio(faults.ratio)} of the CPU "
-        "time; the same memory is given back and faulted in again",
+        title=f"page faults in every step: {faults.per_step:,.0f} a step take {format_ratio(share)} of the CPU time; "
+        + _why(causes, serving, call),
         severity=severity_of(ratio),
-        confidence=0.6 if starved else 0.8,
+        confidence=(0.6 if starved else 0.8) + (0.15 if call else 0.0),
         symptom="Time: slow execution time",
-        cause="unknown",
-        introduced_stage="unknown",
+        cause="System: allocator" if call else "unknown",
+        introduced_stage="environment setting" if call else "unknown",
         exposed_stage="training" if session.trains else "prediction",
         pipeline_stage="forward-backward",
-        evidence=(
-            Evidence(metric="fault_ratio", value=faults.ratio, unit="ratio"),
-            Evidence(metric="lasting_ratio", value=faults.lasting_ratio, unit="ratio", threshold=params.min_ratio),
-            Evidence(metric="faults_per_step", value=faults.per_step, unit="faults"),
-            Evidence(metric="fault_ns", value=faults.cost.fault_ns, unit="ns"),
-            Evidence(metric="system_ratio", value=faults.system_ratio, unit="ratio"),
-            Evidence(metric="kept_ratio", value=faults.kept_ratio, unit="ratio", threshold=params.max_kept_ratio),
+        evidence=_evidence(faults, causes, params),
+        cost=cost_of(
+            session,
+            ratio,
+            low=PUBLISHED_GAIN * ratio,
+            high=high * faults.busy,
+            basis="measured" if sampled else "modelled",
         ),
-        cost=cost_of(session, ratio, low=PUBLISHED_GAIN * ratio, high=spread * ratio, basis="modelled"),
-        remedies=(
-            Remedy(
-                id="find-the-allocator",
-                text="find out which call gives the memory back, and which allocator serves the tensors, before any "
-                "allocator is changed",
-            ),
-        ),
-        explanation="The process does not grow, yet the kernel hands it new pages in every step: what was freed went "
-        "back to the kernel at once. The gain of a remedy is at most this share.",
+        remedies=_remedies(session, serving, call),
+        explanation=_explanation(causes, serving, call),
+    )
+
+
+def _call(causes: FaultCauses | None, params: Params) -> str:
+    """The call by which an allocator gives the memory back; "" where that is not what happens, or not known."""
+    if causes is None:
+        return ""
+    cause, share = causes.main
+    return GIVEN_BACK.get(cause, "") if share >= params.min_cause_ratio else ""
+
+
+def _why(causes: FaultCauses | None, serving: Serving, call: str) -> str:
+    if causes is None:
+        return "the same memory is given back and faulted in again"
+    who = f"{causes.leaf} in {causes.op}" if causes.op and causes.op != causes.leaf else causes.leaf or "the job"
+    if not call:
+        return f"{who} touches pages whose cause is: {causes.main[0]}"
+    return f"{serving.name} gives memory back with {call} that {who} faults in again"
+
+
+def _explanation(causes: FaultCauses | None, serving: Serving, call: str) -> str:
+    limit = "The gain of a remedy is at most this share until it is measured."
+    if causes is None:
+        return (
+            "The process does not grow, yet the kernel hands it new pages in every step: what was freed went back to "
+            f"the kernel at once. {limit}"
+        )
+    shares = ", ".join(f"{name} {format_ratio(share)}" for name, share in causes.causes.items() if share >= SHOWN)
+    text = f"Why the pages were not there, by {causes.sampled:,} sampled faults: {shares}."
+    if call and causes.sites:
+        callers = list(dict.fromkeys(site.caller for site in causes.sites if site.caller))[:2]
+        text += f" {serving.sentence}" + (f" It is asked to free by {' and '.join(callers)}." if callers else "")
+    return f"{text} {limit}"
+
+
+def _evidence(faults: Faults, causes: FaultCauses | None, params: Params) -> tuple[Evidence, ...]:
+    found = [
+        Evidence(metric="fault_ratio", value=faults.ratio, unit="ratio"),
+        Evidence(metric="lasting_ratio", value=faults.lasting_ratio, unit="ratio", threshold=params.min_ratio),
+        Evidence(metric="faults_per_step", value=faults.per_step, unit="faults"),
+        Evidence(metric="fault_ns", value=faults.cost.fault_ns, unit="ns"),
+        Evidence(metric="system_ratio", value=faults.system_ratio, unit="ratio"),
+        Evidence(metric="kept_ratio", value=faults.kept_ratio, unit="ratio", threshold=params.max_kept_ratio),
+    ]
+    if causes is not None:
+        refs = (f"stacks:page-faults-{causes.window:04d}",)
+        if causes.fault_ratio is not None:
+            cpu = (f"stacks:cpu-{causes.window:04d}",)
+            found.append(Evidence(metric="sampled_fault_ratio", value=causes.fault_ratio, unit="ratio", refs=cpu))
+            found.append(Evidence(metric="sampled_release_ratio", value=causes.release_ratio, unit="ratio", refs=cpu))
+        found.append(Evidence(metric="refault_ratio", value=causes.main[1], unit="ratio", refs=refs))
+        found.append(Evidence(metric="bytes_given_back", value=causes.bytes_back, unit="bytes"))
+    return tuple(found)
+
+
+def _remedies(session: SessionView, serving: Serving, call: str) -> tuple[Remedy, ...]:
+    if not call:
+        text = (
+            "find out which call gives the memory back, and which allocator serves the tensors, before any is changed"
+        )
+        return (Remedy(id="find-the-allocator", text=text),)
+    names = _REMEDIES.get(serving.allocator, _OTHERWISE)
+    if serving.tensors_on_malloc:
+        names = (*names, "onednn-pool")
+    command = shlex.join(session.session.manifest.command)
+    return tuple(
+        Remedy(
+            id=name,
+            text=ENVIRONMENT_REMEDIES[name].text,
+            safety="review",
+            what_if=f"stepscope run --apply {name} -- {command}" if command else None,
+        )
+        for name in names
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-KINDS = ("ops",)
+KINDS = ("ops", "native")
 """What can be captured."""
 MAX_STEPS = 1_000
 DEFAULT_STEPS = 10
@@ -25,6 +25,8 @@ class CaptureAsk(msgspec.Struct, frozen=True, kw_only=True):
     """Again after so long; 0: once, unless ``count`` says more."""
     count: int = 0
     """How often at most; 0: until the job ends where ``every_s`` is given, else once."""
+    seconds: float = 0.0
+    """Of a native window; 0: five."""
     keep_raw: bool = False
     """Keep the framework's own file beside what was read of it."""
     force: bool = False

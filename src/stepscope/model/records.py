@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -257,3 +258,46 @@ class BurstTable(Table):
     tx_bytes: I64
     job_cpu_ns: I64
     """CPU time of the measured processes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEventTable(Table):
+    """What a window of native sampling saw of memory: sampled page faults, and every call that gives memory back or
+    maps it. int64[event]; in the order of time within a window."""
+
+    at_ns: I64
+    window: I64
+    """Number of the window, from 1: profiles of stacks are named by it."""
+    pid: I64
+    native: I64
+    """Thread, as the kernel counts."""
+    kind: I64
+    """``MemoryEvent``."""
+    address: I64
+    bytes: I64
+    """Of a fault the page's; -1 unknown."""
+    detail: I64
+    """Of a fault what is mapped there (``Mapped``), of madvise its advice; else 0."""
+    weight: I64
+    """How many it stands for: of faults one in so many is sampled."""
+
+
+class MemoryEvent(enum.IntEnum):
+    """What happened. Numbers are stored: never reused, never renumbered."""
+
+    FAULT = 1
+    MADVISE = 2
+    MUNMAP = 3
+    MMAP = 4
+    BRK = 5
+    """``address``: the new end of the heap."""
+
+
+class Mapped(enum.IntEnum):
+    """What is mapped where a page fault was. Numbers are stored."""
+
+    UNKNOWN = 0
+    ANONYMOUS = 1
+    HEAP = 2
+    STACK = 3
+    FILE = 4

@@ -20,6 +20,7 @@ from stepscope.model.records import (
     GpuTable,
     HostTable,
     LinkTable,
+    MemoryEventTable,
     MemoryTable,
     ProcessTable,
     RecordTable,
@@ -50,6 +51,22 @@ class HostInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Why they could not be sampled; empty when they were, and when there are none."""
 
 
+class AllocatorInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """The malloc that serves a process, as its dynamic linker found it."""
+
+    name: str
+    """glibc | jemalloc | tcmalloc | mimalloc | tbbmalloc | musl | other | unknown"""
+    how: str
+    """default: the C library's own; preloaded; linked; static: in the program itself; unknown"""
+    library: str = ""
+    """The file."""
+    settings: dict[str, str] = {}
+    """Variables of the environment that set it up, or TensorFlow's pools, as the process was started."""
+    pool: str = ""
+    """What serves TensorFlow's tensors before malloc is asked: oneDNN; none: nothing does; "" not known, or there is no
+    TensorFlow. Of a process with the agent the ``framework`` line's ``detail`` says it from inside."""
+
+
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One measured process. ``key`` names its folder below ``workers/``."""
 
@@ -63,6 +80,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     lost_records: int = 0
     lost_lines: int = 0
     clean_exit: bool = False
+    allocator: AllocatorInfo | None = None
+    """None where nobody could look."""
 
 
 class CaptureInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,6 +156,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     job_pid: int = 0
     budget: str = ""
     """``run --budget`` as it was given: what captures may cost."""
+    applied: tuple[str, ...] = ()
+    """Remedies that ``run --apply`` gave the job's environment."""
     run_dir: str = ""
     sidecar_starts: int = 1
     host: HostInfo = HostInfo()
@@ -192,6 +213,7 @@ class Session:
     memory: MemoryTable = field(default_factory=MemoryTable.empty)
     gpus: GpuTable = field(default_factory=GpuTable.empty)
     bursts: BurstTable = field(default_factory=BurstTable.empty)
+    memory_events: MemoryEventTable = field(default_factory=MemoryEventTable.empty)
     resource_names: Sequence[str] = ()
     """Interfaces, disks and GPUs that ``name`` of those tables counts through."""
     sources: Mapping[str, str] = field(default_factory=dict)

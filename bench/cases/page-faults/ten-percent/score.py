@@ -18,7 +18,7 @@ def scorer(classes=10):
     ])
 
 
-def main(seconds=10):
+def main(seconds=14):
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     tf.keras.utils.set_random_seed(70)

@@ -17,7 +17,7 @@ def mix(x):
     return tf.reduce_sum(x)
 
 
-def main(seconds=10):
+def main(seconds=14):
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     readings = np.random.default_rng(71).standard_normal((4, ROWS, WIDTH)).astype("float32")

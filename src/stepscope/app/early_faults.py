@@ -1,0 +1,69 @@
+"""Notices within seconds, from counters alone, that a running job faults its memory in again and again.
+
+The whole analysis, which decides, runs rarely because it costs CPU time; this says when it is worth running early.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from typing import TYPE_CHECKING
+
+from stepscope.derive import faults
+from stepscope.model.records import MemoryTable
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.collector.recording import Recording
+
+LOOKS = 5
+"""About a second each."""
+MIN_RATIO = 0.03
+"""Of the CPU time, in each interval between looks. As ``detectors.steady_page_faults``."""
+MIN_CALLS = 4
+MAX_TIMES = 3
+"""The analysis may see it otherwise: then it is not run for this again and again."""
+_STEPS = frozenset((Kind.STEP, Kind.EXECUTION, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL))
+
+
+class EarlyFaults:
+    """Looks at the newest samples of each measured process."""
+
+    def __init__(self, recording: Recording) -> None:
+        """Nothing was seen yet."""
+        self._recording = recording
+        self._calls: dict[str, deque[int]] = {}
+        self._times = 0
+
+    def seen(self) -> bool:
+        """Whether a process that makes steps has faulted in each of the last looks; called about once a second."""
+        if self._times >= MAX_TIMES:
+            return False
+        tables = self._recording.sampling.tables()
+        memory = MemoryTable.concat(t for t in tables.get("memory", []) if isinstance(t, MemoryTable))
+        cost = faults.cost_of(memory)
+        found = False
+        for worker in self._recording.drainer.workers.values():
+            calls = max((n for (kind, _), n in worker.recent.counts.items() if kind in _STEPS), default=0)
+            history = self._calls.setdefault(worker.key, deque(maxlen=LOOKS + 1))
+            history.append(calls)
+            goes_on = len(history) > LOOKS and history[0] >= MIN_CALLS and history[-1] > history[0]
+            if cost is not None and goes_on and not worker.closed:
+                found = found or self._faults(worker.pid, cost.fault_ns)
+        self._times += found
+        return found
+
+    def _faults(self, pid: int, fault_ns: float) -> bool:
+        """Whether each of the newest intervals spent its share in faults."""
+        rows: list[tuple[int, int]] = []
+        for part in reversed(self._recording.sampling.processes()):
+            mine = part.take(part.pid == pid)
+            cpu = mine.cpu_user_ns + mine.cpu_system_ns
+            rows = [*zip(mine.minor_faults.tolist(), cpu.tolist(), strict=True), *rows]
+            if len(rows) > LOOKS:
+                break
+        if len(rows) <= LOOKS:
+            return False
+        newest = rows[-LOOKS - 1 :]
+        pairs = itertools.pairwise(newest)
+        return all((after[0] - at[0]) * fault_ns >= MIN_RATIO * max(1, after[1] - at[1]) for at, after in pairs)

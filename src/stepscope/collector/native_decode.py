@@ -1,0 +1,184 @@
+"""What ``perf record`` wrote of a process, as profiles of stacks.
+
+Stacks are walked first and named afterwards: equal ones once, each address once, each file's symbols at most once. This
+runs in the collector, while the process or at least its files are there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stepscope.collector import kernel_symbols
+from stepscope.collector.address_space import AddressSpace
+from stepscope.collector.jit_map import JitMap
+from stepscope.collector.perf import CALL_PREFIX, SITE_PREFIX
+from stepscope.formats import unwind
+from stepscope.formats.stacks.labels import KERNEL_MODULE, UNKNOWN_NAME
+from stepscope.formats.stacks.modules import stand_in
+from stepscope.model.finding import Diagnostic
+from stepscope.model.stacks import (
+    UNKNOWN,
+    Frame,
+    FrameKind,
+    SampleTable,
+    StackBuilder,
+    StackFlag,
+    StackProfile,
+    Thread,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from stepscope.formats.perf_data import Recorded, Sample
+
+CPU, FAULTS = "cpu", "page-faults"
+_EVENTS = {"cpu-clock": (CPU, "ns"), "page-faults": (FAULTS, "page-faults")}
+_ONEDNN = "dnnl"
+ONEDNN_CODE = "[oneDNN generated code]"
+UNREADABLE_FILES = "DX145"
+
+
+class _Stack(NamedTuple):
+    """A stack before it has names: addresses, leaf first."""
+
+    user: tuple[int, ...]
+    kernel: tuple[int, ...]
+    flags: int
+
+
+def event_of(name: str) -> tuple[str, str]:
+    """(event, unit) as a profile has them, by perf's name of an event."""
+    plain = name.partition("/")[0].partition(":u")[0]
+    return _EVENTS.get(plain) or (plain.removeprefix(CALL_PREFIX).removeprefix(SITE_PREFIX), "calls")
+
+
+class StackDecoder:
+    """Decodes the stacks of one window of one process."""
+
+    def __init__(self, recorded: Recorded, pid: int, *, origin_ns: int, root: str) -> None:
+        """``origin_ns``: CLOCK_MONOTONIC at session start; ``root``: where the process's file system begins."""
+        self._recorded = recorded
+        self._pid = pid
+        self._origin_ns = origin_ns
+        self._space = AddressSpace(root, (m for m in recorded.mappings if m.pid == pid))
+        self._generated = JitMap(pid, root)
+        self._threads = {comm.tid: comm.name for comm in recorded.comms if comm.pid == pid}
+
+    def profiles(self, name: str) -> tuple[StackProfile, ...]:
+        """One for each event that was recorded with stacks, those without samples left out. ``name``: of the window.
+
+        Cost: 0.2 ms of CPU time a sample, 0.2 s to name TensorFlow's functions.
+        """
+        events = self._recorded.events
+        rows: dict[tuple[str, str], list[tuple[Sample, _Stack]]] = defaultdict(list)
+        for sample in self._recorded.samples:
+            if sample.pid == self._pid and events[sample.event].registers:
+                rows[event_of(events[sample.event].name)].append((sample, self._raw(sample)))
+        stacks = {stack for pairs in rows.values() for _, stack in pairs}
+        frames = self._frames(stacks)
+        return tuple(self._profile(event, unit, name, pairs, frames) for (event, unit), pairs in rows.items())
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """Files whose code could not be named or left."""
+        return [
+            Diagnostic(code=UNREADABLE_FILES, text=f"native stacks end in {file}, which cannot be read: {why}")
+            for file, why in self._space.unreadable.items()
+        ]
+
+    def _raw(self, sample: Sample) -> _Stack:
+        if not sample.registers:
+            return _Stack((), sample.kernel, int(StackFlag.TRUNCATED))
+        registers = unwind.dwarf_registers(self._recorded.events[sample.event].registers, sample.registers)
+        walk = unwind.walk(self._space, registers, sample.stack)
+        flag = StackFlag.WHOLE if walk.whole else StackFlag.ATTACHED if walk.attached else StackFlag.TRUNCATED
+        return _Stack(walk.addresses, sample.kernel, int(flag))
+
+    def _frames(self, stacks: Iterable[_Stack]) -> dict[int, Frame]:
+        """A frame for each address; kernel and process do not share any."""
+        user: set[int] = set()
+        kernel: set[int] = set()
+        for stack in stacks:
+            user.update(stack.user)
+            kernel.update(stack.kernel)
+        frames = self._user_frames(user)
+        known = kernel_symbols.names(kernel)
+        for address in kernel:
+            text = known.get(address, "")
+            frames[address] = Frame(
+                text or KERNEL_MODULE, module=KERNEL_MODULE, kind=FrameKind.KERNEL, resolved=bool(text)
+            )
+        return frames
+
+    def _user_frames(self, addresses: Iterable[int]) -> dict[int, Frame]:
+        frames: dict[int, Frame] = {}
+        by_file: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        modules = {}
+        for address in addresses:
+            module, own, name = self._space.module_of(address)
+            kind = FrameKind.GENERATED if self._space.is_generated(address) else FrameKind.NATIVE
+            if module is not None:
+                by_file[name].append((address, own))
+                modules[name] = module
+                continue
+            text = self._generated.name(address) if kind is FrameKind.GENERATED else ""
+            other = stand_in(name, kind) if name else UNKNOWN_NAME
+            frames[address] = Frame(text or other, module=name, kind=kind, resolved=bool(text))
+        for name, pairs in by_file.items():
+            module = modules[name]
+            texts = module.names([own for _, own in pairs], self._space.debug_file(module))
+            for (address, _), text in zip(pairs, texts, strict=True):
+                other = text or stand_in(name, FrameKind.NATIVE)
+                frames[address] = Frame(other, module=name, kind=FrameKind.NATIVE, resolved=bool(text))
+        return frames
+
+    def _profile(
+        self,
+        event: str,
+        unit: str,
+        name: str,
+        rows: Sequence[tuple[Sample, _Stack]],
+        frames: Mapping[int, Frame],
+    ) -> StackProfile:
+        builder = StackBuilder()
+        interned: dict[_Stack, int] = {}
+        threads: dict[int, int] = {}
+        for sample, stack in rows:
+            if stack not in interned:
+                interned[stack] = builder.stack_of(root_to_leaf(stack.user, stack.kernel, frames))
+            threads.setdefault(sample.tid, len(threads))
+        at = np.array([sample.at_ns - self._origin_ns for sample, _ in rows], np.int64)
+        return StackProfile(
+            event=event,
+            unit=unit,
+            name=name,
+            frames=builder.frames,
+            stacks=builder.stacks,
+            samples=SampleTable(
+                at_ns=at,
+                thread=np.array([threads[sample.tid] for sample, _ in rows], np.int64),
+                stack=np.array([interned[stack] for _, stack in rows], np.int64),
+                weight=np.array([sample.period for sample, _ in rows], np.float64),
+                count=np.ones(len(rows), np.int64),
+                flags=np.array([stack.flags for _, stack in rows], np.int64),
+            ),
+            threads=tuple(Thread(self._pid, tid, self._threads.get(tid, "")) for tid in threads),
+            begin_ns=int(at.min()) if len(at) else UNKNOWN,
+            end_ns=int(at.max()) if len(at) else UNKNOWN,
+            lost=self._recorded.lost,
+            unread=self._recorded.unread,
+        )
+
+
+def root_to_leaf(user: Sequence[int], kernel: Sequence[int], frames: Mapping[int, Frame]) -> list[Frame]:
+    """The frames of a stack, whose addresses are leaf first; generated code that oneDNN calls is oneDNN's."""
+    found = [frames[address] for address in reversed(user)]
+    if len(found) > 1 and found[-1].kind is FrameKind.GENERATED and not found[-1].resolved:
+        caller = found[-2].function
+        if _ONEDNN in caller:
+            found[-1] = found[-1]._replace(function=ONEDNN_CODE)
+    found += [frames[address] for address in reversed(kernel)]
+    return found

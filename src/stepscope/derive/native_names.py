@@ -1,0 +1,49 @@
+"""Names of machine code as a reader needs them: short, and the frame that says whose work it is."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.model.stacks import Frame
+
+_OPENING, _CLOSING = "<(", ">)"
+_QUALIFIERS = frozenset({"const", "volatile", "noexcept", "&", "&&"})
+_ANONYMOUS = "(anonymous namespace)::"
+_OWNERS = ("tensorflow::", "onnxruntime::", "torch::", "at::", "xla::", "pyarrow::", "arrow::")
+_NOBODY = ("tensorflow::Shard", "tensorflow::ThreadPoolDevice", "tensorflow::(anonymous namespace)::ExecutorState")
+
+
+@functools.lru_cache(maxsize=4096)
+def short(function: str) -> str:
+    """A C++ function without its return type, template arguments, parameters and clone suffix.
+
+    >>> short("void tensorflow::ConcatCPU<float>(tensorflow::DeviceBase*) [clone .part.0]")
+    'tensorflow::ConcatCPU'
+    >>> short("[libc.so.6]")
+    '[libc.so.6]'
+    """
+    if function.startswith("["):
+        return function
+    plain = function.partition(" [clone")[0].replace(_ANONYMOUS, "")
+    depth = 0
+    kept: list[str] = []
+    for letter in plain:
+        depth += (letter in _OPENING) - (letter in _CLOSING and depth > 0)
+        if not depth and letter not in _CLOSING:
+            kept.append(letter)
+    words = [word for word in "".join(kept).split() if word not in _QUALIFIERS]
+    return words[-1] if words else function
+
+
+def owner(frames: Sequence[Frame]) -> str:
+    """The innermost frame, short, whose own name is a framework's: the op that a copy or a kernel works for; "" for
+    none. ``frames``: root to leaf."""
+    for frame in reversed(frames):
+        name = short(frame.function)
+        if name.startswith(_OWNERS) and not name.startswith(_NOBODY):
+            return name
+    return ""

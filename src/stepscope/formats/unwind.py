@@ -1,0 +1,213 @@
+"""Walks a thread's stack from registers and the top of its stack, as ``perf record --call-graph dwarf`` keeps them.
+
+x86-64. Whole means: it ended where the unwind tables say that nothing calls, at the start of a program or thread.
+Generated code (oneDNN's kernels) has no tables: its caller is looked for on the stack, as the first word that points
+behind a call in code that has; such a stack is never called whole, and counts only if it can be walked to its end.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from stepscope.formats import expressions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.formats.call_frames import Row, Rule
+
+MAX_FRAMES = 512
+MAX_SCAN_BYTES = 4096
+"""How far the caller of generated code is looked for: oneDNN's kernels keep what they need in registers and in a frame
+of some hundred bytes."""
+_WORD = 8
+_U64 = struct.Struct("<Q")
+_STACK_POINTER, _RETURN_ADDRESS = 7, 16
+X86_REGISTERS = (0, 3, 2, 1, 4, 5, 6, 7, _RETURN_ADDRESS)
+"""DWARF numbers of the registers that perf numbers from 0: AX BX CX DX SI DI BP SP IP."""
+_X86_R8 = 16
+"""perf's number of R8; R8 to R15 have the DWARF numbers 8 to 15."""
+_LOST_BY_CALLS = (0, 1, 2, 4, 5, 8, 9, 10, 11)
+"""Registers that a call may overwrite. Source: System V ABI AMD64, 3.2.1."""
+_SAVED = ((6, 3, 12, 13, 14, 15), (3, 6, 12, 13, 14, 15), ())
+"""BP BX R12 to R15: what kernels of oneDNN push at their beginning, in the orders of its versions; or nothing. Source:
+oneDNN, src/cpu/x64/jit_generator.hpp, abi_save_gpr_regs and preamble(); the first order seen in TensorFlow 2.21."""
+
+
+class Code(NamedTuple):
+    """What is known of an address of code."""
+
+    generated: bool
+    """Outside of any file."""
+    row: Row | None
+
+
+class Space(Protocol):
+    """An address space."""
+
+    def code(self, address: int) -> Code | None:
+        """What is at an address; None where there is no code."""
+
+    def called_from(self, address: int) -> bool:
+        """Whether the bytes before an address are an indirect call, in code of a file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """A stack, leaf first."""
+
+    addresses: tuple[int, ...]
+    """Of the leaf, and return addresses less 1: each lies in its own function."""
+    whole: bool
+    attached: bool = False
+    """The leaf is generated code, whose caller was found by looking."""
+
+
+def dwarf_registers(mask: int, values: Sequence[int]) -> dict[int, int]:
+    """Perf's registers of x86-64, by DWARF number."""
+    found = {}
+    numbers = [bit for bit in range(64) if mask >> bit & 1]
+    for bit, value in zip(numbers, values, strict=False):
+        if bit < len(X86_REGISTERS):
+            found[X86_REGISTERS[bit]] = value
+        elif _X86_R8 <= bit < _X86_R8 + 8:
+            found[8 + bit - _X86_R8] = value
+    return found
+
+
+def walk(space: Space, registers: dict[int, int], stack: memoryview) -> Walk:
+    """Walk a stack; ``stack`` begins at the stack pointer. What cannot be walked to its end is not whole."""
+    machine = _Machine(dict(registers), stack)
+    if _RETURN_ADDRESS not in registers or _STACK_POINTER not in registers:
+        return Walk(addresses=(), whole=False)
+    leaf = space.code(machine.registers[_RETURN_ADDRESS])
+    if leaf is not None and leaf.generated:
+        return _from_generated(space, machine)
+    addresses: list[int] = []
+    whole = _walk_on(space, machine, addresses, called=False)
+    return Walk(addresses=tuple(addresses), whole=whole)
+
+
+def _walk_on(space: Space, machine: _Machine, addresses: list[int], *, called: bool) -> bool:
+    """Add frames until the end; whether that is the start of a thread."""
+    while len(addresses) < MAX_FRAMES:
+        address = machine.registers.get(_RETURN_ADDRESS, 0)
+        if address == 0:
+            return bool(addresses)
+        inside = address - called
+        code = space.code(inside)
+        if code is not None:
+            addresses.append(inside)
+        if code is None or code.row is None:
+            return False
+        before = machine.registers[_STACK_POINTER]
+        try:
+            ended = machine.leave(code.row)
+        except (LookupError, ValueError, struct.error):
+            return False
+        if ended or (called and machine.registers[_STACK_POINTER] <= before):  # a stack that does not shrink is none
+            return ended
+        called = not code.row.signal
+    return False
+
+
+def _from_generated(space: Space, machine: _Machine) -> Walk:
+    """Look for the caller of generated code; the first candidate from which the walk comes to its end is it."""
+    leaf = machine.registers[_RETURN_ADDRESS]
+    for offset in range(0, min(len(machine.stack) - _WORD, MAX_SCAN_BYTES), _WORD):
+        candidate = _U64.unpack_from(machine.stack, offset)[0]
+        if not space.called_from(candidate):
+            continue
+        for saved in _SAVED:
+            caller = _caller(machine, offset, saved)
+            addresses = [leaf]
+            if caller is not None and _walk_on(space, caller, addresses, called=True):
+                return Walk(addresses=tuple(addresses), whole=False, attached=True)
+    return Walk(addresses=(leaf,), whole=False)
+
+
+def _caller(machine: _Machine, offset: int, saved: Sequence[int]) -> _Machine | None:
+    """The machine in the caller whose return address lies at an offset, below it the ``saved`` registers."""
+    if offset < _WORD * len(saved):
+        return None
+    registers = {n: v for n, v in machine.registers.items() if n not in _LOST_BY_CALLS}
+    for place, number in enumerate(saved, 1):
+        registers[number] = _U64.unpack_from(machine.stack, offset - _WORD * place)[0]
+    registers[_RETURN_ADDRESS] = _U64.unpack_from(machine.stack, offset)[0]
+    registers[_STACK_POINTER] = machine.base + offset + _WORD
+    return _Machine(registers, machine.stack, machine.base)
+
+
+class _Machine:
+    """Registers by DWARF number, and the stack."""
+
+    __slots__ = ("base", "registers", "stack")
+
+    def __init__(self, registers: dict[int, int], stack: memoryview, base: int = -1) -> None:
+        self.registers = registers
+        self.stack = stack
+        self.base = registers.get(_STACK_POINTER, 0) if base < 0 else base
+
+    def load(self, address: int) -> int:
+        """8 bytes of the stack.
+
+        Raises:
+            LookupError: they are not in what was kept.
+        """
+        at = address - self.base
+        if not 0 <= at <= len(self.stack) - _WORD:
+            raise LookupError(address)
+        value: int = _U64.unpack_from(self.stack, at)[0]
+        return value
+
+    def leave(self, row: Row) -> bool:
+        """Become the caller; whether there is none.
+
+        Raises:
+            LookupError: a register or memory that is needed is not at hand.
+        """
+        registers, stack, base = self.registers, self.stack, self.base
+        cfa = self._cfa(row.cfa)
+        last = len(stack) - _WORD
+        changed: dict[int, int] = {}
+        for number, offset in row.saved:
+            at = cfa + offset - base
+            if not 0 <= at <= last:
+                raise LookupError(cfa + offset)
+            changed[number] = _U64.unpack_from(stack, at)[0]
+        lost = []
+        for number, rule in row.others:
+            value = self._value(rule, cfa)
+            if value is None:
+                if number == row.return_register and rule.how == "undefined":
+                    return True
+                lost.append(number)
+            else:
+                changed[number] = value
+        if row.return_register not in changed:
+            raise LookupError(row.return_register)
+        registers.update(changed)
+        registers[_STACK_POINTER] = cfa
+        for number in lost:
+            registers.pop(number, None)
+        return False
+
+    def _cfa(self, rule: Rule) -> int:
+        if rule.how == "register":
+            return self.registers[rule.number] + rule.offset
+        return expressions.evaluate(rule.code, self.registers.__getitem__, self.load)
+
+    def _value(self, rule: Rule, cfa: int) -> int | None:
+        """The value of a register that is not simply in memory; None where it is nowhere."""
+        match rule.how:
+            case "undefined":
+                return None
+            case "value":
+                return cfa + rule.offset
+            case "register":
+                return self.registers.get(rule.number)
+            case _:
+                found = expressions.evaluate(rule.code, self.registers.__getitem__, self.load, first=cfa)
+                return self.load(found) if rule.how == "expression" else found

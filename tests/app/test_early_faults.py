@@ -1,0 +1,72 @@
+"""A job that faults memory in again is noticed within seconds; one that starts up is not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import numpy as np
+from tests.derive.sessions import S, filled
+
+from stepscope.app.early_faults import LOOKS, MAX_TIMES, EarlyFaults
+from stepscope.collector import recording as collector
+from stepscope.model.records import MemoryTable, ProcessTable, Table
+from stepscope.wire.kinds import Kind
+
+FAULT_NS = 1_600
+
+
+class Recording:
+    """A recording of one process, as far as it is looked at."""
+
+    def __init__(self) -> None:
+        self.at = 0
+        self.faults = [0]
+        self.counts: dict[tuple[int, int], int] = {}
+        recent = SimpleNamespace(counts=self.counts)
+        self.drainer = SimpleNamespace(workers={"w": SimpleNamespace(key="w", pid=100, closed=False, recent=recent)})
+        self.sampling = SimpleNamespace(tables=self.tables, processes=lambda: self.tables()["process"])
+
+    def tables(self) -> dict[str, list[Table]]:
+        at = np.arange(len(self.faults), dtype=np.int64) * S
+        faults = np.array(self.faults, np.int64)
+        process = filled(ProcessTable, len(at), at_ns=at, pid=at * 0 + 100, minor_faults=faults, cpu_user_ns=at)
+        cost = filled(MemoryTable, 5, fault_ns=np.full(5, FAULT_NS))
+        return {"process": [process], "memory": [cost]}
+
+    def second(self, *, share: float, calls: int) -> None:
+        """A second with so much of its CPU time in faults, and so many calls of a function."""
+        self.faults.append(self.faults[-1] + round(share * S / FAULT_NS))
+        key = (int(Kind.FUNCTION), 1)
+        self.counts[key] = self.counts.get(key, 0) + calls
+
+
+def seen_after(recording: Recording, seconds: list[tuple[float, int]]) -> list[bool]:
+    early = EarlyFaults(cast("collector.Recording", recording))
+    found = []
+    for share, calls in seconds:
+        recording.second(share=share, calls=calls)
+        found.append(early.seen())
+    return found
+
+
+def test_faults_of_every_second_are_seen_soon() -> None:
+    """After as many looks as it takes, and then only so often."""
+    found = seen_after(Recording(), [(0.1, 10)] * 20)
+    assert not any(found[: LOOKS - 1])
+    assert sum(found) == MAX_TIMES
+
+
+def test_a_start_without_steps_is_not() -> None:
+    """Imports fault, too; they make no steps."""
+    assert not any(seen_after(Recording(), [(0.3, 0)] * 20))
+
+
+def test_one_quiet_second_ends_it() -> None:
+    """Bursts are not faults of every step."""
+    assert not any(seen_after(Recording(), [(0.3, 10), (0.3, 10), (0.0, 10)] * 8))
+
+
+def test_few_faults_are_not() -> None:
+    """Below the detector's threshold nothing is to be analysed early."""
+    assert not any(seen_after(Recording(), [(0.02, 10)] * 20))

@@ -1,0 +1,106 @@
+"""A window over a real process: what it does is what is seen. Where perf may do nothing, that is said."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stepscope.collector import perf
+from stepscope.collector.native_window import NativeWindow, Taken
+from stepscope.errors import CaptureError
+from stepscope.model.records import MemoryEvent
+from stepscope.model.stacks import StackFlag
+
+REFAULTING = """
+import mmap, sys
+block = mmap.mmap(-1, 8 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+block.madvise(mmap.MADV_NOHUGEPAGE)
+page = b"x" * (8 << 20)
+print("up", flush=True)
+while True:
+    block[:] = page
+    block.madvise(mmap.MADV_DONTNEED)
+"""
+RATES = perf.Rates(cores=1.0, faults_per_s=50_000)
+needs_perf = pytest.mark.skipif(not perf.abilities().perf, reason="perf is not installed, or may not sample")
+
+
+@pytest.fixture(name="pid")
+def _pid() -> Iterator[int]:
+    """A process that gives 8 MiB back and faults them in again, for as long as the test lasts."""
+    process = subprocess.Popen([sys.executable, "-S", "-c", REFAULTING], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def taken(pid: int, folder: Path, seconds: float) -> Taken:
+    window = NativeWindow(pid, folder, perf.abilities(), RATES, seconds)
+    try:
+        deadline = time.monotonic() + 60
+        while not window.poll(time.monotonic_ns()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        window.stop()
+        return window.take(origin_ns=0, window=1)
+    finally:
+        window.close()
+
+
+@needs_perf
+@pytest.mark.timeout(180)
+def test_a_process_that_faults_its_memory_in_again(pid: int, tmp_path: Path) -> None:
+    """Faults are seen in whole stacks of the interpreter, and their addresses lie in what was given back."""
+    seen = taken(pid, tmp_path / "w", 2.0)
+    profiles = {profile.event: profile for profile in seen.profiles}
+    assert {"cpu", "page-faults"} <= set(profiles)
+    faults = profiles["page-faults"]
+    whole = (faults.samples.flags & StackFlag.WHOLE) != 0
+    assert whole.mean() > 0.9
+    names = {frame.function for frame in faults.frames}
+    assert any("_PyEval_EvalFrameDefault" in name or "Py_" in name for name in names) or not any(
+        frame.resolved for frame in faults.frames
+    )
+    rows = seen.events.take(seen.events.kind == MemoryEvent.FAULT)
+    assert len(rows) > 20
+    assert seen.perf_cpu_ns > 0
+    if perf.abilities().calls:
+        given = seen.events.take(seen.events.kind == MemoryEvent.MADVISE)
+        assert set(given.detail.tolist()) == {4}
+        start, size = int(given.address[0]), int(given.bytes[0])
+        inside = (rows.address >= start) & (rows.address < start + size)
+        assert inside.mean() > 0.9
+
+
+@needs_perf
+@pytest.mark.timeout(180)
+def test_the_process_may_end_first(pid: int, tmp_path: Path) -> None:
+    """A window whose process ends is over then, and what it saw until then is named."""
+    window = NativeWindow(pid, tmp_path / "w", perf.abilities(), RATES, 50.0)
+    try:
+        until = time.monotonic() + 30
+        while window.began_ns == 0 and time.monotonic() < until:
+            window.poll(time.monotonic_ns())
+            time.sleep(0.05)
+        window.stop()
+        assert window.poll(time.monotonic_ns())
+    finally:
+        window.close()
+
+
+@needs_perf
+def test_a_process_that_is_gone_is_one_clear_line(tmp_path: Path) -> None:
+    """It names the process and what was expected."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    with pytest.raises(CaptureError, match=f"process {process.pid}: .*expected one of yours"):
+        NativeWindow(process.pid, tmp_path / "w", perf.abilities(), RATES)

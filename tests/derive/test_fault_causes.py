@@ -1,0 +1,181 @@
+"""Each fault is joined to the call that gave its address back, and the stacks say who."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from stepscope.derive import fault_causes
+from stepscope.derive.fault_causes import FaultCauses
+from stepscope.derive.native_names import owner, short
+from stepscope.model.records import Mapped, MemoryEvent, MemoryEventTable
+from stepscope.model.session import Manifest, Session
+from stepscope.model.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
+
+PAGE = 4096
+BLOCK = 0x100000
+FAULT, MADVISE, MUNMAP, MMAP, BRK = (
+    *(MemoryEvent.FAULT, MemoryEvent.MADVISE, MemoryEvent.MUNMAP),
+    *(MemoryEvent.MMAP, MemoryEvent.BRK),
+)
+Row = tuple[int, MemoryEvent, int, int, int]
+
+
+def events(rows: Sequence[Row], window: int = 1) -> MemoryEventTable:
+    """(at, kind, address, bytes, detail) of each."""
+    columns = np.array([(at, window, 100, 101, kind, a, b, d, 10) for at, kind, a, b, d in rows], np.int64).T
+    return MemoryEventTable(**dict(zip(MemoryEventTable.__dataclass_fields__, columns, strict=True)))
+
+
+def faults(count: int, *, start: int = 1000, address: int = BLOCK, mapped: int = Mapped.ANONYMOUS) -> list[Row]:
+    return [(start + i, FAULT, address + i * PAGE, PAGE, mapped) for i in range(count)]
+
+
+def profile(event: str, stacks: Sequence[tuple[Sequence[Frame], float]]) -> StackProfile:
+    builder = StackBuilder()
+    ids = [builder.stack_of(frames) for frames, _ in stacks]
+    count = len(stacks)
+    return StackProfile(
+        event=event,
+        unit="",
+        name="window 1",
+        frames=builder.frames,
+        stacks=builder.stacks,
+        samples=SampleTable(
+            at_ns=np.zeros(count, np.int64),
+            thread=np.zeros(count, np.int64),
+            stack=np.array(ids, np.int64),
+            weight=np.array([weight for _, weight in stacks], np.float64),
+            count=np.ones(count, np.int64),
+            flags=np.ones(count, np.int64),
+        ),
+        threads=(Thread(100, 101, "tf_Compute"),),
+    )
+
+
+def build(rows: Sequence[Row], *profiles: StackProfile) -> FaultCauses:
+    found = fault_causes.build(Session(manifest=Manifest(), memory_events=events(sorted(rows)), stacks=profiles))
+    assert found is not None
+    return found
+
+
+SIZE = 100 * PAGE
+
+
+@pytest.mark.parametrize(
+    ("before", "mapped", "cause"),
+    [
+        ([(5, MADVISE, BLOCK, SIZE, 4)], Mapped.ANONYMOUS, "MADV_DONTNEED"),
+        ([(5, MADVISE, BLOCK, SIZE, 8)], Mapped.ANONYMOUS, "MADV_FREE"),
+        ([(5, MADVISE, BLOCK, SIZE, 14)], Mapped.ANONYMOUS, "first touch or before the window"),
+        ([(5, MUNMAP, BLOCK, SIZE, 0), (6, MMAP, BLOCK, SIZE, 0)], Mapped.ANONYMOUS, "munmap"),
+        ([(6, MMAP, BLOCK, SIZE, 0)], Mapped.ANONYMOUS, "new map"),
+        ([(5, BRK, BLOCK, -1, 0)], Mapped.HEAP, "heap trim"),
+        ([(5, BRK, BLOCK + SIZE, -1, 0)], Mapped.HEAP, "first touch or before the window"),
+        ([(5, MADVISE, BLOCK, SIZE, 4)], Mapped.FILE, "file"),
+        ([(5000, MADVISE, BLOCK, SIZE, 4)], Mapped.ANONYMOUS, "first touch or before the window"),
+        ([(5, MADVISE, BLOCK - SIZE, SIZE, 4)], Mapped.ANONYMOUS, "first touch or before the window"),
+    ],
+)
+def test_why_a_page_was_not_there(before: list[Row], mapped: Mapped, cause: str) -> None:
+    """Advice that keeps pages, later calls and other addresses are no cause."""
+    found = build([*before, *faults(40, mapped=mapped)])
+    assert found.main == (cause, 1.0)
+    assert found.faults == 400
+
+
+def test_shares_of_causes() -> None:
+    """Weights count, and shares add up."""
+    found = build([(5, MADVISE, BLOCK, SIZE, 4), *faults(30), *faults(10, address=BLOCK + 10 * SIZE)])
+    assert found.main == ("MADV_DONTNEED", 0.75)
+    assert sum(found.causes.values()) == pytest.approx(1.0)
+    assert found.bytes_back == 10 * SIZE
+
+
+def test_too_few_faults_say_nothing() -> None:
+    """Neither does a session without a window."""
+    few = Session(manifest=Manifest(), memory_events=events(faults(fault_causes.MIN_FAULTS - 1)))
+    assert fault_causes.build(few) is None
+    assert fault_causes.build(Session(manifest=Manifest())) is None
+
+
+def native(*names: str, module: str = "/x/libtensorflow_cc.so.2") -> list[Frame]:
+    return [Frame(name, module=module, kind=FrameKind.NATIVE) for name in names]
+
+
+def kernel(*names: str) -> list[Frame]:
+    return [Frame(name, module="[kernel]", kind=FrameKind.KERNEL) for name in names]
+
+
+COPY = native("start_thread", "void tensorflow::ConcatCPU<float>(int)", "__memmove_avx512")
+FREE = [
+    *native("start_thread", "tensorflow::Buffer<float>::~Buffer()"),
+    *native("[libjemalloc.so.2]", "[libjemalloc.so.2]", module="/usr/lib/libjemalloc.so.2"),
+    *native("__madvise", module="/usr/lib/libc.so.6"),
+]
+
+
+def test_who_faults_and_who_gives_back() -> None:
+    """The copy, the op it works for, its thread; the allocator's library and who freed; shares of CPU time."""
+    found = build(
+        faults(40),
+        profile("page-faults", [(COPY, 900), (native("start_thread", "other"), 100)]),
+        profile("madvise", [(FREE, 30)]),
+        profile(
+            "cpu",
+            [
+                ([*COPY, *kernel("asm_exc_page_fault", "clear_page")], 60),
+                ([*FREE, *kernel("entry_SYSCALL", "do_madvise")], 10),
+                (COPY, 30),
+            ],
+        ),
+    )
+    assert (found.leaf, found.op, found.thread) == ("__memmove_avx512", "tensorflow::ConcatCPU", "tf_Compute")
+    assert found.leaf_ratio == pytest.approx(0.9)
+    (site,) = found.sites
+    assert (site.call, site.library, site.caller) == ("madvise", "libjemalloc.so.2", "tensorflow::Buffer::~Buffer")
+    assert found.fault_ratio == pytest.approx(0.6)
+    assert found.release_ratio == pytest.approx(0.1)
+    assert found.low <= 0.6 <= found.high
+
+
+def test_without_samples_of_the_kernel_no_share_is_claimed() -> None:
+    """Perf without rights sees the process's own code only."""
+    found = build(faults(40), profile("cpu", [(COPY, 100)]))
+    assert found.fault_ratio is None
+
+
+def test_pages_that_are_copied_after_a_fork() -> None:
+    """The kernel's frames tell copy on write."""
+    frames = [*COPY, *kernel("asm_exc_page_fault", "do_wp_page")]
+    found = build(faults(40), profile("page-faults", [(frames, 10)]))
+    assert found.causes["copy on write"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (
+            "void tensorflow::ConcatCPU<float>(tensorflow::DeviceBase*, std::vector<int> const&)",
+            "tensorflow::ConcatCPU",
+        ),
+        ("tensorflow::Buffer<float>::~Buffer()", "tensorflow::Buffer::~Buffer"),
+        ("tensorflow::(anonymous namespace)::Executor<X>::Run(int) const", "tensorflow::Executor::Run"),
+        ("dnnl_status_t dnnl::gemm<float>(char const*) [clone .part.0]", "dnnl::gemm"),
+        ("__memmove_avx512_unaligned_erms", "__memmove_avx512_unaligned_erms"),
+        ("[oneDNN generated code]", "[oneDNN generated code]"),
+        ("", ""),
+    ],
+)
+def test_short_names(function: str, name: str) -> None:
+    """What a reader needs of a C++ function."""
+    assert short(function) == name
+
+
+def test_the_op_that_a_kernel_works_for() -> None:
+    """The innermost function of a framework's own; what only spreads work over threads is nobody's."""
+    frames = native("tensorflow::MatMulOp::Compute(x)", "tensorflow::Shard(int)", "std::function::operator()()", "f")
+    assert owner(frames) == "tensorflow::MatMulOp::Compute"
+    assert owner(native("main", "f")) == ""
