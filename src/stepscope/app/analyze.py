@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope import store
-from stepscope.app import bundle, capture_account, members, op_table, overhead, series, stage_shares
+from stepscope.app import bundle, capture_account, members, op_table, op_traces, overhead, series, stage_shares
 from stepscope.derive.anatomy import COMPONENTS
 from stepscope.derive.hot_lines import HotLines
 from stepscope.derive.view import SessionView
@@ -81,6 +81,7 @@ def report_of(session: Session) -> Report:
     lines = HotLines(view)
     findings, source_check, problems = _with_sources(view, lines, found, checked)
     ops, unread = op_table.build(view)
+    traces, told = op_traces.build(session)
     return Report(
         session=_summary(view),
         overhead=capture_account.with_captures(overhead.account(view), session.manifest),
@@ -88,12 +89,13 @@ def report_of(session: Session) -> Report:
         stages=stage_shares.build(view),
         findings=capture_account.annotated(findings, session.manifest),
         checked=checked,
-        diagnostics=_diagnostics(view, (*failures, *problems, *unread)),
+        diagnostics=_diagnostics(view, (*failures, *problems, *unread, *told)),
         tasks=view.tasks,
         ops=ops,
         line_heat=_line_heat(view, lines),
         source_check=source_check,
         series=series.build(view),
+        op_traces=traces,
     )
 
 

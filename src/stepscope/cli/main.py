@@ -27,6 +27,7 @@ COMMANDS = {
     "check": ("stepscope.cli.check:check", "Check sources for what will be slow."),
     "lsp": ("stepscope.cli.lsp:lsp", "Serve an editor: findings and quick fixes."),
     "rule": ("stepscope.cli.rule:rule", "Explain a finding's code."),
+    "import": ("stepscope.cli.import_:import_", "Make a session of other tools' traces."),
     "pack": ("stepscope.cli.pack:pack", "Make one file of a session."),
     "unpack": ("stepscope.cli.pack:unpack", "Make a session of a packed file."),
 }

@@ -273,9 +273,9 @@ class _Assembly:
             builder.drop(Dropped(reason=reason, events=count))
         for what, count in self.repaired.items():
             if count:
-                builder.diagnostic("DX121", f"{self.name}: {count} {what}")
+                builder.diagnostic("DX123", f"{self.name}: {count} {what}")
         if self.file.left_out_bytes:
-            builder.diagnostic("DX121", f"{self.name}: cut: the last {self.file.left_out_bytes} bytes were left out")
+            builder.diagnostic("DX123", f"{self.name}: cut: the last {self.file.left_out_bytes} bytes were left out")
 
 
 _KINDS = {

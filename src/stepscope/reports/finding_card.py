@@ -27,7 +27,7 @@ MIDDLE_DOT = " \u00b7 "
 def findings(report: Report, sources: Mapping[str, str]) -> str:
     """All findings as cards, or that there are none."""
     if not report.findings:
-        said = words.NOTHING if report.session.steps else "no steps, so no finding about them"
+        said = words.nothing_text(report)
         css = "card calm" if report.session.steps else "card"
         return f'<p class="{css}">{said[0].upper()}{said[1:]}.</p>'
     heat = {(h.file, h.line): h.ratio for h in report.line_heat}

@@ -9,7 +9,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, op_rows, task_rows, words
+from stepscope.reports import capture_text, op_rows, op_traces, task_rows, words
 from stepscope.reports.excerpt import excerpt
 from stepscope.units import format_ns
 
@@ -24,7 +24,7 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!$])")
 
 def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
     """The report as Markdown (CommonMark with tables). ``sources``: path to text, for excerpts of the code."""
-    blocks = [_head(report), _anatomy(report), *_findings(report, sources or {}), _stages(report)]
+    blocks = [_head(report), *_op_traces(report), _anatomy(report), *_findings(report, sources or {}), _stages(report)]
     blocks += [_tasks(report), _ops(report), _checked(report), _source(report)]
     return "\n\n".join(filter(None, [*blocks, _diagnostics(report)])) + "\n"
 
@@ -75,9 +75,23 @@ def _anatomy(report: Report) -> str:
     return "### The mean step\n\n" + table(("component", " share", " per step", "largest part", "where"), rows)
 
 
+def _op_traces(report: Report) -> list[str]:
+    """What the op traces of the session hold."""
+    if not report.op_traces:
+        return []
+    rows = []
+    for trace in report.op_traces:
+        steps = "; ".join(op_traces.steps_text(one) for one in trace.steps) or "none seen"
+        missing = ", ".join(plane.name for plane in trace.planes if not plane.events)
+        rows.append(
+            (code(trace.file or trace.name), escape(trace.format), f"{trace.events:,}", escape(steps), escape(missing))
+        )
+    return ["### Op traces\n\n" + table(("trace", "format", " events", "steps", "not captured"), rows)]
+
+
 def _findings(report: Report, sources: Mapping[str, str]) -> list[str]:
     if not words.significant(report):
-        said = words.NOTHING if report.session.steps else "no steps, so no finding about them"
+        said = words.nothing_text(report)
         head = [f"### Findings\n\n{said[0].upper()}{said[1:]}."]
     else:
         head = ["### Findings"]

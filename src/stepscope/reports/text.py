@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from stepscope.reports import op_rows, words
+from stepscope.reports import op_rows, op_traces, words
 from stepscope.units import format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -133,6 +133,8 @@ def _labelled(label: str, column: int, texts: Sequence[str], style: str = "") ->
 def _header(report: Report, width: int) -> list[Line]:
     room = width - HEAD
     summary, times = report.session, report.session.step_times
+    if not summary.processes and report.op_traces:
+        return _imported(report, room)
     if not summary.steps:
         items = ["no steps seen", words.framework_text(summary), format_ns(summary.wall_ns)]
         items.append(words.plural(summary.processes, "process") if summary.processes else "")
@@ -156,6 +158,17 @@ def _header(report: Report, width: int) -> list[Line]:
         *_stages(report, room),
         *_members(report, room),
     ]
+
+
+def _imported(report: Report, room: int) -> list[Line]:
+    """Of a session that holds what another tool recorded, and nothing else."""
+    lines: list[Line] = []
+    for trace in report.op_traces:
+        events = words.plural(trace.events, "event")
+        lines += _labelled("imported", HEAD, wrap(f"{trace.file}{SEPARATOR}{trace.format}{SEPARATOR}{events}", room))
+        for label, text in op_traces.lines_of(trace):
+            lines += _labelled(label, HEAD, wrap(text, room))
+    return lines
 
 
 def _members(report: Report, room: int) -> list[Line]:
@@ -210,7 +223,7 @@ def _findings(report: Report, width: int) -> list[Line]:
     for number, finding in enumerate(found[:TOP_FINDINGS], 1):
         lines += _finding(number, finding, width)
     if not found:
-        text = words.NOTHING if report.session.steps else "no steps, so no finding about them"
+        text = words.nothing_text(report)
         lines.append((Piece(text, "good" if report.session.steps else "label"),))
     more = [f"+ {count} {word}" for count, word in ((len(found) - TOP_FINDINGS, "more"), (infos, "info")) if count > 0]
     if more:

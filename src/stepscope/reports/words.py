@@ -224,6 +224,15 @@ def metric_text(metric: str) -> str:
     return printable(" ".join(METRIC_WORDS.get(word, word) for word in metric.split("_")))
 
 
+def nothing_text(report: Report) -> str:
+    """What is said where there is no finding: that nothing was found, or why nobody could look."""
+    if report.session.steps:
+        return NOTHING
+    if not report.session.processes and report.op_traces:
+        return "no finding: the job was not measured, only what its op traces show can be looked at"
+    return "no steps, so no finding about them"
+
+
 def plural(count: int, word: str) -> str:
     """``1 step``, ``2 steps``, ``2 processes``."""
     ending = "" if count == 1 else "es" if word.endswith("s") else "s"

@@ -1,0 +1,100 @@
+"""The use case ``import``: other tools' files become a session."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope._version import __version__
+from stepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.model.finding import OpTraceSummary
+    from stepscope.model.optrace import OpTrace
+
+_ENDINGS = (".gz", ".json", ".pb", ".xplane", ".trace", ".pt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What was made."""
+
+    session: Path
+    traces: tuple[OpTraceSummary, ...]
+
+
+def import_files(paths: Sequence[Path], target: Path | None = None) -> Imported:
+    """Make a session of op trace files; one that cannot be read fails all, and nothing is left.
+
+    Traces whose files tell their wall clock stand in the session where that clock puts them; the first begins at zero.
+
+    Args:
+        paths: files, runs of TensorBoard's profiler, or log directories, whose newest run is taken.
+        target: the session's directory; None: named by the first file, in the working directory.
+
+    Raises:
+        FormatError: a file is missing, damaged, or of no known format.
+        SessionError: the session exists already.
+        UsageError: it cannot be written.
+    """
+    from stepscope.importers import places, registry
+    from stepscope.store import layout
+
+    files = [file for path in paths for file in places.files(path)]
+    traces = [registry.read(file) for file in files]
+    session = target or Path(_stem(files[0].name) + layout.SUFFIX)
+    try:
+        layout.claim(session)
+        _write(session, traces)
+    except OSError as error:
+        raise UsageError(f"{session} cannot be written: {error.strerror or error}") from error
+    return Imported(session=session, traces=tuple(_summaries(traces)))
+
+
+def _stem(name: str) -> str:
+    while name.endswith(_ENDINGS):
+        name = name[: name.rindex(".")]
+    return name or "imported"
+
+
+def _write(session: Path, traces: Sequence[OpTrace]) -> None:
+    import msgspec
+
+    from stepscope.model.session import HostInfo, Manifest
+    from stepscope.store import layout, optrace
+
+    clocks = [trace.source.started_unix_ns for trace in traces if trace.source.started_unix_ns]
+    started = min(clocks, default=0)
+    ended, whole = 0, False
+    try:
+        for number, trace in enumerate(traces, 1):
+            offset = trace.source.started_unix_ns - started if trace.source.started_unix_ns else 0
+            optrace.write(session, f"import-{number:03d}", trace.shifted(offset))
+            ended = max(ended, offset + trace.source.dur_ns)
+        hosts = dict.fromkeys(host for trace in traces for host in trace.source.hostnames)
+        manifest = Manifest(
+            stepscope_version=__version__,
+            id=secrets.token_hex(8),
+            name=session.name.removesuffix(layout.SUFFIX),
+            started_unix_ns=started,
+            ended_ns=ended,
+            mode="import",
+            state="finished",
+            host=HostInfo(name=", ".join(hosts)),
+        )
+        layout.write_atomic(session / layout.MANIFEST, msgspec.json.encode(manifest))
+        whole = True
+    finally:
+        if not whole:
+            shutil.rmtree(session, ignore_errors=True)
+
+
+def _summaries(traces: Sequence[OpTrace]) -> list[OpTraceSummary]:
+    from stepscope.app import op_traces
+
+    return [op_traces.summary(f"import-{number:03d}", trace) for number, trace in enumerate(traces, 1)]

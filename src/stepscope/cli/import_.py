@@ -1,0 +1,23 @@
+"""``stepscope import``: other tools' files become a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("import", short_help="Make a session of other tools' traces.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The session to make; else named by the file.")
+def import_(files: tuple[Path, ...], output: Path | None) -> None:
+    """Make one session of FILEs: xplane.pb of TensorFlow, JAX and Keras' TensorBoard callback, trace.json(.gz) of
+    Chrome, TensorFlow and PyTorch, RunMetadata of TensorFlow 1. A directory stands for the newest profile in it.
+    """
+    from stepscope.app.importing import import_files  # noqa: PLC0415 - numpy and pyarrow: not for --help
+    from stepscope.reports import op_traces  # noqa: PLC0415 - as above
+
+    done = import_files(files, output)
+    for trace in done.traces:
+        click.echo(op_traces.render(trace), nl=False)
+    click.echo(f"session     {done.session} · stepscope report {done.session}")

@@ -1,0 +1,43 @@
+"""All importers, and which one takes a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.errors import FormatError
+from stepscope.importers import run_metadata, trace_events, xplane
+from stepscope.importers.base import PROBE_BYTES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stepscope.importers.base import Importer
+    from stepscope.model.optrace import OpTrace
+
+ALL: tuple[Importer, ...] = (xplane.IMPORTER, run_metadata.IMPORTER, trace_events.IMPORTER)
+XPLANE_ENDING = ".xplane.pb"
+
+
+def read(path: Path) -> OpTrace:
+    """The op trace of a file of any format that is known here.
+
+    Raises:
+        FormatError: the file cannot be read, is empty, of no known format, or damaged.
+    """
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(PROBE_BYTES)
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror}; expected {expected()}") from error
+    importer = next((one for one in ALL if one.knows(head)), None)
+    if importer is None and path.name.endswith(XPLANE_ENDING):
+        importer = xplane.IMPORTER  # it says best what is wrong with it
+    if importer is None:
+        what = f"begins with {head[:8]!r}" if head else "empty"
+        raise FormatError(f"{path}: {what}; expected {expected()}")
+    return importer.read(path)
+
+
+def expected() -> str:
+    """The formats, for messages."""
+    return ", ".join(one.title for one in ALL)

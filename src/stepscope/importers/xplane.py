@@ -1,0 +1,18 @@
+"""XSpace files of TensorFlow's and JAX's profilers, and of Keras' TensorBoard callback."""
+
+from __future__ import annotations
+
+from stepscope.formats import xplane
+from stepscope.importers.base import Importer
+from stepscope.importers.nested import first_inner_tag
+
+_DEV_STATS = 0x0A
+
+
+def knows(head: bytes) -> bool:
+    """A message in field 1 (planes) whose own first field is no message: a RunMetadata's is."""
+    inner = first_inner_tag(head)
+    return inner is not None and inner != _DEV_STATS
+
+
+IMPORTER = Importer(format="xplane", title="xplane.pb of TensorFlow or JAX", knows=knows, read=xplane.read_file)

@@ -1,0 +1,149 @@
+"""``stepscope import``: files of other tools become a session that ``report`` opens; bad ones leave nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.formats import xspace
+from tests.formats.xspace import Event, Line, Plane
+
+from stepscope.app.analyze import analyze
+from stepscope.app.importing import import_files
+from stepscope.cli.import_ import import_
+from stepscope.errors import FormatError, SessionError
+from stepscope.formats.protobuf import encode_bytes, encode_number
+from stepscope.importers import places, registry
+from stepscope.reports import markdown, text
+from stepscope.store import open_session
+
+UNIX = 1_790_000_000_000_000_000
+
+
+def _xspace(start_ns: int = UNIX) -> bytes:
+    steps = tuple(Event("train", 1_000_000 * i, 900_000, (("step_num", i), ("_r", 1))) for i in range(4))
+    noise = Event("ThreadpoolListener::Record", 5_000)
+    return xspace.space(
+        Plane("/host:CPU", (Line("python", (*steps, noise)),)),
+        Plane("/device:GPU:0"),
+        Plane("Task Environment", stats=(("profile_start_time", start_ns),)),
+        hostnames=("worker-3",),
+    )
+
+
+def _run_metadata() -> bytes:
+    node = encode_bytes(1, b"a") + encode_number(2, 1_000) + encode_number(5, 5)
+    device = encode_bytes(1, b"/job:x/replica:0/task:0/device:CPU:0") + encode_bytes(2, node)
+    return encode_bytes(1, encode_bytes(1, device))
+
+
+CHROME = json.dumps({"traceEvents": [{"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]}).encode()
+CONTENTS = {"xplane": _xspace(), "run-metadata": _run_metadata(), "trace-event": CHROME}
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_a_file_is_known_by_its_content(kind: str, tmp_path: Path) -> None:
+    """Under any name; packed JSON too."""
+    path = tmp_path / "whatever"
+    path.write_bytes(CONTENTS[kind])
+    assert registry.read(path).source.format == kind
+    path.write_bytes(gzip.compress(CHROME))
+    assert registry.read(path).source.format == "trace-event"
+
+
+def test_every_importer_knows_its_own_files_and_no_others() -> None:
+    for one in registry.ALL:
+        assert [kind for kind, content in CONTENTS.items() if one.knows(content[:64])] == [one.format]
+
+
+def test_a_session_of_files_is_reported(tmp_path: Path) -> None:
+    """Planes without events are called not captured, what was left out is counted, steps are shown with their times."""
+    path = tmp_path / "a.xplane.pb"
+    path.write_bytes(_xspace())
+    done = import_files([path], tmp_path / "a.stepscope")
+    session = open_session(done.session)
+    assert (session.manifest.mode, session.manifest.host.name) == ("import", "worker-3")
+    assert session.manifest.started_unix_ns == UNIX
+    report = analyze(done.session)
+    (trace,) = report.op_traces
+    assert (trace.file, trace.events, list(trace.left_out.values())) == ("a.xplane.pb", 4, [1])
+    assert [(s.how, s.name, s.count, s.median_ns) for s in trace.steps] == [("marker", "train", 4, 900)]
+    shown = text.render(report)
+    assert "imported    a.xplane.pb · xplane · 4 events" in shown
+    assert "4 steps · median 900 ns (900 ns to 900 ns) · marker train" in shown
+    assert "/device:GPU:0: not captured, which does not say idle" in shown
+    assert "no finding: the job was not measured" in shown
+    assert "| `a.xplane.pb` | xplane | 4 |" in markdown.render(report)
+
+
+def test_files_stand_in_the_session_where_their_clocks_put_them(tmp_path: Path) -> None:
+    for name, start in (("one", UNIX + 7_000), ("two", UNIX)):
+        (tmp_path / f"{name}.xplane.pb").write_bytes(_xspace(start))
+    done = import_files([tmp_path], tmp_path / "s.stepscope")
+    traces = [stored.load() for stored in open_session(done.session).op_traces]
+    assert [(t.source.name, int(t.events.start_ns[0])) for t in traces] == [
+        ("one.xplane.pb", 7_000),
+        ("two.xplane.pb", 0),
+    ]
+
+
+def test_a_log_directory_stands_for_its_newest_run(tmp_path: Path) -> None:
+    for run in ("2026_11_20", "2026_11_21"):
+        folder = tmp_path / "train" / "plugins" / "profile" / run
+        folder.mkdir(parents=True)
+        (folder / "host.xplane.pb").write_bytes(_xspace())
+        (folder / "ALL_HOSTS.op_stats_v2.pb").write_bytes(b"a cache of xprof's")
+    assert [file.parent.name for file in places.files(tmp_path)] == ["2026_11_21"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FormatError, match="expected a file or a profile's directory"):
+        places.files(tmp_path / "empty")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("cut.xplane.pb", _xspace()[:-9]),
+        ("zero.xplane.pb", b""),
+        ("zero", b""),
+        ("random", bytes(range(200, 256))),
+        ("text", _xspace().decode("utf-8", "replace").encode() * 9),
+        ("cut.json.gz", gzip.compress(CHROME)[:30]),
+    ],
+)
+def test_a_bad_file_costs_one_line_and_leaves_nothing(name: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    good = tmp_path / "good.xplane.pb"
+    good.write_bytes(_xspace())
+    with pytest.raises(FormatError) as caught:
+        import_files([good, path], tmp_path / "s.stepscope")
+    assert caught.value.exit_code == 68
+    assert "\n" not in str(caught.value)
+    assert name in str(caught.value)
+    assert not (tmp_path / "s.stepscope").exists()
+
+
+def test_a_session_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "a.xplane.pb"
+    path.write_bytes(_xspace())
+    import_files([path], tmp_path / "s.stepscope")
+    with pytest.raises(SessionError, match="exists already"):
+        import_files([path], tmp_path / "s.stepscope")
+
+
+def test_the_command_says_what_was_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bert.xplane.pb").write_bytes(_xspace())
+    done = CliRunner().invoke(import_, ["bert.xplane.pb"], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert done.output.splitlines() == [
+        "op trace    bert.xplane.pb · xplane · 4 events",
+        "steps       4 steps · median 900 ns (900 ns to 900 ns) · marker train",
+        "captured    /host:CPU (5 events)",
+        "not there   /device:GPU:0: not captured, which does not say idle",
+        "left out    1 bookkeeping of thread pools (ThreadpoolListener::*)",
+        "session     bert.stepscope · stepscope report bert.stepscope",
+    ]
