@@ -14,7 +14,7 @@ from stepscope.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.finding import OpTraceSummary
+    from stepscope.model.op_summary import OpTraceSummary
     from stepscope.model.optrace import OpTrace
 
 _ENDINGS = (".gz", ".json", ".pb", ".xplane", ".trace", ".pt")

@@ -8,7 +8,8 @@ import numpy as np
 
 from stepscope.derive import op_steps
 from stepscope.errors import StepscopeError
-from stepscope.model.finding import Diagnostic, OpTraceSteps, OpTraceSummary, PlaneSummary
+from stepscope.model.finding import Diagnostic
+from stepscope.model.op_summary import OpTraceSteps, OpTraceSummary, PlaneSummary
 from stepscope.model.optrace import PlaneKind
 
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from stepscope.reports import op_traces
+
 
 @click.command("import", short_help="Make a session of other tools' traces.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
@@ -15,7 +17,6 @@ def import_(files: tuple[Path, ...], output: Path | None) -> None:
     Chrome, TensorFlow and PyTorch, RunMetadata of TensorFlow 1. A directory stands for the newest profile in it.
     """
     from stepscope.app.importing import import_files  # noqa: PLC0415 - numpy and pyarrow: not for --help
-    from stepscope.reports import op_traces  # noqa: PLC0415 - as above
 
     done = import_files(files, output)
     for trace in done.traces:

@@ -8,7 +8,7 @@ from stepscope.reports import words
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
-    from stepscope.model.finding import OpTraceSteps, OpTraceSummary
+    from stepscope.model.op_summary import OpTraceSteps, OpTraceSummary
 
 _SHOWN_PLANES = 8
 _SHOWN_STEPS = 4
