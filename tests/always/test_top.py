@@ -69,13 +69,16 @@ STATUS = Status(
 )
 ROW = live.Row(status=STATUS, user="ann", state="running", name="train.py")
 
+SESSION = f"top-{os.getpid()}.stepscope"
+"""No other job of this machine has one of that name."""
+
 
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A job of ``run`` that goes on until it is told to stop; no TensorFlow."""
     (tmp_path / "steps.py").write_text(STEPS)
     launcher = subprocess.Popen(
-        [sys.executable, "-m", "stepscope", "run", "-q", "--session", "s.stepscope", "steps.py"],
+        [sys.executable, "-m", "stepscope", "run", "-q", "--session", SESSION, "steps.py"],
         cwd=tmp_path,
         env=plain(PYTHONPATH=str(SOURCE)),
         stdout=subprocess.PIPE,
@@ -92,7 +95,7 @@ def job(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 def pid_of(tmp_path: Path) -> int:
     """The job's pid, once ``ps`` lists it with a rate."""
     for found in json.loads(tool("ps", "--json").stdout)["jobs"]:
-        if found["session"] == str(tmp_path / "s.stepscope") and found["steps_per_s"]:
+        if found["session"] == str(tmp_path / SESSION) and found["steps_per_s"]:
             return int(found["pid"])
     return 0
 
@@ -100,7 +103,7 @@ def pid_of(tmp_path: Path) -> int:
 def test_a_job_of_run_is_listed_and_watched(job: subprocess.Popen[str], tmp_path: Path) -> None:
     """``ps`` and ``top`` know jobs of ``run``: by pid, by session, by script; an unknown one is an error."""
     pid = wait_for(lambda: pid_of(tmp_path), "the job in ps")
-    for name in (str(pid), "s.stepscope", str(tmp_path / "s.stepscope")):
+    for name in (str(pid), SESSION, str(tmp_path / SESSION)):
         said = tool("top", "--once", name)
         assert said.returncode == 0, said.stderr
         assert f"pid {pid}" in said.stdout
@@ -158,7 +161,7 @@ def test_without_a_terminal_it_ends_with_the_job(job: subprocess.Popen[str], tmp
     (tmp_path / "stop").write_text("")
     job.wait(timeout=60)
     out, _ = top.communicate(timeout=60)
-    assert out.endswith(f"steps.py has ended: stepscope report {tmp_path}/s.stepscope\n")
+    assert out.endswith(f"steps.py has ended: stepscope report {tmp_path}/{SESSION}\n")
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
