@@ -141,6 +141,10 @@ bench-startup: $(VENV)/.stamp ## what enable costs a process without TensorFlow,
 bench-always-on: $(VENV)/.stamp ## ten million records of one job: memory, files, disk, CPU time of its sidecar
 	@$(BIN)/python benchmarks/always_on.py $(ARGS)
 
+.PHONY: bench-stacks
+bench-stacks: $(VENV)/.stamp ## folding of stack files, noise of profiles; --flamegraph CLONE for the comparison
+	@$(BIN)/python benchmarks/stacks.py $(ARGS)
+
 .PHONY: clean
 clean: ## everything that can be made again
 	@rm -rf $(VENV) $(OLD_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage*

@@ -24,6 +24,7 @@ COMMANDS = {
     "enable": ("stepscope.cli.enable:enable", "Measure every TensorFlow job of an environment."),
     "disable": ("stepscope.cli.enable:disable", "Undo enable."),
     "report": ("stepscope.cli.report:report", "Show the report of a session."),
+    "flame": ("stepscope.cli.flame:flame", "Draw sampled stacks; show what differs beyond noise."),
     "check": ("stepscope.cli.check:check", "Check sources for what will be slow."),
     "lsp": ("stepscope.cli.lsp:lsp", "Serve an editor: findings and quick fixes."),
     "rule": ("stepscope.cli.rule:rule", "Explain a finding's code."),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _MAX_VARINT_BYTES = 10
 _SIGN = 1 << 63
+_SEVEN_BITS = 0x7F
 
 
 class ProtoError(FormatError):
@@ -100,8 +101,8 @@ def encode_varint(value: int) -> bytes:
     """A number; negative ones as int64."""
     value &= (1 << 64) - 1
     out = bytearray()
-    while value > 0x7F:  # noqa: PLR2004 - seven bits a byte
-        out.append(value & 0x7F | 0x80)
+    while value > _SEVEN_BITS:
+        out.append(value & _SEVEN_BITS | 0x80)
         value >>= 7
     out.append(value)
     return bytes(out)

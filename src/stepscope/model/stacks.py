@@ -34,7 +34,7 @@ class FrameKind(enum.IntEnum):
     OTHER = 0
     """Not told: a process or thread name, a frame of a file that does not say what it is."""
     PYTHON = 1
-    """A function of the job's Python code or of a Python library."""
+    """A Python function; of the user's code, where LIBRARY is told apart."""
     NATIVE = 2
     """Machine code of a library or program that belongs to none of the kinds below."""
     KERNEL = 3
@@ -48,6 +48,8 @@ class FrameKind(enum.IntEnum):
     """oneDNN, Eigen, BLAS: where the arithmetic is done."""
     ALLOCATOR = 8
     """malloc and its kin, the frameworks' pools."""
+    LIBRARY = 9
+    """A Python function of an installed library, or of Python's own."""
 
     @classmethod
     def _missing_(cls, value: object) -> FrameKind:

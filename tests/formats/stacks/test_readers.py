@@ -208,7 +208,9 @@ def test_perf_events_are_apart() -> None:
 
 def test_perf_without_stacks() -> None:
     """Recorded without -g, a sample is one line and its only frame stands in it."""
-    text = "a 1 5.000001: 1 cpu-clock:  7f01 f+0x1 (/lib/a.so)\na 1 5.000002: 1 cpu-clock:  7f02 g+0x1 (/lib/a.so)\n"
+    text = (
+        "     a 1 5.000001: 1 cpu-clock:  7f01 f+0x1 (/lib/a.so)\na 1 5.000002: 1 cpu-clock:  7f02 g+0x1 (/lib/a.so)\n"
+    )
     profile = perf(text)
     assert chains(profile) == [("f",), ("g",)]
 

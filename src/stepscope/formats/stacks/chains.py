@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.formats.stacks.labels import UNKNOWN_NAME
-from stepscope.model.stacks import Frame, StackFlag
+from stepscope.model.stacks import UNKNOWN, Frame, StackFlag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,10 +21,28 @@ NO_FRAME = Frame(UNKNOWN_NAME, resolved=False)
 """Stands for a sample that has no frame at all."""
 
 
-def chain_of(profile: StackProfile, stack: int, flags: int) -> tuple[Frame, ...]:
-    """The frames of a sample, root to leaf, at least one."""
-    frames = profile.frames_of(stack) or (NO_FRAME,)
-    return (TRUNCATED, *frames) if flags & StackFlag.TRUNCATED else frames
+class Chains:
+    """The samples' frames of one profile, by numbers into ``frames``: the profile's, and the two stand-ins."""
+
+    def __init__(self, profile: StackProfile) -> None:
+        """Of ``profile``."""
+        self.frames = (*profile.frames, TRUNCATED, NO_FRAME)
+        self._truncated, self._no_frame = len(profile.frames), len(profile.frames) + 1
+        self._parents, self._leaves = profile.stacks.parent.tolist(), profile.stacks.frame.tolist()
+
+    def of(self, stack: int, flags: int) -> list[int]:
+        """A sample's frames, root to leaf, at least one."""
+        parents, leaves = self._parents, self._leaves
+        chain = []
+        while stack != UNKNOWN:
+            chain.append(leaves[stack])
+            stack = parents[stack]
+        if not chain:
+            chain.append(self._no_frame)
+        if flags & StackFlag.TRUNCATED:
+            chain.append(self._truncated)
+        chain.reverse()
+        return chain
 
 
 def split_truncated(frames: Sequence[Frame]) -> tuple[int, Sequence[Frame]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.errors import FormatError
-from stepscope.formats.stacks.chains import chain_of, split_truncated
+from stepscope.formats.stacks.chains import Chains, split_truncated
 from stepscope.formats.stacks.labels import UNREADABLE, clean, frame_of, label_of
 from stepscope.model.finding import Diagnostic
 from stepscope.model.stacks import UNKNOWN, SampleTable, StackBuilder, StackProfile
@@ -123,12 +123,14 @@ def write(profile: StackProfile) -> bytes:
     without any frame are ``[unknown]``. Times, flags and lines that have no place in the format are lost.
     """
     samples = profile.samples.summed()
+    chains = Chains(profile)
+    labels = [label_of(frame) for frame in chains.frames]
+    roots = [clean(thread.name) for thread in profile.threads] + [""]
     lines: dict[str, float] = {}
     columns = (samples.thread, samples.stack, samples.flags, samples.weight)
     for thread, stack, flags, weight in zip(*(column.tolist() for column in columns), strict=True):
-        root = clean(profile.threads[thread].name) if thread != UNKNOWN else ""
-        chain = [label_of(frame) for frame in chain_of(profile, stack, flags)]
-        line = ";".join([root, *chain] if root else chain)
+        line = ";".join([labels[frame] for frame in chains.of(stack, flags)])
+        line = f"{roots[thread]};{line}" if roots[thread] else line
         lines[line] = lines.get(line, 0.0) + weight
     return "".join(f"{line} {number_text(weight)}\n" for line, weight in lines.items()).encode("utf-8", "replace")
 

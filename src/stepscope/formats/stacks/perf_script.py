@@ -60,7 +60,7 @@ class _Rows:
 def looks_like(head: bytes) -> bool:
     """Whether the beginning of a file is text of ``perf script``: the line of a sample and, below it, a frame."""
     lines = [line for line in head.replace(b"\r\n", b"\n").split(b"\n") if line and not line.startswith(b"#")]
-    if not lines or (found := _HEAD.fullmatch(lines[0])) is None:
+    if not lines or (found := _HEAD.fullmatch(lines[0].strip())) is None:
         return False
     if found["seconds"] is not None and found["event"] is not None:
         return True
@@ -113,7 +113,7 @@ class _Reader:
         while at < end and data[at] in _SKIPPED:
             at = data.find(b"\n", at, end) + 1 or end
         head = data.find(b"\n", at, end)
-        if head < 0 or head + 1 >= end or data[head + 1] not in _BLANKS:
+        if head < 0 or head + 1 >= end or data[head + 1] not in _BLANKS or data[at] in _BLANKS:
             self._samples_without_stacks(data[at:end])
             return
         leaf = data.find(b"\n", head + 1, end)
@@ -123,21 +123,19 @@ class _Reader:
         parent = self._callers.get(callers)
         if parent is None:
             parent = self._callers[callers] = self._frames.stack(callers)
-        self._add(data[at:head], self._leaf(parent, data[head + 1 : leaf]))
+        frame = self._frames.frame(data[head + 1 : leaf])
+        self._add(data[at:head], parent if frame == UNKNOWN else self._builder.child(parent, frame))
 
     def _samples_without_stacks(self, block: bytes) -> None:
         """Lines that follow each other are samples recorded without stacks: the leaf stands in the line."""
         for line in block.split(b"\n"):
-            found = _HEAD.fullmatch(line) if line else None
+            sample = line.strip(_BLANKS)  # perf fills up the name to sixteen letters where it prints no stacks
+            found = _HEAD.fullmatch(sample) if sample else None
             if found is not None:
-                self._add(line, self._leaf(UNKNOWN, found["rest"]))
+                frame = self._frames.frame(found["rest"]) if found["rest"] else UNKNOWN
+                self._add(sample, UNKNOWN if frame == UNKNOWN else self._builder.child(UNKNOWN, frame))
             elif line:
                 self._cannot_read(line)
-
-    def _leaf(self, parent: int, line: bytes | None) -> int:
-        """The stack of a line's frame called from ``parent``; ``parent`` itself where the line is no frame."""
-        frame = self._frames.frame(line) if line else UNKNOWN
-        return parent if frame == UNKNOWN else self._builder.child(parent, frame)
 
     def _add(self, line: bytes, stack: int) -> None:
         """A sample. What stands before and after the time was mostly seen before."""

@@ -18,7 +18,7 @@ import numpy as np
 from stepscope.errors import FormatError
 from stepscope.formats import protobuf
 from stepscope.formats.protobuf import encode_bytes, encode_number, encode_packed
-from stepscope.formats.stacks.chains import chain_of, split_truncated
+from stepscope.formats.stacks.chains import Chains, split_truncated
 from stepscope.formats.stacks.labels import frame_of
 from stepscope.formats.stacks.modules import kind_of_module, stand_in
 from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
@@ -283,17 +283,16 @@ def write(profile: StackProfile) -> bytes:
         encode_bytes(1, encode_number(1, strings.number(name)) + encode_number(2, strings.number(word)))
         for name, word in types
     ]
-    frames: dict[Frame, int] = {}
+    chains = Chains(profile)
     labels = [_labels(thread, strings) for thread in profile.threads]
     samples = profile.samples.summed()
     columns = (samples.thread, samples.stack, samples.flags, samples.count, samples.weight)
     for thread, stack, flag, *row in zip(*(column.tolist() for column in columns), strict=True):
-        chain = chain_of(profile, stack, flag)
-        ids = [frames.setdefault(frame, len(frames) + 1) for frame in reversed(chain)]
+        ids = [frame + 1 for frame in reversed(chains.of(stack, flag))]
         values = [round(value) for value in row[-len(types) :]]
         sample = encode_packed(1, ids) + encode_packed(2, values)
         parts.append(encode_bytes(2, sample + (labels[thread] if thread != UNKNOWN else b"")))
-    parts += _symbols(list(frames), strings)
+    parts += _symbols(chains.frames, strings)
     parts += [encode_bytes(6, text.encode("utf-8", "replace")) for text in strings.known]
     parts.append(encode_number(14, strings.known[kind]))
     packer = zlib.compressobj(wbits=31)

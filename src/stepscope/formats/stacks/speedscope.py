@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from stepscope.errors import FormatError
-from stepscope.formats.stacks.chains import chain_of, split_truncated
+from stepscope.formats.stacks.chains import Chains, split_truncated
 from stepscope.formats.stacks.labels import UNREADABLE, clean, frame_of, label_of
 from stepscope.formats.stacks.modules import kind_of_module
 from stepscope.model.finding import Diagnostic
@@ -227,18 +227,18 @@ def write(profile: StackProfile, *, name: str = "", exporter: str = "") -> bytes
     Weights in ns are nanoseconds, weights in bytes are bytes, all others have no unit there.
     """
     unit = _UNITS.get(profile.unit, "none")
-    frames: dict[Frame, int] = {}
+    chains = Chains(profile)
     known: dict[tuple[int, int], list[int]] = {}
     samples = profile.samples
     order = np.argsort(samples.at_ns, kind="stable")
     profiles: list[_Sampled | _Evented] = []
     for thread in np.unique(samples.thread).tolist():
         mine = samples.take(order[samples.thread[order] == thread])
-        chains = []
+        stacks = []
         for key in zip(mine.stack.tolist(), mine.flags.tolist(), strict=True):
             if key not in known:
-                known[key] = [frames.setdefault(frame, len(frames)) for frame in chain_of(profile, *key)]
-            chains.append(known[key])
+                known[key] = chains.of(*key)
+            stacks.append(known[key])
         title = _title(profile.threads[thread]) if thread != UNKNOWN else profile.name or profile.event or "samples"
         profiles.append(
             _Sampled(
@@ -246,11 +246,11 @@ def write(profile: StackProfile, *, name: str = "", exporter: str = "") -> bytes
                 unit=unit,
                 start_value=0,
                 end_value=float(mine.weight.sum()),
-                samples=chains,
+                samples=stacks,
                 weights=mine.weight.tolist(),
             )
         )
-    shared = _Shared(frames=[_write_frame(frame) for frame in frames])
+    shared = _Shared(frames=[_write_frame(frame) for frame in chains.frames])
     file = _File(
         shared=shared, profiles=profiles, name=name or profile.name or profile.event, exporter=exporter or None
     )

@@ -1,0 +1,210 @@
+"""Flame graphs of sessions and of stack files: choose an event and a window, draw it, compare two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from stepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stepscope.derive.stack_difference import Basis
+    from stepscope.derive.steps import Steps
+    from stepscope.model.session import Session
+    from stepscope.model.stacks import StackProfile
+    from stepscope.reports.flame.graph import Compared, Graph
+
+Window = Literal["steady", "all"]
+_ZIP = b"PK\x03\x04"
+_PREFERRED = ("cpu", "cpu-clock", "task-clock", "cycles", "python")
+"""Events that are drawn when none is asked for, the first that is there."""
+ENDINGS = (".html", ".svg", ".folded", ".speedscope.json", ".pb.gz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A graph and how much work it covers: steps of a session, 1 of a file."""
+
+    graph: Graph
+    work: float
+    counts_steps: bool
+
+
+def choose(path: Path, *, event: str = "", window: Window | None = None) -> Chosen:
+    """The graph of one event of a session or stack file.
+
+    Raises:
+        UsageError: it has no such event, or no stacks at all.
+        SessionError: the session is missing or damaged.
+        FormatError: the file is missing, damaged, or holds no stacks.
+    """
+    if path.is_dir() or _is_packed(path):
+        return _of_session(path, event, window)
+    from stepscope.formats.stacks import detect
+    from stepscope.reports.flame.graph import graph
+
+    if window is not None:
+        raise UsageError(f"{path}: --window {window} needs a session; a file of stacks knows no steps")
+    profile = _pick(detect.read_file(path), event, path)
+    return Chosen(graph=graph(profile, source=str(path)), work=1.0, counts_steps=False)
+
+
+def _is_packed(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(_ZIP)) == _ZIP
+    except OSError:
+        return False
+
+
+def _of_session(path: Path, event: str, window: Window | None) -> Chosen:
+    from stepscope.app.bundle import open_session
+    from stepscope.derive import session_stacks
+    from stepscope.derive.view import SessionView
+    from stepscope.reports.flame.graph import graph
+
+    session = open_session(path)
+    profile = _pick(session_stacks.profiles(session), event, path)
+    steps = SessionView(session).steps
+    if window == "steady" and (steps is None or not steps.steady_count):
+        raise UsageError(f"{path}: no steady steps were seen in it; expected --window all")
+    steady = steps is not None and bool(steps.steady_count) and window != "all"
+    said, work = "the whole run", 1.0
+    part = profile
+    if steps is not None and steady:
+        lows, highs = steps.windows
+        part = session_stacks.within(profile, list(zip(lows.tolist(), highs.tolist(), strict=True)))
+        work = _steps_sampled(session, profile.event, steps)
+        share = 1 - part.total / profile.total if profile.total else 0.0
+        said = f"{work:,.0f} steady steps of {steps.title}; {100 * share:.0f} % of the samples lie outside of them"
+    return Chosen(
+        graph=graph(part, source=str(path), window=said, hidden=profile.total - part.total),
+        work=max(work, 1.0),
+        counts_steps=steady,
+    )
+
+
+def _steps_sampled(session: Session, event: str, steps: Steps) -> float:
+    """Steady steps while the event was sampled."""
+    from stepscope.derive import session_stacks
+
+    lows, highs = steps.windows
+    middles = (lows + highs) // 2
+    inside = middles < 0
+    for begin, end in session_stacks.windows(session, event):
+        inside |= (middles >= begin) & (middles < end)
+    return float(inside.sum())
+
+
+def _pick(profiles: Sequence[StackProfile], event: str, path: Path) -> StackProfile:
+    """The profile of an event. Of a file that names none, ``event`` says what it is of."""
+    by_event: dict[str, StackProfile] = {}
+    for profile in profiles:
+        by_event.setdefault(profile.event, profile)
+    if not by_event:
+        raise UsageError(
+            f"{path}: no stacks were sampled in it; expected a job that ran Python for a second or more, "
+            "or a capture: stepscope trace JOB --kind native"
+        )
+    if not event:
+        return next((by_event[name] for name in _PREFERRED if name in by_event), profiles[0])
+    if event in by_event:
+        return by_event[event]
+    if list(by_event) == [""]:
+        only = by_event[""]
+        return replace(only, event=event, unit=only.unit or event)
+    there = ", ".join(name or "one without a name" for name in by_event)
+    raise UsageError(f"{path}: no event {event!r} in it; there are: {there}")
+
+
+def compare(
+    before: Path, after: Path, *, event: str, window: Window | None, basis: Basis, work: tuple[float, float] | None
+) -> Compared:
+    """Two sessions or files on one tree, and what differs beyond noise.
+
+    ``work``: amounts of work that the two cover; by default steps where both are sessions, else the same.
+
+    Raises:
+        UsageError: no such event, or two events that have nothing to do with each other.
+        SessionError, FormatError: as ``choose``.
+    """
+    from stepscope.reports.flame import graph
+
+    one = choose(before, event=event, window=window)
+    other = choose(after, event=event or one.graph.profile.event, window=window)
+    units = one.graph.profile.unit, other.graph.profile.unit
+    if units[0] != units[1] and all(units):
+        raise UsageError(f"{before} counts {units[0]} and {after} counts {units[1]}; expected two of one event")
+    if work is None:
+        work = (one.work, other.work) if one.counts_steps and other.counts_steps else (1.0, 1.0)
+    return graph.compare(one.graph, other.graph, basis=basis, work=work)
+
+
+# ---- output
+
+
+def text_of(shown: Graph | Compared) -> str:
+    """For a terminal."""
+    from stepscope.reports.flame import text
+    from stepscope.reports.flame.graph import Graph
+
+    return text.render(shown) if isinstance(shown, Graph) else text.render_compared(shown)
+
+
+def write(shown: Graph | Compared, path: Path) -> int:
+    """Write a picture or a file for other tools, as the name's ending says; returns its size in bytes.
+
+    Raises:
+        UsageError: no such ending, a difference that the format cannot hold, or the file cannot be written.
+    """
+    data = _writer(path)(shown)
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+    return len(data)
+
+
+def check_ending(path: Path, *, difference: bool) -> None:
+    """Refuse a name whose ending says no format, before anything is read.
+
+    Raises:
+        UsageError: so it is.
+    """
+    drawn = path.name.lower().endswith((".html", ".htm", ".svg"))
+    if not drawn and (difference or not path.name.lower().endswith((".folded", ".json", ".pb.gz", ".pprof"))):
+        expected = ".html or .svg for a difference" if difference else ", ".join(ENDINGS)
+        raise UsageError(f"{path}: its ending says no format; expected {expected}")
+
+
+def _writer(path: Path) -> Callable[[Graph | Compared], bytes]:
+    from stepscope.formats.stacks import folded, pprof, speedscope
+    from stepscope.reports.flame import page, svg
+    from stepscope.reports.flame.graph import Graph
+
+    def of(one: Callable[[Graph], str], two: Callable[[Compared], str]) -> Callable[[Graph | Compared], bytes]:
+        return lambda shown: (one(shown) if isinstance(shown, Graph) else two(shown)).encode("utf-8", "replace")
+
+    def plain(encode: Callable[[StackProfile], bytes]) -> Callable[[Graph | Compared], bytes]:
+        def made(shown: Graph | Compared) -> bytes:
+            if isinstance(shown, Graph):
+                return encode(shown.profile)
+            raise UsageError(f"{path}: a difference is drawn as .html or .svg")
+
+        return made
+
+    name = path.name.lower()
+    if name.endswith((".html", ".htm")):
+        return of(page.render, page.render_compared)
+    if name.endswith(".svg"):
+        return of(svg.render, svg.render_compared)
+    if name.endswith(".folded"):
+        return plain(folded.write)
+    if name.endswith(".json"):
+        return plain(lambda profile: speedscope.write(profile, exporter="stepscope"))
+    if name.endswith((".pb.gz", ".pprof")):
+        return plain(pprof.write)
+    raise UsageError(f"{path}: its ending says no format; expected {', '.join(ENDINGS)}")

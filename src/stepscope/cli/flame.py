@@ -1,0 +1,115 @@
+"""``stepscope flame``: flame graphs of sessions and stack files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from stepscope.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from stepscope.reports.flame.graph import Compared, Graph
+
+_WHAT = click.argument("what", type=click.Path(path_type=Path), metavar="SESSION|FILE")
+_EVENT = click.option(
+    "--event",
+    default="",
+    help="What was sampled: python, cpu, page-faults ... Default: CPU time, else python. For a file that does not say "
+    "what it is of: its event's name.",
+)
+_OUTPUT = click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Write this file; its ending decides: .html (zoom, search, threads, time), .svg, .folded, .speedscope.json, "
+    ".pb.gz (pprof). May be given more than once. Default: text.",
+)
+_WINDOW = click.option(
+    "--window",
+    type=click.Choice(("steady", "all")),
+    help="Of a session: the steady steps (default where there are any), or all of it, start and end included.",
+)
+
+
+class _Flame(click.Group):
+    """``flame SESSION`` is ``flame show SESSION``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put in the command that is meant where none is named."""
+        if args and args[0] not in {*self.commands, "-h", "--help"}:
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Flame, short_help="Draw sampled stacks; show what differs beyond noise.", no_args_is_help=True)
+def flame() -> None:
+    """Draw sampled stacks of a session, or of a file of perf script, folded stacks, pprof or speedscope.
+
+    `stepscope flame SESSION|FILE` is `stepscope flame show SESSION|FILE`.
+    """
+
+
+@flame.command(short_help="Draw one profile (may be left out).")
+@_WHAT
+@_EVENT
+@_WINDOW
+@_OUTPUT
+def show(what: Path, event: str, window: Literal["steady", "all"] | None, outputs: tuple[Path, ...]) -> None:
+    """Draw the stacks of SESSION or FILE."""
+    _draw(lambda app: app.choose(what, event=event, window=window).graph, outputs, difference=False)
+
+
+@flame.command(short_help="Show what differs between two profiles beyond noise.")
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+@_EVENT
+@_WINDOW
+@click.option(
+    "--by",
+    "basis",
+    type=click.Choice(("work", "share")),
+    default="work",
+    show_default=True,
+    help="work: both cover the same work (sessions: as many steps, made equal). share: only proportions are compared.",
+)
+@click.option(
+    "--work",
+    type=(click.FloatRange(min=0, min_open=True), click.FloatRange(min=0, min_open=True)),
+    help="How much work the two cover, where it is not the same: requests, steps, runs.",
+)
+@_OUTPUT
+def diff(
+    before: Path,
+    after: Path,
+    event: str,
+    window: Literal["steady", "all"] | None,
+    basis: Literal["work", "share"],
+    work: tuple[float, float] | None,
+    outputs: tuple[Path, ...],
+) -> None:
+    """Compare two sessions or files: which differences exceed the noise of sampling, and which do not."""
+    _draw(
+        lambda app: app.compare(before, after, event=event, window=window, basis=basis, work=work),
+        outputs,
+        difference=True,
+    )
+
+
+def _draw(read: Callable[[ModuleType], Graph | Compared], outputs: tuple[Path, ...], *, difference: bool) -> None:
+    """Read what is to be shown with the use cases, and print or write it."""
+    from stepscope.app import flame as app  # noqa: PLC0415 - numpy: not for --help
+
+    for path in outputs:
+        app.check_ending(path, difference=difference)
+    shown = read(app)
+    if not outputs:
+        click.echo(app.text_of(shown), nl=False)
+    for path in outputs:
+        click.echo(f"{path}  {format_bytes(app.write(shown, path))}")

@@ -1,0 +1,108 @@
+"""What a flame graph is drawn from: a profile made ready, and what has to be said beside every picture of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.call_tree import function_keys, function_totals
+from stepscope.derive.frame_kinds import classified
+from stepscope.derive.stack_difference import Difference, difference, sample_weight
+from stepscope.derive.stack_health import Health, health, with_roots_checked, without_idle
+from stepscope.derive.stack_merge import function_of, paired
+from stepscope.derive.stack_tree import drawn
+from stepscope.model.stacks import FrameKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stepscope.derive.stack_difference import Basis
+    from stepscope.model.stacks import Frame, StackProfile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """One profile, ready to be drawn."""
+
+    profile: StackProfile
+    """Every sample has a stack, truncated ones stand apart, kinds are said, idle tasks are gone."""
+    source: str
+    """The session or file, as the user named it."""
+    health: Health
+    idle: float
+    """Weight of idle tasks that was left out."""
+    window: str = ""
+    """What part of the session it is, in words."""
+    hidden: float = 0.0
+    """Weight outside of that part."""
+
+    @property
+    def samples(self) -> float:
+        """Samples behind it, as far as that is known."""
+        counts = self.profile.samples.count
+        return float(counts.sum()) if counts.all() else self.profile.total / sample_weight(self.profile)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionRow:
+    """A function's weights, as shares of the whole."""
+
+    function: Frame
+    self_weight: float
+    total: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Two profiles on one tree, and what differs."""
+
+    before: Graph
+    after: Graph
+    difference: Difference
+
+
+def graph(profile: StackProfile, *, source: str, window: str = "", hidden: float = 0.0) -> Graph:
+    """Make a profile ready."""
+    busy, idle = without_idle(with_roots_checked(classified(profile)))
+    return Graph(
+        profile=drawn(busy),
+        source=source,
+        health=health(busy),
+        idle=idle,
+        window=window,
+        hidden=hidden,
+    )
+
+
+def compare(before: Graph, after: Graph, *, basis: Basis, work: tuple[float, float]) -> Compared:
+    """Put two profiles on one tree and test what differs. A function is the same wherever its files lie."""
+    pair = paired(before.profile, after.profile, same=function_of)
+    return Compared(
+        before=replace(before, profile=pair.before),
+        after=replace(after, profile=pair.after),
+        difference=difference(pair, basis=basis, work=work),
+    )
+
+
+def kind_shares(profile: StackProfile) -> Mapping[FrameKind, float]:
+    """Share of the weight in each kind of code by the innermost frame, the largest first."""
+    kinds = np.array([frame.kind for frame in profile.frames], np.int64)
+    leaves = kinds[profile.stacks.frame[profile.samples.stack]] if len(profile.samples) else np.empty(0, np.int64)
+    sums = np.bincount(leaves, profile.samples.weight, minlength=len(FrameKind))
+    total = sums.sum()
+    found = [(FrameKind(kind), float(sums[kind] / total)) for kind in np.argsort(-sums, kind="stable") if sums[kind]]
+    return dict(found)
+
+
+def top_functions(profile: StackProfile, most: int) -> Sequence[FunctionRow]:
+    """The functions with the largest self weight."""
+    keys, shown = function_keys(profile.frames)
+    totals = function_totals(profile, profile.samples.weight, keys)
+    order = np.lexsort((-totals.total, -totals.self_weight))[:most]
+    return [
+        FunctionRow(function=shown[i], self_weight=float(totals.self_weight[i]), total=float(totals.total[i]))
+        for i in order.tolist()
+        if totals.self_weight[i] > 0
+    ]

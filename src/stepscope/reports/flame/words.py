@@ -1,0 +1,173 @@
+"""Kinds of code, weights, and the sentences that stand beside every picture of stacks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.model.stacks import FrameKind
+from stepscope.reports.flame.graph import kind_shares
+from stepscope.units import format_bytes, format_ns
+
+if TYPE_CHECKING:
+    from stepscope.derive.stack_difference import Change, Difference
+    from stepscope.model.stacks import StackProfile
+    from stepscope.reports.flame.graph import Compared, Graph
+
+KIND_WORDS = {
+    FrameKind.PYTHON: "Python",
+    FrameKind.LIBRARY: "Python libraries",
+    FrameKind.INTERPRETER: "CPython itself",
+    FrameKind.FRAMEWORK: "TensorFlow or other framework",
+    FrameKind.MATH: "oneDNN, Eigen, BLAS",
+    FrameKind.ALLOCATOR: "allocator",
+    FrameKind.KERNEL: "kernel",
+    FrameKind.GENERATED: "generated code",
+    FrameKind.NATIVE: "other native code",
+    FrameKind.OTHER: "not told",
+}
+"""What kinds are called, in the order of the legend."""
+CHANGE_WORDS = {
+    "more": "more, beyond sampling noise",
+    "less": "less, beyond sampling noise",
+    "noise": "within sampling noise",
+}
+"""What colours of a difference mean."""
+_THREE_DIGITS = 100
+_LEAST_PERCENT, _WHOLE_PERCENT = 0.1, 10
+_FASTER = 0.005
+"""A host's speed is named from here on."""
+_MUCH = 0.05
+"""Shares from which on a picture is not to be trusted without a word about it."""
+
+
+def weight_text(weight: float, unit: str) -> str:
+    """A weight with its unit; a plain number where the unit is not known."""
+    if unit == "ns":
+        return format_ns(weight)
+    if unit == "bytes":
+        return format_bytes(weight)
+    number = f"{weight:,.0f}" if weight == int(weight) or weight >= _THREE_DIGITS else f"{weight:,.3g}"
+    return f"{number} {unit}".strip() if unit else number
+
+
+def amount_text(weight: float, unit: str) -> str:
+    """A weight beside others of its unit: what is only counted has a number and no unit."""
+    return weight_text(weight, unit if unit in {"ns", "bytes"} else "")
+
+
+def percent(ratio: float) -> str:
+    """A share: "12 %", "0.4 %", "< 0.1 %"."""
+    value = 100 * ratio
+    if 0 < abs(value) < _LEAST_PERCENT:
+        return f"< {_LEAST_PERCENT} %"
+    return f"{value:.0f} %" if abs(value) >= _WHOLE_PERCENT or value == 0 else f"{value:.1f} %"
+
+
+def event_text(profile: StackProfile) -> str:
+    """What was sampled."""
+    return profile.event or "samples"
+
+
+def kind_items(profile: StackProfile) -> list[tuple[FrameKind, float]]:
+    """Kinds of code with their share of the weight by the innermost frame, and those that only stand further out."""
+    shares = kind_shares(profile)
+    used = {frame.kind for frame in profile.frames}
+    used -= {FrameKind.OTHER} - set(shares)
+    return [(kind, shares.get(kind, 0.0)) for kind in KIND_WORDS if kind in used]
+
+
+def health_items(shown: Graph) -> list[str]:
+    """What of a picture is not whole: always said, also when it is nothing."""
+    health = shown.health
+    items = [f"{percent(health.unresolved_leaf_ratio)} end in a frame without a name"]
+    if health.truncated_ratio is None:
+        items.append("whether stacks are whole is not told by the source")
+    elif health.truncated_ratio:
+        items.append(f"{percent(health.truncated_ratio)} are truncated stacks, drawn below [truncated]")
+    else:
+        items.append("all stacks are whole")
+    if health.attached_ratio:
+        items.append(f"{percent(health.attached_ratio)} is generated code attached to its op by time")
+    if health.approximate_ratio:
+        items.append(f"{percent(health.approximate_ratio)} have Python frames from a sample close by")
+    if shown.idle:
+        whole = shown.idle + shown.profile.total
+        items.append(f"idle tasks are left out: {percent(shown.idle / whole)} of all samples")
+    if shown.profile.lost:
+        items.append(f"{shown.profile.lost:,} samples were lost")
+    if shown.profile.unread:
+        items.append(f"{shown.profile.unread:,} parts of the file are no stacks")
+    return items
+
+
+def is_doubtful(shown: Graph) -> bool:
+    """Whether so much is not whole or has no name that the picture misleads without a warning."""
+    health = shown.health
+    return max(health.unresolved_leaf_ratio, health.truncated_ratio or 0.0) >= _MUCH
+
+
+def samples_text(shown: Graph) -> str:
+    """The size of a profile: samples and weight."""
+    profile = shown.profile
+    count = f"{shown.samples:,.0f} samples"
+    weight = weight_text(profile.total, profile.unit)
+    return count if profile.unit in {"samples", ""} and shown.samples == profile.total else f"{count}, {weight}"
+
+
+def change_text(change: Change, unit: str) -> str:
+    """Before, after, and how much: "15,296 -> 72,656 page-faults (+375 %)"."""
+    first = amount_text(change.before, unit)
+    return f"{first} \u2192 {weight_text(change.after, unit)} ({growth_text(change)})"
+
+
+def growth_text(change: Change) -> str:
+    """The change against what was expected."""
+    if not change.expected:
+        return "new" if change.after else ""
+    if not change.after:
+        return "gone"
+    growth = change.after / change.expected - 1
+    return f"{100 * growth:+,.0f} %"
+
+
+def verdict(compared: Compared) -> str:
+    """One sentence: what a difference comes to."""
+    found = compared.difference
+    event = event_text(compared.after.profile)
+    if not found.significant:
+        return f"No significant change of {event}"
+    if found.functions:
+        first = found.functions[0]
+        more = len(found.functions) - 1
+        rest = f", and {more} more" if more else ""
+        change = first.own if first.own.significant else first.total
+        return f"{event}: {first.function.function} {growth_text(change)} beyond sampling noise{rest}"
+    return f"{event}: {growth_text(found.whole)} in all, beyond noise, in no function more than in others"
+
+
+def basis_text(found: Difference) -> str:
+    """On what a comparison rests."""
+    if found.basis == "share":
+        return "Shares are compared: what one function loses, others gain."
+    same = found.factor == found.speed
+    text = "Both are taken to cover the same work" if same else "Weights are compared per work done"
+    if found.timed and abs(found.speed - 1) >= _FASTER:
+        how = "slower" if found.speed > 1 else "faster"
+        text += f"; the second ran {percent(abs(found.speed - 1))} {how} throughout, which is put down to the host"
+    return f"{text}."
+
+
+def difference_items(compared: Compared) -> list[str]:
+    """Sentences about a difference: the whole, the functions, and on what it rests."""
+    found, unit = compared.difference, compared.after.profile.unit
+    items = []
+    if found.basis == "work":
+        noise = "beyond" if found.whole.significant else "within"
+        items.append(f"In all {change_text(found.whole, unit)}, {noise} noise.")
+    before, after = found.samples
+    items.append(
+        f"{len(found.functions)} of {found.tested} functions with enough samples to tell differ beyond sampling noise "
+        f"({before:,.0f} and {after:,.0f} samples)."
+    )
+    items.append(basis_text(found))
+    return items
