@@ -112,12 +112,17 @@ def test_nothing_changed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None
             ["called.py", "loop.py"],
         ),
         (
+            lambda root: write(root / "alone.py", "import called\nimport keras\ncalled.run(keras.Sequential())\n"),
+            ["main.py:4 TFD001"],
+            ["alone.py"],
+        ),
+        (
             lambda root: write(root / "tensorflow.py", ""),
             ["main.py:4 TFD001"],
             ["tensorflow.py"],
         ),
     ],
-    ids=["alone", "two imports away", "deleted", "a new caller", "a new file"],
+    ids=["alone", "two imports away", "deleted", "a new caller", "a framework", "a new file"],
 )
 def test_changes(
     project: Path, monkeypatch: pytest.MonkeyPatch, change: Change, findings: list[str], anew: list[str]

@@ -18,7 +18,8 @@ from pathlib import Path
 import msgspec
 
 from stepscope._version import __version__
-from stepscope.checker.modules import Looks, called_words
+from stepscope.checker import texts
+from stepscope.checker.modules import Looks
 from stepscope.checker.run import FileResult
 
 RACY_NS = 2_000_000_000
@@ -31,8 +32,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     size: int
     mtime_ns: int
     digest: str
-    words: frozenset[str]
-    """The words before an opening bracket."""
+    facts: texts.Facts
+    concerned: bool
     modules: frozenset[str]
     missing: frozenset[str]
     asked: dict[str, str]
@@ -54,7 +55,7 @@ class State:
     size: int
     mtime_ns: int
     digest: str
-    words: frozenset[str]
+    facts: texts.Facts
 
 
 def signature(*parts: object) -> str:
@@ -101,15 +102,15 @@ def states(paths: Iterable[str], entries: Mapping[str, Entry]) -> dict[str, Stat
             stat = Path(path).stat()
             entry = entries.get(path)
             if entry is not None and (entry.size, entry.mtime_ns) == (stat.st_size, stat.st_mtime_ns):
-                found[path] = State(entry.size, entry.mtime_ns, entry.digest, entry.words)
+                found[path] = State(entry.size, entry.mtime_ns, entry.digest, entry.facts)
                 continue
             data = Path(path).read_bytes()
         except OSError:
-            found[path] = State(-1, -1, "", frozenset())
+            found[path] = State(-1, -1, "", texts.Facts())
             continue
         racy = time.time_ns() - stat.st_mtime_ns < RACY_NS
         digest = hashlib.sha256(data).hexdigest()
-        found[path] = State(len(data), -1 if racy else stat.st_mtime_ns, digest, called_words(data))
+        found[path] = State(len(data), -1 if racy else stat.st_mtime_ns, digest, texts.facts(data))
     return found
 
 
@@ -119,7 +120,7 @@ def callers(now: Mapping[str, State], words: Iterable[str]) -> dict[str, str]:
     holders: dict[str, list[str]] = {word: [] for word in wanted}
     for path in sorted(now):
         state = now[path]
-        for word in state.words & wanted:
+        for word in state.facts.called & wanted:
             holders[word].append(f"{path}:{state.digest}")
     return {word: hashlib.sha256("\n".join(held).encode()).hexdigest()[:16] for word, held in holders.items()}
 
@@ -128,11 +129,13 @@ def stale(now: Mapping[str, State], entries: Mapping[str, Entry]) -> set[str]:
     """The files that have to be checked anew."""
     asked = callers(now, {word for entry in entries.values() for word in entry.asked})
     dirty = set()
+    concerned = texts.concerned({path: state.facts for path, state in now.items()})
     for path, state in now.items():
         entry = entries.get(path)
         if (
             entry is None
             or entry.digest != state.digest
+            or entry.concerned != (path in concerned)
             or not entry.missing.isdisjoint(now)
             or any(asked[word] != digest for word, digest in entry.asked.items())
         ):
@@ -157,6 +160,7 @@ def updated(
     """The entries after a check: checked files are new; what others were asked besides is added to what they knew."""
     fresh = {result.path: result for result in results}
     asked = callers(now, {word for more in looks.values() for word in more.words})
+    concerned = texts.concerned({path: state.facts for path, state in now.items()})
     made = {}
     for path, state in now.items():
         old = entries.get(path)
@@ -171,7 +175,8 @@ def updated(
             size=state.size,
             mtime_ns=state.mtime_ns,
             digest=state.digest,
-            words=state.words,
+            facts=state.facts,
+            concerned=path in concerned,
             modules=frozenset(more.modules) | (keep.modules if keep else frozenset()),
             missing=frozenset(more.missing) | (keep.missing if keep else frozenset()),
             asked={**(keep.asked if keep else {}), **{word: asked[word] for word in more.words}},

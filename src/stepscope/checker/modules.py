@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 import contextlib
 import posixpath
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from stepscope.checker import texts
 from stepscope.checker.bindings import FUNCTIONS, Flow, Scope
 from stepscope.checker.flow import analyse
 from stepscope.checker.source import SkippedError, Source, read
@@ -21,10 +21,6 @@ from stepscope.checker.syntax import walk
 
 FRAMEWORKS = frozenset({"tensorflow", "keras", "tf_keras", "numpy", "torch", "jax", "sklearn"})
 """Never looked for in a project, whose folders may be called like that."""
-_CALLED = re.compile(r"\(\s*(\w+)")
-"""What is called, in a text that is read from its end: so no word is tried that no bracket follows."""
-_CLASS = re.compile(r"^[ \t]*class\s+(\w+)\s*\(([^()]*)\)\s*:", re.MULTILINE)
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(slots=True, eq=False)
@@ -74,18 +70,6 @@ def _inside(child: ast.AST, parent: ast.AST) -> bool:
     return isinstance(child, ast.stmt) or isinstance(parent, ast.Module)
 
 
-def called_words(data: bytes) -> frozenset[str]:
-    """The words before an opening bracket in a file and those of bases of classes, found without parsing it."""
-    text = _text(data)
-    called = {word[::-1] for word in _CALLED.findall(text[::-1])}
-    return frozenset(called.union(*(_WORD.findall(bases) for _, bases in _CLASS.findall(text))))
-
-
-def _text(data: bytes) -> str:
-    """Good enough to look for words in, also in the strings of a notebook."""
-    return data.replace(b"\\n", b"\n").decode("utf-8", "ignore")
-
-
 @dataclass(slots=True)
 class Looks:
     """What one module's results rest on beside its own text."""
@@ -122,13 +106,15 @@ class Project:
         self.skipped: dict[str, str] = {}
         self.loaded_bytes = 0
         self.looks: dict[str, Looks] = {}
+        self._sources: dict[str, Source | None] = {}
         self._modules: dict[str, Module | None] = {}
         self._folders: dict[str, tuple[str, ...]] = {}
         self._found: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
         self._calling: dict[str, list[str]] | None = None
         self._subclasses: dict[str, set[str]] | None = None
         self._tests: dict[str, bool] = {}
-        self.known_words: dict[str, frozenset[str]] = {}
+        self.facts: dict[str, texts.Facts] = {}
+        self._concerned: frozenset[str] | None = None
 
     def is_test(self, path: str) -> bool:
         """A file of tests, by its name or by a folder below what was given to check: nobody waits for it."""
@@ -148,23 +134,38 @@ class Project:
             or bool(TEST_FOLDERS & {part.lower() for part in inside.parts[:-1]})
         )
 
-    def load(self, path: str) -> Module | None:
-        """The module of a file; None when it had to be skipped, see ``skipped``."""
-        if path not in self._modules:
-            self._modules[path] = None
+    def source(self, path: str) -> Source | None:
+        """A file, parsed; None when it had to be skipped, see ``skipped``."""
+        if path not in self._sources:
+            self._sources[path] = None
             try:
                 data = self.files[path]()
                 self.loaded_bytes += len(data)
-                source = read(path, data)
-                name, package = self.name(path)
-                self._modules[path] = Module(path, name, package, source, analyse(source.tree, package=package))
+                self._sources[path] = read(path, data)
             except SkippedError as error:
                 self.skipped[path] = str(error)
             except OSError as error:
                 self.skipped[path] = f"cannot be read: {error.strerror or error}"
-            except RecursionError:
-                self.skipped[path] = "nested too deeply"
+        return self._sources[path]
+
+    def load(self, path: str) -> Module | None:
+        """The module of a file; None when it had to be skipped, see ``skipped``."""
+        if path not in self._modules:
+            self._modules[path] = None
+            source = self.source(path)
+            if source is not None:
+                name, package = self.name(path)
+                try:
+                    self._modules[path] = Module(path, name, package, source, analyse(source.tree, package=package))
+                except RecursionError:
+                    self.skipped[path] = "nested too deeply"
         return self._modules[path]
+
+    def concerned(self, path: str) -> bool:
+        """Whether a framework is named in a file, or in one that imports connect with it; else it has no findings."""
+        if self._concerned is None:
+            self._concerned = texts.concerned({every: self.told(every) for every in self.files})
+        return path in self._concerned
 
     def name(self, path: str) -> tuple[str, str]:
         """A file's dotted name and its package: as far up as there is an ``__init__.py``, else up to the root."""
@@ -217,7 +218,7 @@ class Project:
         if self._calling is None:
             self._calling = {}
             for path in self.files:
-                for called in self.words(path):
+                for called in self.told(path).called:
                     self._calling.setdefault(called, []).append(path)
         modules = [module for path in self._calling.get(word, ()) if (module := self.load(path)) is not None]
         looks.modules.update(module.path for module in modules if module is not asker)
@@ -229,8 +230,8 @@ class Project:
             self._subclasses = {}
             for path in self.files:
                 with contextlib.suppress(OSError):
-                    for name, bases in _CLASS.findall(_text(self.files[path]())):
-                        for base in _WORD.findall(bases):
+                    for name, bases in texts.classes(self.files[path]()):
+                        for base in bases:
                             self._subclasses.setdefault(base, set()).add(name)
         found: dict[str, None] = {}
         todo = [word]
@@ -242,14 +243,14 @@ class Project:
             todo += fresh
         return tuple(found)
 
-    def words(self, path: str) -> frozenset[str]:
-        """The words before an opening bracket in a file: all that it may call by name, and more."""
-        if path not in self.known_words:
+    def told(self, path: str) -> texts.Facts:
+        """What a file's text tells without being parsed."""
+        if path not in self.facts:
             try:
-                self.known_words[path] = called_words(self.files[path]())
+                self.facts[path] = texts.facts(self.files[path]())
             except OSError:
-                self.known_words[path] = frozenset()
-        return self.known_words[path]
+                self.facts[path] = texts.Facts()
+        return self.facts[path]
 
     def _search(self, folder: str) -> tuple[str, ...]:
         """A file's own folder, those above it up to the root, and the root's ``src``; "" is the current one."""

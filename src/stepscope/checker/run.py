@@ -62,18 +62,20 @@ class FileResult:
 
 def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
     """Run rules over one file. Never raises for what the file holds."""
-    module = engine.project.load(path)
-    if module is None:
-        return FileResult(path, skipped=engine.project.skipped.get(path, "cannot be read"))
+    project = engine.project
+    source = project.source(path)
+    module = project.load(path) if source is not None and project.concerned(path) else None
+    if source is None or path in project.skipped:
+        return FileResult(path, skipped=project.skipped.get(path, "cannot be read"))
     hits: dict[tuple[str, Span], Hit] = {}
     failures: dict[str, str] = {}
-    for who, found in _asked(engine, module, todo, failures):
+    for who, found in _asked(engine, module, todo, failures) if module is not None else ():
         with _Wall(failures, who):
             for hit in found:
                 hits.setdefault((hit.code, hit.span), _quiet(engine, hit))
     ordered = sorted(hits.values(), key=lambda h: (h.span.line, h.span.column, h.code))
-    kept, ignored, unused = suppress.split(ordered, suppress.ignores(module.source))
-    return FileResult(path, kept, "", tuple(failures.values()), ignored, unused, module.source.cells)
+    kept, ignored, unused = suppress.split(ordered, suppress.ignores(source))
+    return FileResult(path, kept, "", tuple(failures.values()), ignored, unused, source.cells)
 
 
 def _quiet(engine: Engine, hit: Hit) -> Hit:

@@ -16,6 +16,7 @@ from stepscope.checker.context import Engine
 from stepscope.checker.modules import Looks, Project
 from stepscope.checker.registry import ALL
 from stepscope.checker.run import FileResult, check, unhindered
+from stepscope.checker.texts import Facts
 from stepscope.checker.versions import Target
 
 PARALLEL_BYTES = 600_000
@@ -90,9 +91,8 @@ def _forked(job: Job, shares: list[tuple[str, ...]]) -> list[Outcome]:
     with unhindered():
         project = Project(_readers(job), job.roots)
         for path in job.todo:
-            project.load(path)
-        for path in job.files:
-            project.words(path)
+            if project.concerned(path):
+                project.load(path)
         children = []
         for share in shares[1:]:
             receiver, sender = context.Pipe(duplex=False)
@@ -133,11 +133,11 @@ def _work(job: Job) -> Outcome:
     readers = _readers(job)
     results: list[FileResult] = []
     looks: dict[str, Looks] = {}
-    words: dict[str, frozenset[str]] = {}
+    facts: dict[str, Facts] = {}
     todo = list(reversed(job.todo))
     while todo:
         project = Project(readers, job.roots)
-        project.known_words = words
+        project.facts = facts
         results += check(Engine(project, job.target), _some(todo, project), rules)
         for path, more in project.looks.items():
             looks.setdefault(path, Looks()).add(more)

@@ -1,0 +1,99 @@
+"""What texts tell without being parsed: what a file calls, what it imports, and which files concern a framework.
+
+A rule can only have to do with a file that a framework is named in, or that files lead to and from by imports in which
+one is: nothing of TensorFlow gets anywhere else. Words are taken from the text alone, also from comments and strings:
+some too many do no harm.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+_CALLED = re.compile(r"\(\s*(\w+)")
+"""What is called, in a text that is read from its end: so no word is tried that no bracket follows."""
+_CLASS = re.compile(r"^[ \t]*class\s+(\w+)\s*\(([^()]*)\)\s*:", re.MULTILINE)
+_IMPORT = re.compile(r"\b(?:from\s+([.\w]+)\s+)?import\s+(\([^)]*\)|(?:[^\n\\]|\\\r?\n)*)")
+_WORD = re.compile(r"\w+")
+NAMED = ("tensorflow", "keras", "numpy", "transformers")
+"""What the names that rules want begin with. Rules about processes ask for one of these as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What one text tells."""
+
+    called: frozenset[str] = frozenset()
+    """The words before an opening bracket, and those of bases of classes."""
+    imported: frozenset[str] = frozenset()
+    """The words of its imports; dots of relative ones as they stand: ``..``."""
+    framework: bool = False
+    """A framework is named."""
+
+
+def facts(data: bytes) -> Facts:
+    """What the content of a file tells; also of a notebook."""
+    text = _text(data)
+    called = {word[::-1] for word in _CALLED.findall(text[::-1])}
+    called.update(*(_WORD.findall(bases) for _, bases in _CLASS.findall(text)))
+    imported: set[str] = set()
+    for module, names in _IMPORT.findall(text):
+        dots = len(module) - len(module.lstrip("."))
+        imported.update(_WORD.findall(module), _WORD.findall(names), ["." * dots] if dots else ())
+    return Facts(frozenset(called), frozenset(imported), any(name in text for name in NAMED))
+
+
+def classes(data: bytes) -> list[tuple[str, list[str]]]:
+    """The classes of a file, each with the words of its bases."""
+    return [(name, _WORD.findall(bases)) for name, bases in _CLASS.findall(_text(data))]
+
+
+def concerned(known: Mapping[str, Facts]) -> frozenset[str]:
+    """The files that imports connect, in either direction, with one in which a framework is named.
+
+    Args:
+        known: all files of a project.
+    """
+    by_word: dict[str, list[str]] = {}
+    own = {path: _own(path) for path in known}
+    for path, word in own.items():
+        by_word.setdefault(word, []).append(path)
+    links: dict[str, list[str]] = {path: [] for path in known}
+    for path, told in known.items():
+        for word in _imported(path, told.imported):
+            for other in by_word.get(word, ()):
+                links[path].append(other)
+                links[other].append(path)
+    todo = [path for path, told in known.items() if told.framework]
+    found = set(todo)
+    while todo:
+        for other in links[todo.pop()]:
+            if other not in found:
+                found.add(other)
+                todo.append(other)
+    return frozenset(found)
+
+
+def _own(path: str) -> str:
+    """The word that imports name a file by."""
+    pure = PurePosixPath(path)
+    return pure.parent.name if pure.stem == "__init__" else pure.stem
+
+
+def _imported(path: str, words: frozenset[str]) -> set[str]:
+    """The words of imports, with the folders that relative ones start from."""
+    parents = PurePosixPath(path).parents
+    found = set()
+    for word in words:
+        if word.startswith("."):
+            found.add(parents[min(len(word), len(parents)) - 1].name)
+        else:
+            found.add(word)
+    return found
+
+
+def _text(data: bytes) -> str:
+    """Good enough to look for words in, also in the strings of a notebook."""
+    return data.replace(b"\\n", b"\n").decode("utf-8", "ignore")
