@@ -16,7 +16,7 @@ from stepscope.app.importing import import_files
 from stepscope.cli.import_ import import_
 from stepscope.errors import FormatError, SessionError
 from stepscope.formats.protobuf import encode_bytes, encode_number
-from stepscope.importers import places, registry
+from stepscope.importers import places, registry, stack_files
 from stepscope.reports import markdown, text
 from stepscope.store import open_session
 
@@ -147,3 +147,55 @@ def test_the_command_says_what_was_imported(tmp_path: Path, monkeypatch: pytest.
         "left out    1 bookkeeping of thread pools (ThreadpoolListener::*)",
         "session     bert.stepscope · stepscope report bert.stepscope",
     ]
+
+
+SPEEDSCOPE = json.dumps(
+    {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "shared": {"frames": [{"name": "main"}]},
+        "profiles": [
+            {
+                "type": "sampled",
+                "name": "t",
+                "unit": "milliseconds",
+                "startValue": 0,
+                "endValue": 3,
+                "samples": [[0]],
+                "weights": [3],
+            }
+        ],
+    }
+).encode()
+STACKS = {
+    "folded": b"main;train;matmul 12\nmain;input 3\n",
+    "perf script": b"python 7/7 [000] 1.000001: 10 cpu-clock: \n\t    7f00 main+0x1 (/bin/python)\n\n",
+    "speedscope": SPEEDSCOPE,
+}
+
+
+@pytest.mark.parametrize("kind", STACKS)
+def test_stacks_become_a_session(kind: str, tmp_path: Path) -> None:
+    """Packed or not, under any name; beside op traces too; flame's profiles are what the file holds."""
+    (tmp_path / "a").write_bytes(STACKS[kind])
+    (tmp_path / "b").write_bytes(gzip.compress(STACKS[kind]))
+    (tmp_path / "c").write_bytes(CONTENTS["xplane"])
+    done = import_files([tmp_path / "a", tmp_path / "b", tmp_path / "c"], tmp_path / "x.stepscope")
+    assert (len(done.traces), len(done.stacks)) == (1, 2)
+    session = open_session(done.session)
+    assert [profile.total for profile in session.stacks] == [done.stacks[0].total] * 2
+    assert len(session.op_traces) == 1
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_op_traces_are_no_stacks(kind: str, tmp_path: Path) -> None:
+    """Each kind of op trace, packed and not, and what is neither."""
+    for data in (
+        CONTENTS[kind],
+        gzip.compress(CONTENTS[kind]),
+        b"hello world\n",
+        b"",
+        b"\x1f\x8bbroken",
+        b"1 2\n3 4\n",
+    ):
+        (tmp_path / "a").write_bytes(data)
+        assert not stack_files.knows(tmp_path / "a")

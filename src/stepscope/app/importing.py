@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from stepscope.model.op_summary import OpTraceSummary
     from stepscope.model.optrace import OpTrace
+    from stepscope.model.stacks import StackProfile
 
-_ENDINGS = (".gz", ".json", ".pb", ".xplane", ".trace", ".pt")
+_ENDINGS = (".gz", ".json", ".pb", ".xplane", ".trace", ".pt", ".folded", ".txt", ".pprof", ".speedscope")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +27,11 @@ class Imported:
 
     session: Path
     traces: tuple[OpTraceSummary, ...]
+    stacks: tuple[StackProfile, ...] = ()
 
 
 def import_files(paths: Sequence[Path], target: Path | None = None) -> Imported:
-    """Make a session of op trace files; one that cannot be read fails all, and nothing is left.
+    """Make a session of op traces and files of stacks; one that cannot be read fails all, and nothing is left.
 
     Traces whose files tell their wall clock stand in the session where that clock puts them; the first begins at zero.
 
@@ -42,18 +44,24 @@ def import_files(paths: Sequence[Path], target: Path | None = None) -> Imported:
         SessionError: the session exists already.
         UsageError: it cannot be written.
     """
-    from stepscope.importers import places, registry
+    from stepscope.importers import places, registry, stack_files
     from stepscope.store import layout
 
     files = [file for path in paths for file in places.files(path)]
-    traces = [registry.read(file) for file in files]
+    traces: list[OpTrace] = []
+    profiles: list[StackProfile] = []
+    for file in files:
+        if stack_files.knows(file):
+            profiles += stack_files.read(file)
+        else:
+            traces.append(registry.read(file))
     session = target or Path(_stem(files[0].name) + layout.SUFFIX)
     try:
         layout.claim(session)
-        _write(session, traces)
+        _write(session, traces, profiles)
     except OSError as error:
         raise UsageError(f"{session} cannot be written: {error.strerror or error}") from error
-    return Imported(session=session, traces=tuple(_summaries(traces)))
+    return Imported(session=session, traces=tuple(_summaries(traces)), stacks=tuple(profiles))
 
 
 def _stem(name: str) -> str:
@@ -62,11 +70,11 @@ def _stem(name: str) -> str:
     return name or "imported"
 
 
-def _write(session: Path, traces: Sequence[OpTrace]) -> None:
+def _write(session: Path, traces: Sequence[OpTrace], profiles: Sequence[StackProfile]) -> None:
     import msgspec
 
     from stepscope.model.session import HostInfo, Manifest
-    from stepscope.store import layout, optrace
+    from stepscope.store import layout, optrace, stacks
 
     clocks = [trace.source.started_unix_ns for trace in traces if trace.source.started_unix_ns]
     started = min(clocks, default=0)
@@ -76,6 +84,9 @@ def _write(session: Path, traces: Sequence[OpTrace]) -> None:
             offset = trace.source.started_unix_ns - started if trace.source.started_unix_ns else 0
             optrace.write(session, f"import-{number:03d}", trace.shifted(offset))
             ended = max(ended, offset + trace.source.dur_ns)
+        for number, profile in enumerate(profiles, 1):
+            stacks.write(session, f"import-{number:03d}", profile)
+            ended = max([ended, *profile.samples.at_ns[-1:].tolist()])
         hosts = dict.fromkeys(host for trace in traces for host in trace.source.hostnames)
         manifest = Manifest(
             stepscope_version=__version__,

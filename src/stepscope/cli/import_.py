@@ -14,11 +14,17 @@ from stepscope.reports import op_traces
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The session to make; else named by the file.")
 def import_(files: tuple[Path, ...], output: Path | None) -> None:
     """Make one session of FILEs: xplane.pb of TensorFlow, JAX and Keras' TensorBoard callback, trace.json(.gz) of
-    Chrome, TensorFlow and PyTorch, RunMetadata of TensorFlow 1. A directory stands for the newest profile in it.
+    Chrome, TensorFlow and PyTorch, RunMetadata of TensorFlow 1; sampled stacks as perf script, folded stacks, pprof and
+    speedscope have them. A directory stands for the newest profile in it.
     """
     from stepscope.app.importing import import_files  # noqa: PLC0415 - numpy and pyarrow: not for --help
 
     done = import_files(files, output)
     for trace in done.traces:
         click.echo(op_traces.render(trace), nl=False)
-    click.echo(f"session     {done.session} · stepscope report {done.session}")
+    for profile in done.stacks:
+        click.echo(
+            f"stacks      {profile.event or 'samples'} · {len(profile.samples):,} rows, {profile.total:,.0f} in all"
+        )
+    shown = "flame" if done.stacks and not done.traces else "report"
+    click.echo(f"session     {done.session} · stepscope {shown} {done.session}")

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 4 << 30
 """Of a file, and of what is packed in one."""
-_HEAD_BYTES = 64 << 10
+HEAD_BYTES = 64 << 10
+"""So much of a file tells what it is."""
+_MOST = 0.5
+"""Share of lines that have to be folded stacks, in a file that may be of anything."""
 _GZIP = b"\x1f\x8b"
 _OTHERS = (
     (b"PERFILE2", "binary data of perf record", "perf script -i FILE > stacks.txt"),
@@ -27,6 +30,20 @@ _OTHERS = (
     (b"\x7fELF", "a program or library", "perf record -g PROGRAM, perf script"),
 )
 KINDS = "perf script's text, folded stacks, pprof or speedscope JSON"
+
+
+def knows(head: bytes) -> bool:
+    """Whether a file that begins with ``head`` (``HEAD_BYTES`` of it) holds stacks: stricter than ``read``, which is
+    told so.
+    """
+    if head.startswith(_GZIP):
+        try:
+            head = zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
+        except zlib.error:
+            return False
+    if speedscope.looks_like(head):
+        return speedscope.is_named(head)
+    return pprof.looks_like(head) or perf_script.looks_like(head) or folded.share(head) > _MOST
 
 
 def read_file(path: Path) -> tuple[StackProfile, ...]:
@@ -53,7 +70,7 @@ def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
     """
     if data.startswith(_GZIP):
         data = _unpack(data, where)
-    head = data[:_HEAD_BYTES]
+    head = data[:HEAD_BYTES]
     for magic, what, instead in _OTHERS:
         if head.startswith(magic):
             raise FormatError(f"{where}: {what}; expected {KINDS}: {instead}")

@@ -84,6 +84,16 @@ def read(data: bytes, *, where: str) -> StackProfile:
     )
 
 
+def share(head: bytes) -> float:
+    """The share of lines that are folded stacks, with a frame of its caller in some; the last line may be cut."""
+    lines = [line.strip() for line in text_of(head).split("\n")]
+    whole = [line for line in (lines[:-1] or lines) if line and not line.startswith(("#", "//"))]
+    stacks = [
+        line for line in whole if _weight(line.rpartition(" ")[2]) is not None and line.rpartition(" ")[0].strip()
+    ]
+    return len(stacks) / len(whole) if whole and any(";" in line for line in stacks) else 0.0
+
+
 def samples_of(stacks: Sequence[int], weights: Sequence[float], flags: Sequence[int]) -> SampleTable:
     """Rows without time and thread, of an unknown number of samples each."""
     unknown = np.full(len(stacks), UNKNOWN, np.int64)

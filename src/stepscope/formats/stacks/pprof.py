@@ -24,7 +24,7 @@ from stepscope.formats.stacks.modules import kind_of_module, stand_in
 from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _TIMES = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}
 _SIZES = {"bytes": 1, "kilobytes": 1 << 10, "megabytes": 1 << 20, "gigabytes": 1 << 30}
@@ -41,6 +41,15 @@ _WIRE = {
     13: (protobuf.VARINT, protobuf.BYTES),
 }
 """Wire types of a profile's fields."""
+_NUMBERS = (protobuf.VARINT,)
+_INNER: dict[int, dict[int, tuple[int, ...]]] = {
+    1: dict.fromkeys((1, 2), _NUMBERS),
+    2: {1: (protobuf.VARINT, protobuf.BYTES), 2: (protobuf.VARINT, protobuf.BYTES), 3: (protobuf.BYTES,)},
+    3: dict.fromkeys(range(1, 11), _NUMBERS),
+    4: {**dict.fromkeys((1, 2, 3, 5), _NUMBERS), 4: (protobuf.BYTES,)},
+    5: dict.fromkeys(range(1, 6), _NUMBERS),
+}
+"""Wire types inside of its messages: by them it is told from other protocol buffers."""
 _ENOUGH_FIELDS = 16
 """So many fields in order are no accident."""
 
@@ -75,14 +84,19 @@ def looks_like(head: bytes) -> bool:
         for key, wire, value in protobuf.fields(head):
             if wire not in _WIRE.get(key, ()):
                 return False
-            if isinstance(value, bytes) and key in _MESSAGES:
-                _fields(value)
+            if isinstance(value, bytes) and not _fits(value, _INNER.get(key)):
+                return False
             seen.append(key)
             if len(seen) == _ENOUGH_FIELDS:
                 break
     except FormatError:  # a profile longer than the head is cut somewhere
         return len(seen) > 1
     return not _MESSAGES.isdisjoint(seen)
+
+
+def _fits(raw: bytes, wires: Mapping[int, Sequence[int]] | None) -> bool:
+    """Whether a message has fields of these wire types only; any bytes fit where there is no message."""
+    return wires is None or all(wire in wires.get(key, ()) for key, wire, _ in protobuf.fields(raw))
 
 
 def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:

@@ -94,6 +94,11 @@ def looks_like(head: bytes) -> bool:
     return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
 
 
+def is_named(head: bytes) -> bool:
+    """Whether JSON says that it is speedscope's, or has the parts that only such a file has."""
+    return b"speedscope.app/file-format-schema" in head or (b'"shared"' in head and b'"profiles"' in head)
+
+
 def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
     """Read a speedscope file: a profile for each unit in it.
 
