@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.checker.checking import examples
 
+from stepscope.checker import run as run_module
 from stepscope.checker.context import Engine
 from stepscope.checker.modules import Project
 from stepscope.checker.registry import ALL
@@ -139,3 +140,18 @@ def test_pythons_test_suite() -> None:
     results = run(files)
     assert [failure for result in results for failure in result.failures] == []
     assert len(files) > 100
+
+
+def test_a_file_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is stopped with a notice, and the files after it are checked as if nothing had been."""
+    files = {
+        "one.py": b"import tensorflow as tf\nds = tf.data.Dataset.range(9).map(lambda x: x)\n" * 200,
+        "two.py": b"import tensorflow as tf\ntf.config.run_functions_eagerly(True)\n",
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "BOX_S", -1.0)
+        first, _ = run(files)
+    assert ["stopped after" in failure for failure in first.failures] == [True]
+    again = run(files)
+    assert [result.failures for result in again] == [(), ()]
+    assert [hit.code for hit in again[1].hits] == ["TFF006"]

@@ -6,12 +6,20 @@ help is only kept until the question that was open is answered: later answers do
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar, cast
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 _NEVER = 1 << 30
+_LOOKS = 0xFF
+"""The clock is looked at once in so many questions."""
+
+
+class OutOfTimeError(Exception):
+    """The questions about a file take longer than it is worth."""
 
 
 class Questions:
@@ -26,6 +34,23 @@ class Questions:
         """Answers that hold as long as questions are open, each with the depth of the outermost of these."""
         self.order: list[tuple[int, Hashable]] = []
         """The same, as they came."""
+        self.until = math.inf
+        """CPU time at which no more questions are answered."""
+        self.asked = 0
+
+    def check_time(self) -> None:
+        """Stop where the time is over.
+
+        Raises:
+            OutOfTimeError: it is.
+        """
+        if time.process_time() > self.until:
+            raise OutOfTimeError
+
+    def forget(self) -> None:
+        """After an error: nothing is open any more, and nothing holds that was found while something was."""
+        self.close(0)
+        self.lowest = _NEVER
 
     def close(self, start: int) -> None:
         """Forget what was found while a question was open that is answered now: all of it made use of that one."""
@@ -63,6 +88,9 @@ class Memo(Generic[K, V]):
             passing, low = questions.passing[name]
             questions.lowest = min(questions.lowest, low)
             return cast("V", passing)
+        questions.asked += 1
+        if not questions.asked & _LOOKS:
+            questions.check_time()
         depth, start = len(questions.depths), len(questions.order)
         before, questions.lowest = questions.lowest, _NEVER
         questions.depths[name] = depth

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import math
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from stepscope.checker import suppress
 from stepscope.checker.context import Call, Context, Engine
 from stepscope.checker.hits import Hit, Span
+from stepscope.checker.memo import OutOfTimeError
 from stepscope.checker.modules import Module
 from stepscope.checker.plan import Plan
 from stepscope.checker.rule import Rule
@@ -19,6 +22,10 @@ from stepscope.checker.suppress import Ignore
 
 FRAMES = 4000
 """Recursion limit while checking: questions about long chains of values ask each other."""
+
+
+BOX_S = 10.0
+"""CPU time that one file gets; ordinary ones take a hundredth of a second."""
 
 
 class _Wall:
@@ -35,7 +42,7 @@ class _Wall:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         """Keep the first error of each rule."""
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception) or isinstance(error, OutOfTimeError):
             return False
         text = "nested too deeply" if isinstance(error, RecursionError) else f"{type(error).__name__}: {error}"
         self.failures.setdefault(self.who, f"{self.who}: {text}")
@@ -69,10 +76,21 @@ def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
         return FileResult(path, skipped=project.skipped.get(path, "cannot be read"))
     hits: dict[tuple[str, Span], Hit] = {}
     failures: dict[str, str] = {}
-    for who, found in _asked(engine, module, todo, failures) if module is not None else ():
-        with _Wall(failures, who):
-            for hit in found:
-                hits.setdefault((hit.code, hit.span), _quiet(engine, hit))
+    questions = engine.inference.questions
+    questions.until = time.process_time() + BOX_S
+    try:
+        for who, found in _asked(engine, module, todo, failures) if module is not None else ():
+            with _Wall(failures, who):
+                for hit in found:
+                    hits.setdefault((hit.code, hit.span), _quiet(engine, hit))
+            if who in failures:
+                questions.forget()
+            questions.check_time()
+    except OutOfTimeError:
+        questions.forget()
+        failures["time"] = f"stopped after {BOX_S:g} s of CPU time; what was found until then is told"
+    finally:
+        questions.until = math.inf
     ordered = sorted(hits.values(), key=lambda h: (h.span.line, h.span.column, h.code))
     kept, ignored, unused = suppress.split(ordered, suppress.ignores(source))
     return FileResult(path, kept, "", tuple(failures.values()), ignored, unused, source.cells)
