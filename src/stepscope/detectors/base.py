@@ -37,6 +37,8 @@ class Signal(Enum):
     RESOURCES = "samples of network and disks"
     GPU = "samples of the GPU"
     LIVE_BYTES = "live bytes of the GPU's memory"
+    OP_TRACE = "op trace of some steps"
+    DEVICE_TRACE = "work of a device in an op trace"
 
 
 HINTS = {
@@ -53,6 +55,8 @@ HINTS = {
     Signal.MEMORY: "the steady part must last at least 8 s (samples once a second)",
     Signal.FAULTS: "the steady part must last at least 5 s (samples once a second)",
     Signal.NATIVE: "stepscope trace JOB --kind native",
+    Signal.OP_TRACE: "stepscope trace JOB while it runs, or stepscope import FILE",
+    Signal.DEVICE_TRACE: "an op trace of a job that runs on a GPU or TPU: stepscope trace JOB, stepscope import FILE",
     Signal.SIZES: "recorded is the number of samples of a step, not their length",
 }
 
@@ -105,6 +109,9 @@ class Detector(Generic[P]):
 def present(view: SessionView) -> frozenset[Signal]:
     """The signals that the session holds."""
     found = set()
+    trace = view.op_traces.main
+    if trace is not None:
+        found |= {Signal.OP_TRACE, *([Signal.DEVICE_TRACE] if trace.device >= 0 else [])}
     if view.standstill is not None:
         found.add(Signal.STACKS)
     if view.steps is not None:
@@ -230,7 +237,8 @@ def cost_of(
     A cost that is paid once is a share of another time: it gives its own ``ns_per_step``, spread over all steps.
     """
     steps = view.steps
-    mean = steps.steady_ns / steps.steady_count if steps and steps.steady_count else 0.0
+    trace = view.op_traces.main
+    mean = steps.steady_ns / steps.steady_count if steps else trace.periods.mean_ns if trace is not None else 0.0
     return Cost(
         ratio=_clip(ratio),
         low=_clip(ratio if low is None else min(low, ratio)),
