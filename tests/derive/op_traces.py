@@ -17,7 +17,6 @@ class Maker:
         self.builder = OpTraceBuilder(TraceSource(format="test"))
         self.plane = self.builder.plane("/host:CPU", PlaneKind.HOST)
         self.main = self.thread("python")
-        self.launches = 0
 
     def thread(self, name: str) -> int:
         """A thread of the host."""
@@ -65,8 +64,7 @@ class Maker:
         self, line: int, stream: int, kernel: str, called: float, start: float, dur: float, **stats: PlainStat
     ) -> None:
         """A kernel and its launch call, which takes 2 us."""
-        self.launches += 1
-        number = self.launches
+        number = len(self.builder.strings.all()) + int(1000 * called)
         self.span(line, "cudaLaunchKernel", called, 2, correlation_id=number)
         self.span(stream, kernel, start, dur, correlation_id=number, **stats)
 

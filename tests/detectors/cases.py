@@ -7,7 +7,7 @@ All sessions are written by hand: what costs how much is chosen there, so what a
 from __future__ import annotations
 
 from tests.derive.sessions import MS, US
-from tests.detectors import memory_cases, resource_cases, traced_cases, trend_cases, use_cases
+from tests.detectors import memory_cases, resource_cases, trend_cases, use_cases
 from tests.detectors.fixture import Expected, Fixtures
 from tests.detectors.jobs import (
     CALL,
@@ -290,7 +290,6 @@ CASES: dict[str, Fixtures] = {
     "GRF002": GRF002,
     "GRF003": use_cases.GRF003,
     "GRF004": use_cases.GRF004,
-    "GRF010": traced_cases.GRF010,
     "HNG001": trend_cases.HNG001,
     "HST001": HST001,
     "HST002": HST002,
@@ -307,15 +306,6 @@ CASES: dict[str, Fixtures] = {
     "INP002": INP002,
     "INP003": INP003,
     "INP004": INP004,
-    "INP005": traced_cases.INP005,
-    "INP006": traced_cases.INP006,
-    "INP007": traced_cases.INP007,
-    "KRN001": traced_cases.KRN001,
-    "KRN002": traced_cases.KRN002,
-    "KRN003": traced_cases.KRN003,
-    "KRN004": traced_cases.KRN004,
-    "KRN005": traced_cases.KRN005,
-    "LAY001": traced_cases.LAY001,
     "MEM001": trend_cases.MEM001,
     "MEM002": memory_cases.MEM002,
     "NET001": resource_cases.NET001,

@@ -124,6 +124,28 @@ def look_with_window(rows: list[seen.Row], *, free: list[Frame], name: str, oned
     return found
 
 
+def test_a_process_that_was_attached_to() -> None:
+    """Without steps faults count by the second, and the stage that is slow is not known."""
+    job = refaulting(0.4)
+    job.records.clear()
+    session = job.session()
+    manifest = msgspec.structs.replace(session.manifest, mode="attach")
+    findings, _, failures = run(ALL, SessionView(dataclasses.replace(session, manifest=manifest)))
+    assert failures == ()
+    (found,) = (f for f in findings if f.code == "MEM002")
+    assert "250,000 a second" in found.title
+    assert found.exposed_stage == "unknown"
+    assert "faults_per_second" in [e.metric for e in found.evidence]
+
+
+def test_a_run_without_steps_is_not_looked_at() -> None:
+    """What a job that never repeats anything faults in may all be its start."""
+    job = refaulting(0.4)
+    job.records.clear()
+    _, checked = look(job)
+    assert checked.outcome == "not-applicable"
+
+
 def test_without_a_window_one_is_asked_for() -> None:
     """Counters alone find it; who faults is not known, and that is said with how to know it."""
     (found,), checked = look(refaulting(0.4))

@@ -114,16 +114,17 @@ def _show(options: RecordOptions, outcome: launch.Outcome) -> None:
     if outcome.session is None:
         return
     if outcome.interrupted:
-        _line(f"stepscope: the report is still being written, to {_shown(outcome.session / REPORT_TEXT)}")
+        _line(f"stepscope: the report is still being written, to {shown(outcome.session / REPORT_TEXT)}")
         return
     if not options.quiet:
         text = _report_text(outcome.session)
-        _line(text.rstrip("\n") if text else f"stepscope: session {_shown(outcome.session)}")
+        _line(text.rstrip("\n") if text else f"stepscope: session {shown(outcome.session)}")
     if options.report_json is not None:
-        _copy_json(outcome.session / REPORT_JSON, options.report_json)
+        copy_json(outcome.session / REPORT_JSON, options.report_json)
 
 
-def _shown(path: Path) -> str:
+def shown(path: Path) -> str:
+    """A path as the user sees it from here."""
     try:
         return str(path.relative_to(Path.cwd()))
     except (OSError, ValueError):
@@ -150,12 +151,13 @@ def _report_text(session: Path) -> str:
         report,
         color=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
         width=shutil.get_terminal_size((120, 24)).columns,
-        session_path=_shown(session),
-        html_path=_shown(session / "report.html"),
+        session_path=shown(session),
+        html_path=shown(session / "report.html"),
     )
 
 
-def _copy_json(source: Path, target: Path) -> None:
+def copy_json(source: Path, target: Path) -> None:
+    """Copy a report; one line on stderr where that cannot be."""
     try:
         shutil.copyfile(source, target)
     except OSError as error:

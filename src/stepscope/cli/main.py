@@ -21,6 +21,7 @@ COMMANDS = {
     "ps": ("stepscope.cli.ps:ps", "List the running jobs that are measured."),
     "top": ("stepscope.cli.ps:top", "Watch a running job."),
     "trace": ("stepscope.cli.trace:trace", "Capture some steps of a running job."),
+    "attach": ("stepscope.cli.attach:attach", "Look at a process that runs already, without stepscope."),
     "enable": ("stepscope.cli.enable:enable", "Measure every TensorFlow job of an environment."),
     "disable": ("stepscope.cli.enable:disable", "Undo enable."),
     "report": ("stepscope.cli.report:report", "Show the report of a session."),

@@ -71,6 +71,21 @@ def look(pid: int) -> AllocatorInfo | None:
     return AllocatorInfo(name=name, how=how, library=library, settings=settings, pool=pool)
 
 
+def frameworks_of(pid: int) -> dict[str, str]:
+    """TensorFlow and its version where a process has it mapped; "?" where no package beside it tells the version."""
+    try:
+        mapped = _mapped(Path(f"/proc/{pid}/maps").read_text("utf-8", "replace"))
+    except OSError:
+        return {}
+    path = next((path for name, path in mapped.items() if name.startswith(_TENSORFLOW)), None)
+    if path is None:
+        return {}
+    packages = Path(f"/proc/{pid}/root{path}").parent.parent.glob("tensorflow*-*.dist-info")
+    versions = [p.name.removesuffix(".dist-info").rpartition("-") for p in packages]
+    known = next((version for name, _, version in versions if name in {"tensorflow", "tensorflow_cpu"}), "?")
+    return {"tensorflow": known}
+
+
 def _pool(environment: Mapping[str, str]) -> str:
     """Whether TensorFlow's oneDNN pool serves the tensors, as TensorFlow decides it when it is loaded."""
     told = environment.get("TF_ENABLE_ONEDNN_OPTS", "").strip().lower()

@@ -222,7 +222,7 @@ class Recording:
         for worker in self.drainer.workers.values():
             if worker.problem:
                 self.note("DX114", worker.problem)
-        if not self._workers():
+        if not self._workers() and self.manifest.mode != "attach":
             self.note(
                 "DX108",
                 "no process of the job imported TensorFlow or Keras with stepscope armed: "

@@ -64,6 +64,7 @@ class Serving:
 def build(session: Session, worker: Worker | None) -> Serving:
     """Of the process that makes the steps. A library that was seen giving memory back counts most."""
     causes = fault_causes.build(session)
+    worker = worker or next((w for w in session.workers if w.info.pid == session.manifest.job_pid), None)
     info = worker.info.allocator if worker is not None else None
     seen = next((site.library for site in causes.sites), "") if causes is not None else ""
     by_stack = next((name for prefix, name in _LIBRARIES.items() if seen.startswith(prefix)), "")

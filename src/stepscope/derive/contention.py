@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from stepscope.derive.faults import ATTACHED
 from stepscope.model.events import ChildStarted
 
 if TYPE_CHECKING:
@@ -75,18 +76,24 @@ class Contention:
         return self.lost / max(1.0, self.could_have)
 
 
-def build(session: Session, steps: Steps) -> Contention | None:
-    """None where the samples do not cover the steady steps."""
-    if steps.steady_count == 0 or len(session.host) < 2 or len(session.process) < 2:  # noqa: PLR2004 - no difference
+def build(session: Session, steps: Steps | None) -> Contention | None:
+    """None where the samples do not cover the steady steps; of a process that was attached to, over all samples."""
+    if min(len(session.host), len(session.process)) <= 1:
         return None
-    lo, hi = steps.span
+    if steps is not None and steps.steady_count:
+        lo, hi = steps.span
+        pid = steps.worker.info.pid
+    elif steps is None and session.manifest.mode == ATTACHED:
+        lo, hi = int(session.host.at_ns[0]), int(session.host.at_ns[-1])
+        pid = session.manifest.job_pid
+    else:
+        return None
     host = _between(session.host, lo, hi)
     if host is None:
         return None
     span = int(host.at_ns[-1] - host.at_ns[0])
     if span < MIN_SPAN_NS:
         return None
-    pid = steps.worker.info.pid
     process = _between(session.process.take(session.process.pid == pid), lo, hi)
     if process is None:
         return None

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from stepscope.model.records import F64, I64, MemoryTable, ProcessTable
     from stepscope.model.session import Session
 
+ATTACHED = "attach"
+"""The manifest's mode of a process that was started without stepscope."""
 PARTS, MIN_PARTS = 8, 4
 PAGE_BYTES = 4096
 MIN_ROUNDS = 3
@@ -43,7 +45,7 @@ class Faults:
 
     pid: int
     steps: float
-    """Steps within what was sampled."""
+    """Steps within what was sampled; 0 where there are none."""
     span_ns: int
     minor: int
     major: int
@@ -94,22 +96,32 @@ class Faults:
         return min(self.ratio, float(np.quantile(self.part_ratios, _QUARTILE)))
 
 
-def build(session: Session, steps: Steps) -> Faults | None:
-    """None where too few samples lie within the steady steps, or nobody measured what a fault costs."""
+def build(session: Session, steps: Steps | None) -> Faults | None:
+    """None where too few samples lie within the steady steps, or nobody measured what a fault costs.
+
+    Of a process that was attached to, which makes no steps that could be seen: over all that was sampled. Who attaches
+    looks at what has been up for a while.
+    """
     cost = cost_of(session.memory)
-    lo, hi = steps.span
-    table = session.process.take(session.process.pid == steps.worker.info.pid)
-    table = table.take((table.at_ns >= lo) & (table.at_ns <= hi))
+    if steps is not None:
+        lo, hi = steps.span
+        pid = steps.worker.info.pid
+        table = session.process.take((session.process.at_ns >= lo) & (session.process.at_ns <= hi))
+    elif session.manifest.mode == ATTACHED:
+        pid, table = session.manifest.job_pid, session.process
+    else:
+        return None
+    table = table.take(table.pid == pid)
     if cost is None or len(table) <= MIN_PARTS:
         return None
     cpu = table.cpu_user_ns + table.cpu_system_ns
     minor = _total(table.minor_faults)
     if _total(cpu) == 0:
         return None
-    number = step_numbers(steps, table.at_ns[[0, -1]])
+    number = step_numbers(steps, table.at_ns[[0, -1]]) if steps is not None else np.zeros(2)
     grown = max(0, int(own_bytes(table)[-1] - own_bytes(table)[0])) / PAGE_BYTES
     return Faults(
-        pid=steps.worker.info.pid,
+        pid=pid,
         steps=float(number[1] - number[0]),
         span_ns=int(table.at_ns[-1] - table.at_ns[0]),
         minor=minor,

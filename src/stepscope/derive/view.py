@@ -224,7 +224,7 @@ class SessionView:
     @cached_property
     def faults(self) -> Faults | None:
         """Page faults of the step's process."""
-        return faults.build(self.session, self.steps) if self.steps else None
+        return faults.build(self.session, self.steps)
 
     @cached_property
     def serving(self) -> Serving:
@@ -269,7 +269,7 @@ class SessionView:
     @cached_property
     def contention(self) -> Contention | None:
         """Who else used the CPUs."""
-        return contention.build(self.session, self.steps) if self.steps else None
+        return contention.build(self.session, self.steps)
 
     @cached_property
     def input_cause(self) -> InputCause | None:

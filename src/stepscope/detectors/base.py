@@ -37,8 +37,6 @@ class Signal(Enum):
     RESOURCES = "samples of network and disks"
     GPU = "samples of the GPU"
     LIVE_BYTES = "live bytes of the GPU's memory"
-    OP_TRACE = "op trace of some steps"
-    DEVICE_TRACE = "work of a device in an op trace"
 
 
 HINTS = {
@@ -55,8 +53,6 @@ HINTS = {
     Signal.MEMORY: "the steady part must last at least 8 s (samples once a second)",
     Signal.FAULTS: "the steady part must last at least 5 s (samples once a second)",
     Signal.NATIVE: "stepscope trace JOB --kind native",
-    Signal.OP_TRACE: "stepscope trace JOB while it runs, or stepscope import FILE",
-    Signal.DEVICE_TRACE: "an op trace of a job that runs on a GPU or TPU: stepscope trace JOB, stepscope import FILE",
     Signal.SIZES: "recorded is the number of samples of a step, not their length",
 }
 
@@ -109,11 +105,15 @@ class Detector(Generic[P]):
 def present(view: SessionView) -> frozenset[Signal]:
     """The signals that the session holds."""
     found = set()
-    trace = view.op_traces.main
-    if trace is not None:
-        found |= {Signal.OP_TRACE, *([Signal.DEVICE_TRACE] if trace.device >= 0 else [])}
     if view.standstill is not None:
         found.add(Signal.STACKS)
+    for signal, there in (
+        (Signal.HOST, view.contention is not None),
+        (Signal.FAULTS, view.faults is not None),
+        (Signal.NATIVE, bool(view.session.stacks)),
+    ):
+        if there:
+            found.add(signal)
     if view.steps is not None:
         found.add(Signal.STEPS)
         if view.sampled:
@@ -124,10 +124,7 @@ def present(view: SessionView) -> frozenset[Signal]:
             found.add(Signal.INPUT_WAIT)
         sampled = {
             Signal.GRAPHS: view.graph_growth is not None,
-            Signal.HOST: view.contention is not None,
             Signal.MEMORY: view.memory_growth is not None,
-            Signal.FAULTS: view.faults is not None,
-            Signal.NATIVE: bool(view.session.stacks),
             Signal.RESOURCES: view.resources is not None,
             Signal.GPU: bool(view.gpus),
             Signal.LIVE_BYTES: any(gpu.live_bytes > 0 for gpu in view.gpus),
@@ -237,8 +234,7 @@ def cost_of(
     A cost that is paid once is a share of another time: it gives its own ``ns_per_step``, spread over all steps.
     """
     steps = view.steps
-    trace = view.op_traces.main
-    mean = steps.steady_ns / steps.steady_count if steps else trace.periods.mean_ns if trace is not None else 0.0
+    mean = steps.steady_ns / steps.steady_count if steps and steps.steady_count else 0.0
     return Cost(
         ratio=_clip(ratio),
         low=_clip(ratio if low is None else min(low, ratio)),

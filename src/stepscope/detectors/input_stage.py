@@ -198,5 +198,4 @@ DETECTOR = Detector(
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,
-    yields_to=frozenset({"INP005", "INP006"}),
 )

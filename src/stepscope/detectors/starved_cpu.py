@@ -121,7 +121,7 @@ def _remedies(*, quota: bool, child: bool) -> tuple[Remedy, ...]:
 DETECTOR = Detector(
     code="CFG001",
     name="starved-cpu",
-    needs=frozenset({Signal.STEPS, Signal.HOST}),
+    needs=frozenset({Signal.HOST}),
     params=Params(),
     detect=detect,
 )

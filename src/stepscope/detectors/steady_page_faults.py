@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from stepscope.derive.fault_causes import FaultCauses
     from stepscope.derive.faults import Faults
     from stepscope.derive.view import SessionView
+    from stepscope.model.finding import Stage
 
 PUBLISHED_GAIN = 0.3
 """Of the share that was hoped for, what came out. Source: Gregg 2022, 3 of 10 %."""
@@ -117,14 +118,14 @@ def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, p
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"page faults in every step: {faults.per_step:,.0f} a step take {format_ratio(share)} of the CPU time; "
+        title=f"page faults {_how_many(faults)} take {format_ratio(share)} of the CPU time; "
         + _why(causes, serving, call),
         severity=severity_of(ratio),
         confidence=(0.6 if starved else 0.8) + (0.15 if call else 0.0),
         symptom="Time: slow execution time",
         cause="System: allocator" if call else "unknown",
         introduced_stage="environment setting" if call else "unknown",
-        exposed_stage="training" if session.trains else "prediction",
+        exposed_stage=_exposed(session),
         pipeline_stage="forward-backward",
         evidence=_evidence(faults, causes, params),
         cost=cost_of(
@@ -137,6 +138,18 @@ def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, p
         remedies=_remedies(session, serving, call),
         explanation=_explanation(causes, serving, call),
     )
+
+
+def _how_many(faults: Faults) -> str:
+    if faults.steps:
+        return f"in every step: {faults.per_step:,.0f} a step"
+    return f"all the time: {faults.per_second:,.0f} a second"
+
+
+def _exposed(session: SessionView) -> Stage:
+    if session.steps is None:
+        return "unknown"
+    return "training" if session.trains else "prediction"
 
 
 def _call(causes: FaultCauses | None, params: Params) -> str:
@@ -175,7 +188,9 @@ def _evidence(faults: Faults, causes: FaultCauses | None, params: Params) -> tup
     found = [
         Evidence(metric="fault_ratio", value=faults.ratio, unit="ratio"),
         Evidence(metric="lasting_ratio", value=faults.lasting_ratio, unit="ratio", threshold=params.min_ratio),
-        Evidence(metric="faults_per_step", value=faults.per_step, unit="faults"),
+        Evidence(metric="faults_per_step", value=faults.per_step, unit="faults")
+        if faults.steps
+        else Evidence(metric="faults_per_second", value=faults.per_second, unit="faults"),
         Evidence(metric="fault_ns", value=faults.cost.fault_ns, unit="ns"),
         Evidence(metric="system_ratio", value=faults.system_ratio, unit="ratio"),
         Evidence(metric="kept_ratio", value=faults.kept_ratio, unit="ratio", threshold=params.max_kept_ratio),
@@ -215,7 +230,7 @@ def _remedies(session: SessionView, serving: Serving, call: str) -> tuple[Remedy
 DETECTOR = Detector(
     code="MEM002",
     name="steady-page-faults",
-    needs=frozenset({Signal.STEPS, Signal.FAULTS}),
+    needs=frozenset({Signal.FAULTS}),
     params=Params(),
     detect=detect,
 )

@@ -150,7 +150,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     """The job's exit code, negative for a signal; None while it runs or when nobody saw it end."""
     mode: str = "run"
-    """How it came to be: run | enable | import"""
+    """How it came to be: run | enable | attach | import"""
     state: str = "running"
     """running | finished | recovered"""
     job_pid: int = 0

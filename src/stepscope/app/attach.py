@@ -1,0 +1,158 @@
+"""The use case ``attach``: look at a process that was started without stepscope, from outside, for some seconds.
+
+A session like any other comes of it. Nothing is put into the process and it is never stopped: what is read is /proc,
+and what perf records.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope._version import __version__
+from stepscope.app import analyze, jobs
+from stepscope.app.record import REPORT_JSON, copy_json, shown
+from stepscope.collector import allocator, mask, rundir, session_place
+from stepscope.collector.captures import Asked
+from stepscope.collector.native_window import SECONDS
+from stepscope.collector.recording import Recording
+from stepscope.errors import CaptureError, TargetError, UsageError
+from stepscope.model.session import Manifest, WorkerInfo
+from stepscope.reports import text
+from stepscope.store import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MODE = "attach"
+LOOK_S = 1.0
+BEFORE_WINDOW_S = 5.0
+"""Counters are read alone for so long: they say how often the window samples."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachOptions:
+    """What the user asked for."""
+
+    pid: int
+    seconds: float
+    session: Path | None = None
+    report_json: Path | None = None
+
+
+def attach(options: AttachOptions) -> str:
+    """Look at the process; returns the report for the terminal.
+
+    Raises:
+        TargetError: there is no such process, or it is not ours to look at.
+        UsageError: it is measured already.
+        SessionError: the session's place is taken.
+        CaptureError: nothing can be recorded.
+    """
+    pid = options.pid
+    command = _command(pid)
+    if any(pid == job.status.pid for job in jobs.running()):
+        raise UsageError(f"{pid} is measured already; stepscope trace {pid} --kind native, stepscope top {pid}")
+    session, said = session_place.claim(command, options.session)
+    run = rundir.make(session, time.monotonic_ns())
+    try:
+        recording = _begin(run, session, pid, command)
+        _look(recording, options.seconds)
+        problems = [*said, *recording.finish()]
+        report = analyze.write_reports(session)
+    finally:
+        rundir.remove(run)
+    if options.report_json is not None:
+        copy_json(session / REPORT_JSON, options.report_json)
+    lines = "".join(f"stepscope: {problem}\n" for problem in problems)
+    return lines + text.render(
+        report,
+        color=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
+        width=shutil.get_terminal_size((120, 24)).columns,
+        session_path=shown(session),
+        html_path=shown(session / "report.html"),
+    )
+
+
+def _command(pid: int) -> list[str]:
+    """What the process runs; its memory's map must be ours to read.
+
+    Raises:
+        TargetError: there is no such process, it is none of a program, or not ours to look at.
+    """
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+        Path(f"/proc/{pid}/maps").read_bytes()
+    except FileNotFoundError:
+        raise TargetError(f"cannot attach to {pid}: no such process; expected a pid of `ps`") from None
+    except OSError as error:
+        raise TargetError(
+            f"cannot attach to {pid}: {error.strerror}; expected a process of yours, or sudo stepscope attach {pid}"
+        ) from error
+    if not words[0]:
+        raise TargetError(f"cannot attach to {pid}: a thread of the kernel, or a process that has ended")
+    return [word for word in words if word]
+
+
+def _begin(run: Path, session: Path, pid: int, command: Sequence[str]) -> Recording:
+    ticks = rundir.start_ticks(pid)
+    masked = tuple(mask.mask_command(command))
+    try:
+        cwd = str(Path(f"/proc/{pid}/cwd").readlink())
+    except OSError:
+        cwd = ""
+    worker = WorkerInfo(
+        key=f"{pid}-{ticks}",
+        pid=pid,
+        command=masked,
+        allocator=allocator.look(pid),
+        frameworks=allocator.frameworks_of(pid),
+    )
+    manifest = Manifest(
+        stepscope_version=__version__,
+        id=os.urandom(8).hex(),
+        name=session.name.removesuffix(layout.SUFFIX),
+        command=masked,
+        cwd=cwd,
+        started_unix_ns=time.time_ns() - (time.monotonic_ns() - rundir.origin_of(run)),
+        origin_monotonic_ns=rundir.origin_of(run),
+        mode=MODE,
+        job_pid=pid,
+        run_dir=str(run),
+        workers=(worker,),
+    )
+    layout.write_atomic(session / layout.MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+    job = rundir.Job(pid=pid, start_ticks=ticks, launcher_pid=0, command=masked, sources=False, mode=MODE, cwd=cwd)
+    rundir.write_job(run, job)
+    return Recording(run, session)
+
+
+def _look(recording: Recording, seconds: float) -> None:
+    """Sample until the time is up, the process ends or the user has seen enough; one window of native stacks."""
+    began = time.monotonic()
+    asked = False
+    try:
+        while time.monotonic() - began < seconds and not recording.job_ended(launcher=False):
+            now_ns = time.monotonic_ns()
+            recording.tick(now_ns)
+            if not asked and time.monotonic() - began >= min(BEFORE_WINDOW_S, seconds / 3):
+                asked = True
+                _window(recording, min(SECONDS, seconds / 3), now_ns)
+            recording.native.poll(now_ns)
+            time.sleep(recording.sampling.pause_s(LOOK_S))
+    except KeyboardInterrupt:
+        return
+
+
+def _window(recording: Recording, seconds: float, now_ns: int) -> None:
+    try:
+        recording.native.begin(Asked(by="user", worker="", steps=0, seconds=seconds), now_ns)
+    except CaptureError as error:
+        recording.note("DX118", f"no native stacks: {error}")
