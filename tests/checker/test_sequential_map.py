@@ -32,6 +32,16 @@ def test_work_beside_the_cast_is_reported() -> None:
     assert checking.codes(decoding, version="2.5") == ["TFD001"]
 
 
+def test_work_that_is_not_known_is_an_info() -> None:
+    """Before 2.7 a function that calls what is not known may be cheap: an info, unless it is known to decode as well."""
+    unknown = TRIVIAL.replace("tf.cast(x, tf.float32)", "helper.convert(x)")
+    assert [(hit.code, hit.severity) for hit in checking.hits(unknown, version="2.5")] == [("TFD001", "info")]
+    both = TRIVIAL.replace("tf.cast(x, tf.float32)", "helper.convert(tf.io.decode_jpeg(x))")
+    assert [(hit.code, hit.severity) for hit in checking.hits(both, version="2.5")] == [("TFD001", "warning")]
+    random = TRIVIAL.replace("tf.cast(x, tf.float32)", "helper.convert(tf.random.uniform([]) + x)")
+    assert [(hit.code, hit.severity) for hit in checking.hits(random, version="2.5")] == [("TFD001", "warning")]
+
+
 def test_images_are_worth_a_thread() -> None:
     """The same function on a dataset that is known to hold images is reported."""
     images = """

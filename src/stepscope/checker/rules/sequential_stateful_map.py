@@ -50,7 +50,8 @@ fixed seeds gives other numbers than before (`deterministic` does not change tha
 runs Python one call at a time: moving the work into TensorFlow ops brings more.
 
 ## Versions
-With TensorFlow before 2.7, where `map` is not made parallel by default, every `map` without the argument is reported.
+With TensorFlow before 2.7, where `map` is not made parallel by default, every `map` without the argument is reported;
+as an info where something that the function calls is not known, and nothing that it calls is known to be work.
 For 2.7 to 2.11, whose projects commonly allow older versions as well, a stateless `map` that reads, parses or decodes
 is an info.
 """
@@ -139,7 +140,10 @@ def _map(ctx: Context, call: Call, function: Function | None) -> tuple[str, Chec
     if not effects and ctx.version >= PARALLEL_BY_DEFAULT:
         still = ctx.version < STILL_OLDER and any(heavy(name) for name in called)
         return (f"{message} with TensorFlow before 2.7", "info") if still else None
-    light = "" not in called and not any(heavy(n) or n.startswith("tensorflow.image.") for n in called)
+    works = any(heavy(name) or name.startswith("tensorflow.image.") for name in called)
+    if "" in called and not works and not effects:
+        return message, "info"
+    light = "" not in called and not works
     if light and not effects:
         gain = called - TRIVIAL or len(called) > FEW_CALLS or _images(ctx, call) or _batched(ctx, call)
         return (message, "info") if gain else None
