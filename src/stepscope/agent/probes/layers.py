@@ -7,6 +7,7 @@ layer that is being called. Each is told once, when it makes its first op.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -121,6 +122,8 @@ def _wrap(state: AgentState, original: Callable[..., Any], owners: Owners) -> Ca
         with state.guard("layers.built"):
             owners.built.set(self, _built(self, caller(1)))
 
+    # Keras makes the config of a layer without an __init__ of its own from getfullargspec, which follows no __wrapped__.
+    vars(init)["__signature__"] = inspect.signature(original)
     return init
 
 
