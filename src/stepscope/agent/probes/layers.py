@@ -122,7 +122,7 @@ def _wrap(state: AgentState, original: Callable[..., Any], owners: Owners) -> Ca
         with state.guard("layers.built"):
             owners.built.set(self, _built(self, caller(1)))
 
-    # Keras makes the config of a layer without an __init__ of its own from getfullargspec, which follows no __wrapped__.
+    # Keras makes the config of a layer without an __init__ of its own by getfullargspec, which follows no __wrapped__.
     vars(init)["__signature__"] = inspect.signature(original)
     return init
 
