@@ -167,17 +167,17 @@ def test_a_step_function_counts_in_a_rest_and_after_its_model_went(opened: Agent
 
 
 def test_the_budget_follows_what_a_call_costs_here(opened: AgentState, loop: type[Loop]) -> None:
-    """The same calls make a rest where a call is dear, none where it is cheap."""
-    window = 100 * rest.CALL_NS / rest.BUDGET_RATIO
-    assert window < rest.MAX_REST_NS
-    opened.rest.calibrated(int(rest.CALL_NS / rest.CALL_COSTS / 2))
+    """The same calls make a rest, but where the calibration says that a call is cheap."""
+    count = 3 * rest.MIN_CALLS
+    window = int(count * rest.CALL_NS / rest.BUDGET_RATIO / 2)
+    opened.rest.calibrated(1)
     opened.rest.tick(START)
-    busy(opened, rest.MIN_CALLS)
-    opened.rest.tick(START + int(window))
+    busy(opened, count)
+    opened.rest.tick(START + window)
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
-    opened.rest.calibrated(int(rest.CALL_NS / rest.CALL_COSTS * 4))
-    busy(opened, rest.MIN_CALLS)
-    opened.rest.tick(START + int(2 * window))
+    opened.rest.calibrated(10 * rest.CALL_NS)
+    busy(opened, count)
+    opened.rest.tick(START + 2 * window)
     assert opened.rest.on
 
 

@@ -28,14 +28,15 @@ if TYPE_CHECKING:
 
     from stepscope.agent.state import AgentState
 
-BUDGET_RATIO = 0.0009
-LEAST_RATIO = 0.0005
+BUDGET_RATIO = 0.0014
+LEAST_RATIO = 0.0006
 """Share of the wall time that wrappers may take; while they rest those that count take from it. Source: DESIGN 3.1,
 level 0, less what the agent's thread and the CPU timer take."""
 TOO_MUCH = 1.2
 """A rest begins when the window took so many times its budget."""
 CALL_NS = 6_000
-"""What a recorded call in a wrapper costs in a real step, until ``calibrated`` says more."""
+"""What a recorded call in a wrapper costs in a real step, unless ``calibrated`` says less: where it is dearer, windows
+would become too short to see what happens every ten steps."""
 CALL_COSTS = 12.0
 """The same against the calibration's, which runs in warm caches and does less."""
 SHORT_COSTS = 0.8
@@ -127,7 +128,7 @@ class Rest:
 
     def calibrated(self, wrapped_ns: int) -> None:
         """What a wrapped call costs in a loop that does nothing else, in this process."""
-        self._call_ns = max(CALL_NS / 2, CALL_COSTS * wrapped_ns)
+        self._call_ns = min(CALL_NS, max(CALL_NS / 2, CALL_COSTS * wrapped_ns))
 
     def forbid(self) -> None:
         """For good: something needs every call."""
