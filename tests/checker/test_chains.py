@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.checker.asking import Asked
 
+from stepscope.checker.datasets import MAX_CHAINS
+
 HEAD = """
 import tensorflow as tf
 from functools import partial
@@ -80,3 +82,11 @@ def flip_layer(x):
     assert found is not None
     assert [effect.kind for effect in asked.context.effects(found)] == effects
     assert asked.context.vectorisable(found) is vectorisable
+
+
+def test_many_conditional_stages_end() -> None:
+    """Each doubles the ways through the function: as many are told as are of use, in time."""
+    steps = "".join(f"if c{i}:\n    ds = ds.map(f{i})\nelif d{i}:\n    ds = ds.repeat({i})\n" for i in range(15))
+    (chains,) = Asked(f"{HEAD}ds = base\n{steps}ask(ds.batch(2))").chains
+    assert len(chains) == MAX_CHAINS
+    assert all(chain.startswith("TFRecordDataset") and chain.endswith("batch") for chain in chains)

@@ -10,7 +10,7 @@ READER = """
 import tensorflow as tf
 
 def batches(paths):
-    return tf.data.TFRecordDataset(paths).map(lambda r: tf.random.uniform([8])).batch(8)
+    return tf.data.TFRecordDataset(paths).map(lambda r: tf.image.random_hue(r, 0.1)).batch(8)
 """
 
 

@@ -207,3 +207,10 @@ Dense(64, activation="relu")
     assert_expected(text)
     assert codes(text, version="1.15") == []
     assert codes("import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '-1'\n" + text) == []
+
+
+def test_one_batch_of_what_is_no_array_is_an_info() -> None:
+    """A graph is learnt as a whole: it has no rows to cut."""
+    text = HEAD + "model.fit(tf.data.Dataset.from_tensors({data}).repeat())\n"
+    assert [h.severity for h in hits(text.format(data="(x, y)"))] == ["warning"]
+    assert [h.severity for h in hits(text.format(data="loader.collate(graph)"))] == ["info"]

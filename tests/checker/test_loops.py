@@ -66,6 +66,8 @@ def test_through_files() -> None:
         ("ask(o.attribute)", False),
         ("o.attribute = i\n    ask(o.attribute)", True),
         ("o.attribute += 1\n    ask(o.attribute)", True),
+        ("o.attribute = o.attribute + k\n    ask(o.attribute)", True),
+        ("o.attribute = f(o.attribute)\n    o.attribute = g(o.attribute)\n    ask(o.attribute)", True),
         ("items.append(1)\n    ask(items)", None),
         ("ask(time.time())", True),
         ("ask([j for j in range(k)])", False),

@@ -303,16 +303,21 @@ def test_a_method_in_a_chain_is_pointed_at_by_its_name() -> None:
 
 
 def test_how_loud_a_sequential_map_is() -> None:
-    """An info for cheap work on batches, a model on batches, and stateless work that is no mere cast on old versions."""
+    """An info for cheap random work, a model on batches, and stateless work that is no mere cast on old versions."""
     head = HEAD + "model = tf.keras.Sequential([])\n"
 
     def severities(text: str, version: str = "2.21") -> list[str]:
         return [h.severity for h in hits(head + text, version=version) if h.code == "TFD001"]
 
-    assert severities("rows.map(lambda x, y: (x + tf.random.normal([]), y))") == ["warning"]
+    assert severities("rows.map(lambda x, y: (x + tf.random.normal([]), y))") == ["info"]
+    assert severities("rows.map(lambda x, y: (g(x) + tf.random.normal([]), y))") == ["info"]
+    assert severities("rows.map(lambda x, y: (tf.image.random_flip_up_down(x), y))") == ["warning"]
+    assert severities("rows.map(lambda x, y: (tf.io.decode_png(x) + tf.random.uniform([]), y))") == ["warning"]
     assert severities("rows.batch(8).map(lambda x, y: (x + tf.random.normal([]), y))") == ["info"]
     assert severities("rows.batch(8).map(lambda x, y: (tf.image.random_flip_up_down(x), y))") == ["warning"]
     assert severities("rows.batch(8).map(lambda x, y: model(x))") == ["info"]
+    assert severities("rows.batch(8).unbatch().batch(4).map(lambda x, y: model(x))") == ["info"]
+    assert severities("rows.batch(8).unbatch().map(lambda x, y: model(x))") == ["warning"]
     assert severities("rows.map(lambda x, y: (x / 2, y))", "2.6") == []
     assert severities("rows.map(lambda x, y: (tf.math.exp(x), y))", "2.6") == ["info"]
     assert severities("rows.map(lambda x, y: (tf.io.decode_png(x), y))", "2.6") == ["warning"]
@@ -326,3 +331,21 @@ def test_interleaves_that_are_left_alone() -> None:
         codes(HEAD + "d = tf.data.Dataset.list_files('a*').interleave(tf.data.TFRecordDataset, cycle_length=1)") == []
     )
     assert codes(HEAD + "d = tf.data.Dataset.range(99).map(f).interleave(lambda d: d)") == []
+
+
+def test_files_that_are_zipped_stay_in_order() -> None:
+    """Interleaved, the lines of two languages would meet the wrong partners."""
+    read = "import tensorflow as tf\na = tf.data.TextLineDataset(tf.io.gfile.glob(p))\n"
+    read += "b = tf.data.TextLineDataset(tf.io.gfile.glob(q))\n"
+    assert codes(read) == ["TFD005", "TFD005"]
+    assert codes(read + "d = tf.data.Dataset.zip((a.map(f), b))") == []
+    assert codes(read + "d = tf.data.Dataset.zip((a, other))") == ["TFD005"]
+    there = "import tensorflow as tf\ndef pairs(x, y):\n    return tf.data.Dataset.zip((x, y))\n"
+    assert codes({"main.py": f"{read}from there import pairs\nd = pairs(a, b)", "there.py": there}) == []
+
+
+def test_a_path_without_wildcard_is_one_file() -> None:
+    """Whatever folder it is joined to."""
+    read = "import os\nimport tensorflow as tf\na = tf.data.TFRecordDataset(tf.io.gfile.glob(os.path.join(d, '{}')))"
+    assert codes(read.format("train.tfrecord")) == []
+    assert codes(read.format("train-*.tfrecord")) == ["TFD005"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.checker.checking import assert_expected, codes
+from tests.checker.checking import assert_expected, codes, hits
 
 HEAD = """
 import tensorflow as tf
@@ -255,3 +255,63 @@ def test_a_method_that_its_base_class_compiles() -> None:
     )
     assert codes({"agent.py": agent, "base.py": base}) == []
     assert codes({"agent.py": agent, "base.py": "class Agent:\n    pass\n"}) == ["TFF005"]
+
+
+def test_another_framework_compiles_the_methods_that_it_calls() -> None:
+    """A class of a library that is not known may be compiled by it; one of TensorFlow's or the project's is not."""
+    text = HEAD + (
+        "{imports}\n"
+        "class Task({base}):\n"
+        "    def train_step(self, x):\n"
+        "        with tf.GradientTape() as tape:\n"
+        "            loss = model(x)\n"
+        "        optimizer.apply_gradients(zip(tape.gradient(loss, v), v))\n"
+        "task = Task()\n"
+        "for x in batches():\n"
+        "    task.train_step(x)\n"
+    )
+    assert "TFF005" not in codes(text.format(imports="from official.core import base", base="base.Task"))
+    assert "TFF005" in codes(text.format(imports="import abc", base="abc.ABC"))
+    assert "TFF005" in codes(text.format(imports="", base="tf.Module"))
+    assert "TFF005" in codes(text.format(imports="class Base:\n    pass", base="Base"))
+    far = text.format(imports="from official.core import base\nclass Own(base.Task):\n    pass", base="Own")
+    assert "TFF005" not in codes(far)
+
+
+@pytest.mark.parametrize(
+    ("loop", "update", "expected"),
+    [
+        ("range(100)", "w.assign_sub(tape.gradient(loss, w))", "info"),
+        ("range(101)", "w.assign_sub(tape.gradient(loss, w))", "warning"),
+        ("steps()", "w.assign_sub(tape.gradient(loss, w))", "warning"),
+        ("range(100)", "optimizer.apply_gradients([(tape.gradient(loss, w), w)])", "error"),
+    ],
+)
+def test_a_short_loop_without_an_optimizer(loop: str, update: str, expected: str) -> None:
+    """Tracing a graph takes as long as a hundred small steps."""
+    text = HEAD + (
+        f"w = tf.Variable(1.0)\nfor i in {loop}:\n    with tf.GradientTape() as tape:\n"
+        f"        loss = tf.square(w - 1)\n    {update}\n"
+    )
+    assert [h.severity for h in hits(text) if h.code == "TFF005"] == [expected]
+
+
+def test_a_saved_model_is_a_graph_already() -> None:
+    """Its functions run as they were traced, under a tape as well."""
+    text = (
+        "import tensorflow as tf\nmodel = {model}\noptimizer = tf.keras.optimizers.SGD()\nfor x in batches():\n"
+        "    with tf.GradientTape() as tape:\n        loss = model.loss(x)\n"
+        "    optimizer.apply_gradients(zip(tape.gradient(loss, model.vars), model.vars))\n"
+    )
+    assert "TFF005" not in codes(text.format(model="tf.saved_model.load('x')"))
+    assert "TFF005" in codes(text.format(model="build()"))
+
+
+def test_a_function_that_is_offered_may_be_compiled_by_its_callers() -> None:
+    """Gradients without an update, in a function that nothing here calls: a library's."""
+    text = HEAD + (
+        "def regularize(x, n):\n    for _ in range(n):\n        with tf.GradientTape() as tape:\n"
+        "            loss = model(x)\n        x = x + tape.gradient(loss, x)\n    return x\n"
+    )
+    assert "TFF005" not in codes(text)
+    assert "TFF005" in codes(f"{text}for x in batches():\n    regularize(x, 500)\n")

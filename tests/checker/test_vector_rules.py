@@ -248,3 +248,15 @@ for i in range(500):
 """
     assert_expected(text.format("import tensorflow as tf"))
     assert codes(text.format("")) == []
+
+
+def test_what_is_assigned_to_is_a_list() -> None:
+    """A tensor's elements cannot be assigned, so that what they are assigned to holds tensors and is none."""
+    text = (
+        "import tensorflow as tf\ndef f(x: tf.Tensor):\n    rows = tf.matmul(x, x)\n{store}"
+        "    return [tf.square(row) for row in rows]\n"
+    )
+    assert codes(text.format(store="")) == ["VEC002"]
+    assert codes(text.format(store="    rows[0] = x\n")) == []
+    assert codes(text.format(store="    other[0] = x\n")) == ["VEC002"]
+    assert codes(f"{text.format(store='')}def g(rows):\n    rows[0] = 1\n") == ["VEC002"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from stepscope.checker.bindings import Binding
 from stepscope.checker.infer import Inference
@@ -21,6 +22,8 @@ from stepscope.checker.values import passed
 
 MAX_CHAINS = 16
 MAX_STAGES = 64
+MAX_VISITS = 4096
+"""Expressions that are looked at for one chain: conditional stages double the ways through a function."""
 MAX_LEVELS = 4
 """Functions of the project that a chain is followed into."""
 _FUNCTION_STAGES = {
@@ -82,14 +85,14 @@ class Chains:
     def __init__(self, inference: Inference) -> None:
         self.inference = inference
         self.names = inference.names
+        self._left = 0
+        """Expressions that may still be looked at for the chain that is asked for."""
 
     def of(self, module: Module, expr: ast.expr) -> tuple[Chain, ...]:
         """The chains that may make an expression's dataset; empty when it is none that is known."""
-        found: list[Chain] = []
-        for stages in self._stages(module, expr, frozenset(), MAX_LEVELS):
-            if stages and len(found) < MAX_CHAINS:
-                found.append(Chain(stages))
-        return tuple(found)
+        self._left = MAX_VISITS
+        found = (stages for stages in self._stages(module, expr, frozenset(), MAX_LEVELS) if stages)
+        return tuple(Chain(stages) for stages in islice(found, MAX_CHAINS))
 
     def function(self, stage: Stage) -> Function | None:
         """The project's function that a stage runs; None when it runs none or it is not known."""
@@ -125,7 +128,8 @@ class Chains:
     # ---- following -----------------------------------------------------------------------------------------------
 
     def _stages(self, module: Module, expr: ast.expr, open_: _Open, levels: int) -> Iterable[tuple[Stage, ...]]:
-        if expr in open_ or len(open_) > MAX_STAGES:
+        self._left -= 1
+        if expr in open_ or len(open_) > MAX_STAGES or self._left < 0:
             return
         open_ |= {expr}
         if isinstance(expr, ast.Call):
@@ -179,8 +183,8 @@ class Chains:
         if isinstance(func, ast.Attribute) and func.attr in TRANSFORMATIONS:
             value = self.inference.value(module, func.value)
             if value.tag is Tag.DATASET and not value.many:
-                heads = list(self._stages(module, func.value, open_, levels)) or [(Stage("unknown", module, None),)]
-                for head in heads:
+                heads = islice(self._stages(module, func.value, open_, levels), MAX_CHAINS)
+                for head in tuple(heads) or ((Stage("unknown", module, None),),):
                     yield (*head, Stage(func.attr, module, call))
                 return
         followed = False

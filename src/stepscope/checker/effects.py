@@ -6,7 +6,7 @@ tf.data runs ``map`` in parallel by itself when the function is stateless; what 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +14,7 @@ from stepscope.checker.elementwise import Elementwise
 from stepscope.checker.infer import Inference
 from stepscope.checker.modules import Module
 from stepscope.checker.names import Function
+from stepscope.checker.switches import never_runs, switches
 from stepscope.checker.syntax import walk
 from stepscope.checker.tags import Tag
 
@@ -40,6 +41,10 @@ class Effect:
     node: ast.expr
 
 
+_Part = tuple[Effect | Function, ast.expr]
+"""What a function does or calls, and where."""
+
+
 class Effects:
     """Answers what functions of the project do.
 
@@ -51,40 +56,44 @@ class Effects:
         self.inference = inference
         self.elementwise = Elementwise(inference)
         self._effects: dict[ast.AST, tuple[Effect, ...]] = {}
-        self._known: dict[ast.AST, tuple[Effect | Function, ...]] = {}
+        self._known: dict[ast.AST, tuple[_Part, ...]] = {}
 
     def of(self, function: Function) -> tuple[Effect, ...]:
         """What makes a function stateful, its project callees included; empty: nothing that is known of."""
         known = self._effects.get(function.node)
         if known is None:
             self._effects[function.node] = ()
-            known = self._effects[function.node] = tuple(self._find(function, MAX_LEVELS, frozenset()))
+            known = self._effects[function.node] = tuple(self._find(function, MAX_LEVELS, frozenset(), {}))
         return known
 
-    def _find(self, function: Function, levels: int, seen: frozenset[ast.AST]) -> Iterable[Effect]:
-        for part in self._parts(function):
+    def _find(
+        self, function: Function, levels: int, seen: frozenset[ast.AST], given: Mapping[str, bool]
+    ) -> Iterable[Effect]:
+        for part, node in self._parts(function):
+            if given and never_runs(function, node, given):
+                continue
             if isinstance(part, Effect):
                 yield part
-            elif levels and part.node not in seen:
-                yield from self._find(part, levels - 1, seen | {function.node})
+            elif levels and part.node not in seen and isinstance(node, ast.Call):
+                yield from self._find(part, levels - 1, seen | {function.node}, switches(node, part, given))
 
-    def _parts(self, function: Function) -> tuple[Effect | Function, ...]:
+    def _parts(self, function: Function) -> tuple[_Part, ...]:
         """What a function does itself, and the project's functions that it calls, in the order of the source."""
         known = self._known.get(function.node)
         if known is None:
             known = self._known[function.node] = tuple(self._look(function))
         return known
 
-    def _look(self, function: Function) -> Iterable[Effect | Function]:
+    def _look(self, function: Function) -> Iterable[_Part]:
         module = function.module
         for node in own_nodes(function):
             if isinstance(node, ast.Call):
-                yield from self._call(module, node)
-                yield from self.inference.callee(module, node)
+                yield from ((effect, node) for effect in self._call(module, node))
+                yield from ((callee, node) for callee in self.inference.callee(module, node))
             elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
                 value = self.inference.value(module, node)
                 if value.tag is Tag.VARIABLE and not value.many:
-                    yield Effect("variable", ast.unparse(node), module, node)
+                    yield Effect("variable", ast.unparse(node), module, node), node
 
     def _call(self, module: Module, call: ast.Call) -> Iterable[Effect]:
         names = self.inference.names.names(module, call.func)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable, Iterator
 
 from stepscope.checker.context import Context
@@ -17,6 +18,8 @@ FEW = 10
 MAX_HOMES = 8
 """Files of base classes that are looked through."""
 _WRAPPERS = frozenset({"enumerate", "tqdm", "trange", "track", "iter", "list", "zip", "reversed", "progress_bar"})
+_LIBRARIES = frozenset({"tensorflow", "keras", "abc", "typing", "typing_extensions", "six"})
+"""Classes of these call no method of a subclass in a way that is not known."""
 _MAKERS = ("function", "defun")
 MAKES_FUNCTIONS = (".function", "import function", "concrete_function", "contrib.eager", "defun")
 """One of these is written where a tf.function is made."""
@@ -71,10 +74,13 @@ def _inside(ctx: Context, source: ast.expr) -> ast.expr | None:
 def may_be_compiled(ctx: Context, node: ast.AST) -> bool:
     """The function around a node may be made a tf.function in a way that is not followed.
 
-    It is decorated with something unknown, or handed on as a value: an argument, a return value, an attribute.
+    It is decorated with something unknown, or handed on as a value: an argument, a return value, an attribute; or it is
+    a method of a class of some other framework, which calls it as it likes.
     """
     function = ctx.enclosing(node)
     while function is not None:
+        if function.cls is not None and _of_framework(ctx, function.cls):
+            return True
         if not isinstance(function.node, ast.Lambda):
             if any(last_word(_target(d)) not in _PLAIN for d in function.decorators):
                 return True
@@ -82,6 +88,24 @@ def may_be_compiled(ctx: Context, node: ast.AST) -> bool:
                 return True
         function = ctx.enclosing(function.node)
     return False
+
+
+def _of_framework(ctx: Context, cls: Class) -> bool:
+    """It inherits from a library that is neither TensorFlow nor Python's own."""
+    own = {cls.name, *(base.name for base in _project_bases(ctx, cls))}
+    libraries = (name.partition(".")[0] for name in ctx.lineage(cls) if name not in own)
+    return any(lib not in _LIBRARIES and lib not in sys.stdlib_module_names and lib != "object" for lib in libraries)
+
+
+def _project_bases(ctx: Context, cls: Class) -> Iterator[Class]:
+    """The project's classes that a class inherits from."""
+    todo, seen = [cls], {cls.name}
+    while todo:
+        for base in ctx.engine.names.bases(todo.pop()):
+            if isinstance(base, Class) and base.name not in seen:
+                seen.add(base.name)
+                todo.append(base)
+                yield base
 
 
 def _target(decorator: ast.expr) -> ast.expr:

@@ -21,6 +21,10 @@ _CHANGING = frozenset(
 """Calls that give something else each time."""
 
 
+_Open = set[Binding | ast.AST]
+"""What is being asked for: a question that comes back to it is about what was there before."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loop:
     """A loop that repeats a piece of code."""
@@ -191,7 +195,7 @@ class Loops:
         """Whether an expression in a loop's body takes other values in other iterations. None: not known."""
         return self._varies(module, expr, loop, set())
 
-    def _varies(self, module: Module, expr: ast.AST, loop: LoopNode, open_: set[Binding]) -> bool | None:
+    def _varies(self, module: Module, expr: ast.AST, loop: LoopNode, open_: _Open) -> bool | None:
         if isinstance(expr, ast.Name):
             return self._name_varies(module, expr, loop, open_)
         if isinstance(expr, ast.Constant):
@@ -212,7 +216,7 @@ class Loops:
             return None
         return _any(self._varies(module, p, loop, open_) for p in parts)
 
-    def _name_varies(self, module: Module, expr: ast.Name, loop: LoopNode, open_: set[Binding]) -> bool | None:
+    def _name_varies(self, module: Module, expr: ast.Name, loop: LoopNode, open_: _Open) -> bool | None:
         answers: list[bool | None] = []
         bindings = self.names.reaching(module, expr)
         inside = [b for b in bindings if self.within(module, b.node, loop)]
@@ -244,13 +248,13 @@ class Loops:
             current = module.parent(current)
         return False
 
-    def _inner(self, module: Module, iterated: ast.expr, loop: LoopNode, open_: set[Binding]) -> bool | None:
+    def _inner(self, module: Module, iterated: ast.expr, loop: LoopNode, open_: _Open) -> bool | None:
         """What an inner loop runs over: the same in each iteration only if it is written down."""
         varies = self._varies(module, iterated, loop, open_)
         fixed = isinstance(iterated, (ast.List, ast.Tuple)) or last_word(getattr(iterated, "func", iterated)) == "range"
         return varies if fixed or varies else None
 
-    def _stored(self, module: Module, expr: ast.Attribute, loop: LoopNode, open_: set[Binding]) -> bool | None:
+    def _stored(self, module: Module, expr: ast.Attribute, loop: LoopNode, open_: _Open) -> bool | None:
         """An attribute: whether the loop's own body assigns it; not known when it may be assigned elsewhere."""
         text = ast.dump(expr.value)
         for store in module.flow.stores:
@@ -258,9 +262,12 @@ class Loops:
                 if ast.dump(store.value) != text:
                     return None
                 statement = module.parent(store)
-                if isinstance(statement, ast.Assign) and statement.value is not expr:
-                    return self._varies(module, statement.value, loop, open_)
-                return True
+                if not isinstance(statement, ast.Assign) or statement.value is expr or statement in open_:
+                    return True
+                open_.add(statement)
+                varies = self._varies(module, statement.value, loop, open_)
+                open_.discard(statement)
+                return varies
         value = self.inference.value(module, expr.value)
         if value.cls is not None:
             owner = self.names.owner(value.cls, expr.attr)

@@ -39,7 +39,8 @@ model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(32), epochs=3)
 For small data that are written down; where something between the source and `fit` may make batches (`apply`, a
 function that is not known, `from_generator`); where the elements come from files or a generator; in tests.
 
-One tensor or Variable, and `batch_size=len(x)`, are info: what they cost depends on the device's memory.
+One tensor or Variable, and `batch_size=len(x)`, are info: what they cost depends on the device's memory. So is
+`from_tensors` of what is not known to be arrays: a graph that is learnt as a whole has no rows to cut.
 
 ## Fix and its safety
 Give arrays to `fit`, which cuts batches itself, or `.batch(32)` before `fit`. The number of steps changes, and with
@@ -94,7 +95,13 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     elif ctx.tag(data) is Tag.DATASET:
         chains = [c for c in ctx.chains(data) if c.complete]
         if chains and all(_one_batch(c) for c in chains):
-            yield ctx.hit(data, f"{ctx.text(data)} comes from from_tensors: all data are one batch", confidence=0.85)
+            rows = all(_arrays(ctx, c) for c in chains)
+            yield ctx.hit(
+                data,
+                f"{ctx.text(data)} comes from from_tensors: all data are one batch",
+                severity=None if rows else "info",
+                confidence=0.85 if rows else 0.6,
+            )
         elif chains and all(_unbatched(ctx, c) for c in chains):
             yield ctx.hit(
                 data,
@@ -131,8 +138,13 @@ def _unbatched(ctx: Context, chain: Chain) -> bool:
     """Slices of arrays, one by one: nothing on the way makes batches."""
     if chain.source.name != "from_tensor_slices" or BATCHING & set(chain.names):
         return False
+    return "map" not in chain.names and _arrays(ctx, chain)
+
+
+def _arrays(ctx: Context, chain: Chain) -> bool:
+    """The source is made of arrays, whose first axis counts rows."""
     source = chain.source.argument(0, "tensors")
-    if source is None or "map" in chain.names:
+    if source is None:
         return False
     parts = source.elts if isinstance(source, (ast.Tuple, ast.List)) else [source]
     at = ctx.at(chain.source.module)

@@ -55,8 +55,10 @@ for x, y in data:
 ## When it is silent
 In a tf.function, in what Keras or tf.data compiles, and in functions that only such code calls; where the function
 has a decorator that is not known or is handed to something else, which may compile it; where the block calls a
-tf.function itself, or does what a graph cannot (`.numpy()`, NumPy on tensors, an environment's `step`); where no loop
-repeats it, or one of at most ten iterations; in tests.
+tf.function or a SavedModel itself, or does what a graph cannot (`.numpy()`, NumPy on tensors, an environment's `step`);
+where no loop repeats it, or one of at most ten iterations; in tests; in methods of classes of some other framework, and
+in functions without an optimizer that nothing here calls: whoever calls them may compile them. An info in a loop of at
+most a hundred iterations without an optimizer.
 
 ## Fix and its safety
 Put the step into a function of its own and decorate it with `@tf.function`. Print, append and other side effects of
@@ -76,6 +78,7 @@ from stepscope.checker.context import Context
 from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.idioms import hot, in_test, iterated, may_be_compiled, over_dataset, own_calls
 from stepscope.checker.loops import Loop
+from stepscope.checker.repeats import offered
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import last_word
 from stepscope.checker.tags import Tag
@@ -83,7 +86,10 @@ from stepscope.checker.tags import Tag
 TAPE = "tensorflow.GradientTape"
 OF_PYTHON = frozenset({"numpy", "item", "tolist", "render", "input", "print"})
 """Methods and functions that a graph cannot hold."""
+SAVED = frozenset({"tensorflow.saved_model.load", "tensorflow.saved_model.load_v2", "tensorflow_hub.load"})
 UPDATES = frozenset({"apply_gradients", "minimize", "apply"})
+SHORT = 100
+"""So many iterations without an optimizer are a demonstration or a search: tracing takes as long as they do."""
 TENSORS = (Tag.TENSOR, Tag.VARIABLE)
 
 
@@ -112,13 +118,14 @@ def _tape(ctx: Context, node: ast.With) -> Iterator[Hit]:
     function = ctx.enclosing(node)
     around = function.body if function is not None and loops[0].via else loops[0].body
     updates = any(isinstance(c.func, ast.Attribute) and c.func.attr in UPDATES for c in own_calls(ctx, around))
-    if not updates and loops[0].via:
+    if not updates and (loops[0].via or offered(ctx, node)):
         return  # a utility: whoever calls it may compile it
+    few = loops[0].iterations is not None and loops[0].iterations <= SHORT
     step = f"the step in {function.name}" if function is not None and loops[0].via else "the step of this loop"
     yield ctx.hit(
         node,
         f"{step} runs op by op: no tf.function is around its GradientTape",
-        severity="error" if updates else "warning",
+        severity="error" if updates else "info" if few else "warning",
         confidence=0.9 if updates else 0.75,
         also=[ctx.loop_span(loops[0])],
         fix=_decorate(ctx, node) if updates and loops[0].via else None,
@@ -227,7 +234,7 @@ def _compilable(ctx: Context, body: list[ast.stmt]) -> bool:
         return False
     for call in calls:
         word = last_word(call.func)
-        if word in OF_PYTHON:
+        if word in OF_PYTHON or _loaded(ctx, call):
             return False
         if word == "step" and isinstance(call.func, ast.Attribute) and "env" in ctx.text(call.func.value).lower():
             return False
@@ -236,6 +243,13 @@ def _compilable(ctx: Context, body: list[ast.stmt]) -> bool:
         if of_tensors and (word in ("float", "int", "bool") or ctx.name(call.func).startswith("numpy.")):
             return False
     return True
+
+
+def _loaded(ctx: Context, call: ast.Call) -> bool:
+    """A function of a SavedModel, which is a graph already."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    made = [b.value for b in ctx.definitions(owner) if b.kind == "assign"] if isinstance(owner, ast.Name) else []
+    return any(isinstance(m, ast.Call) and ctx.name(m.func) in SAVED for m in made)
 
 
 RULE = Rule(

@@ -132,7 +132,8 @@ def _check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         if any(ctx.at(m).traced(c) for m, c in loop.via):
             continue
         text = f"{what} is made again in each call of {outer.name}, and traced anew"
-        yield _hit(ctx, made, loop, text, info=again or made.kept or _arguments_differ(ctx, made, outer, loop))
+        kept = made.kept or loop.is_comprehension  # which collects one for each of its elements
+        yield _hit(ctx, made, loop, text, info=again or kept or _arguments_differ(ctx, made, outer, loop))
         return
     once = len(made.calls) == 1 and not again and isinstance(made.node, ast.FunctionDef)
     if once and outer.parameters and not _is_entry(outer) and not _known_callers(ctx, outer):

@@ -40,9 +40,15 @@ with tf.Session() as session:
 
 ## When it is silent
 In loops that build a graph and run nothing (layers of a model); where each iteration makes a graph of its own
-(`tf.Graph()`, `tf.reset_default_graph()`); in loops of at most ten iterations; where weights are assigned in a loop
-over the variables; in eager code, and inside of functions that are traced. An initializer in a loop is an info: what it
-starts takes longer.
+(`tf.Graph()`, `tf.reset_default_graph()`); where an op is made once and kept (`if key not in self.ops:`,
+`except KeyError:`); in towers, which each iteration places on a device or in a scope of its own; in loops of at most
+ten iterations; where weights are assigned in a loop over the variables; in eager code, and inside of functions that are
+traced.
+
+Told once for what is built of one another, and once for each function that the loop calls, at its first op. A warning
+where it happens only every n-th iteration. An info: in at most a hundred iterations; a Saver every n-th time; an
+initializer in any loop, because what it starts takes longer; loops over a table of names (`.items()`), which are as
+short as the table; loops over epochs or trials, each with a loop of steps of its own.
 
 ## Fix and its safety
 Build the op once before the loop and feed what changes through a placeholder, or `variable.load(value, session)`. Call
@@ -57,16 +63,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.bindings import COMPREHENSIONS
 from stepscope.checker.context import Call, Context
-from stepscope.checker.hits import Hit
+from stepscope.checker.hits import CheckSeverity, Hit
 from stepscope.checker.idioms import in_test
 from stepscope.checker.loops import Loop
+from stepscope.checker.once import kept, placed
+from stepscope.checker.repeats import guard, loop_parts, rarely
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import last_word
 from stepscope.checker.tags import Tag
 
 FEW = 10
 """So many nodes are no matter."""
+SHORT = 100
+"""So many iterations of four nodes cost half a second in all."""
 FRESH = frozenset({"tensorflow.Graph", "tensorflow.reset_default_graph", "keras.backend.clear_session"})
 BUILDING = frozenset(
     "tensorflow.assign tensorflow.assign_add tensorflow.assign_sub tensorflow.train.Saver tensorflow.group "
@@ -100,33 +111,131 @@ RUNS = frozenset({"tensorflow.Session.run", "tensorflow.Tensor.eval", "tensorflo
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A call that builds nodes, with a loop around it that runs them."""
-    if in_test(ctx) or not ctx.once(_graph_mode) or call.name in REUSING or call.name.startswith(OTHER):
+    if in_test(ctx) or not ctx.once(_graph_mode) or not _builds(ctx, call) or ctx.traced(call.node):
         return
-    builds = call.name in BUILDING or ctx.tag(call.node) in (Tag.TENSOR, Tag.VARIABLE)
-    if not builds or ctx.traced(call.node):
-        return
+    table: Loop | None = None
     for loop in ctx.loops(call.node):
+        if table is not None and _over_rows(ctx, table, loop):
+            continue
+        table = None
         if loop.is_comprehension and not loop.via:
             continue
         if (loop.iterations is not None and loop.iterations <= FEW) or not _runs(ctx, call, loop):
             continue
         if call.word in ("assign", "load") and _over_parameters(loop):
+            table = loop
             continue
+        if kept(ctx, call.node, loop) or placed(ctx, call.node, loop):
+            continue
+        if not _first(ctx, call, loop):
+            return
         name = call.name.replace("tensorflow.", "tf.")
         yield ctx.hit(
             call.node,
             f"{name} adds nodes to the graph in each iteration of the loop that runs it",
             confidence=0.85 if loop.via else 0.9,
-            severity="info" if call.name in STARTS else None,
+            severity=_severity(ctx, call, loop),
             also=[ctx.loop_span(loop)],
         )
         return
+
+
+def _builds(ctx: Context, call: Call) -> bool:
+    """A call whose result is a node of the graph."""
+    if call.name in REUSING or call.name.startswith(OTHER):
+        return False
+    return call.name in BUILDING or ctx.tag(call.node) in (Tag.TENSOR, Tag.VARIABLE)
+
+
+def _severity(ctx: Context, call: Call, loop: Loop) -> CheckSeverity | None:
+    """How much it adds up to."""
+    short = loop.iterations is not None and loop.iterations <= SHORT
+    if short or call.name in STARTS or _over_table(loop) or _per_epoch(ctx, call, loop):
+        return "info"
+    if rarely(ctx, call.node, loop):
+        return "info" if call.name == "tensorflow.train.Saver" else "warning"
+    return None
+
+
+def _per_epoch(ctx: Context, call: Call, loop: Loop) -> bool:
+    """The steps are in a loop of their own inside of this one: a node for each hundred of them is nothing."""
+    way = {call.node, *(node for _, node in loop.via)}
+    parts = loop_parts(ctx, call.node, loop)
+    beside = [
+        (at.at(function.module), part)
+        for at, repeated in parts
+        for node in at.module.calls_in(repeated)
+        if guard(at.module, node, loop.node) is None
+        for function in at.callees(node)
+        for part in function.body
+    ]
+    return any(_steps(at, node, loop, way) for at, part in [*parts, *beside] for node in ast.walk(part))
+
+
+def _steps(ctx: Context, node: ast.AST, around: Loop, way: set[ast.Call]) -> bool:
+    """A loop that runs a session again and again, in each iteration of the loop around, and builds nothing of ours."""
+    if not isinstance(node, (ast.For, ast.While)) or guard(ctx.module, node, around.node) is not None:
+        return False
+    few = isinstance(node, ast.For) and (ctx.length(node.iter) or FEW + 1) <= FEW
+    if few or any(n in way for n in ast.walk(node)):
+        return False
+    return bool({c.name for _, c in ctx.calls_below(node.body)} & RUNS)
+
+
+def _first(ctx: Context, call: Call, loop: Loop) -> bool:
+    """The one place to tell of: what is built around this call, or before it in a function that the loop calls."""
+    child: ast.AST = call.node
+    parent = ctx.parent(child)
+    while isinstance(parent, (ast.expr, ast.keyword, ast.comprehension)) and not isinstance(parent, ast.Lambda):
+        if isinstance(parent, ast.Call) and parent.func is not child and _builds(ctx, ctx.call(parent)):
+            return False
+        child, parent = parent, ctx.parent(parent)
+    if any(_made_inside(ctx, name, loop) for given in call.node.args for name in ast.walk(given)):
+        return False
+    function = ctx.enclosing(call.node)
+    if not loop.via or function is None:
+        return True
+    for part in function.body:
+        for node in ctx.module.calls_in(part):
+            other = ctx.call(node)
+            if node is call.node or any(n is call.node for n in ast.walk(node)):
+                return True
+            if _wanted(other) and _builds(ctx, other) and not kept(ctx, node, loop):
+                return False
+    return True
+
+
+def _made_inside(ctx: Context, name: ast.AST, loop: Loop) -> bool:
+    """A name stands for an op that the same iteration has built: where that one is told, this one is."""
+    if not isinstance(name, ast.Name) or loop.via:
+        return False
+    made = [b.value for b in ctx.definitions(name) if b.kind == "assign" and isinstance(b.value, ast.Call)]
+    return any(ctx.inside(call, loop) and _builds(ctx, ctx.call(call)) for call in made)
+
+
+def _wanted(call: Call) -> bool:
+    """What this rule asks to see."""
+    return call.name in METHODS or call.name.startswith(("tensorflow.", "keras.layers.", "keras.backend."))
 
 
 def _over_parameters(loop: Loop) -> bool:
     """The loop goes over the variables of a model, or over a table of their values."""
     iterated = loop.node.iter if isinstance(loop.node, ast.For) else None
     return isinstance(iterated, ast.Call) and last_word(iterated.func) in PARAMETERS
+
+
+def _over_table(loop: Loop) -> bool:
+    """The loop goes over the names of a table, which somebody wrote: losses, layers, metrics."""
+    iterated = loop.node.iter if isinstance(loop.node, ast.For) else None
+    if isinstance(loop.node, COMPREHENSIONS):
+        iterated = loop.node.generators[0].iter
+    return isinstance(iterated, ast.Call) and last_word(iterated.func) in ("items", "iteritems") and not iterated.args
+
+
+def _over_rows(ctx: Context, inner: Loop, outer: Loop) -> bool:
+    """What the inner loop goes over depends on the outer one: together they go over all variables once."""
+    source = inner.node.iter if isinstance(inner.node, ast.For) else None
+    return source is not None and not outer.via and bool(ctx.at(outer.module).varies(source, outer.node))
 
 
 def _graph_mode(ctx: Context) -> bool:
@@ -143,15 +252,7 @@ def _graph_mode(ctx: Context) -> bool:
 
 def _runs(ctx: Context, call: Call, loop: Loop) -> bool:
     """What the loop repeats runs a session on the same graph: its body, or the functions that lead to the call."""
-    parts: list[tuple[Context, ast.AST]] = [(ctx.at(loop.module), part) for part in loop.body]
-    function = ctx.enclosing(call.node)
-    if loop.via and function is not None:
-        parts += [(ctx, part) for part in function.body]
-        for module, inner in loop.via[1:]:
-            at = ctx.at(module)
-            between = at.enclosing(inner)
-            parts += [(at, part) for part in between.body] if between is not None else []
-    names = {inner.name for at, part in parts for _, inner in at.calls_below([part])}
+    names = {inner.name for at, part in loop_parts(ctx, call.node, loop) for _, inner in at.calls_below([part])}
     return bool(names & RUNS) and not names & FRESH
 
 

@@ -32,7 +32,8 @@ records = tf.data.TFRecordDataset(
 
 ## When it is silent
 For fewer than four files, and where it is not known how many there are; inside of the function of an `interleave`,
-which is parallel itself; when the arguments are hidden behind `*args` or `**kwargs`.
+which is parallel itself; when the arguments are hidden behind `*args` or `**kwargs`; and where the records are zipped
+with those of other files, whose order must stay.
 
 ## Fix and its safety
 `num_parallel_reads=tf.data.AUTOTUNE`, or `interleave(..., num_parallel_calls=tf.data.AUTOTUNE)` instead of `flat_map`.
@@ -51,6 +52,7 @@ from collections.abc import Iterator
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
 from stepscope.checker.rule import Rule
+from stepscope.checker.syntax import last_word
 
 READERS = {
     "tensorflow.data.TFRecordDataset": 3,
@@ -79,7 +81,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     given = call.argument(READERS[call.name], "num_parallel_reads")
     if files is None or call.opaque or (given is not None and not _one(ctx, given)):
         return
-    if not _several(ctx, files, MAX_LEVELS):
+    if not _several(ctx, files, MAX_LEVELS) or _aligned(ctx, call):
         return
     yield ctx.hit(
         call.node,
@@ -109,9 +111,20 @@ def _flat_map(ctx: Context, call: Call) -> Iterator[Hit]:
         for returned in function.scope.returns:
             chains = at.chains(returned)
             opened = opened or next((c.source.name for c in chains if _reader(at, c.source.call)), "")
-    if opened:
+    if opened and not _aligned(ctx, call):
         short = opened.rpartition(".")[2]
         yield ctx.hit(call.node, f"flat_map opens one {short} after the other", confidence=0.9)
+
+
+def _aligned(ctx: Context, call: Call) -> bool:
+    """The records are zipped with others: interleaved, they would meet the wrong partners."""
+    for module, zipping in ctx.engine.project.calls(ctx.module, "zip"):
+        at = ctx.at(module)
+        if at.name(zipping.func) == "tensorflow.data.Dataset.zip":
+            parts = (n for a in zipping.args for n in ast.walk(a) if isinstance(n, (ast.Name, ast.Call, ast.Attribute)))
+            if any(chain.index(call.node) >= 0 for part in parts for chain in at.chains(part)):
+                return True
+    return False
 
 
 def _reader(ctx: Context, call: ast.Call | None) -> bool:
@@ -162,7 +175,9 @@ def _called(ctx: Context, call: ast.Call, levels: int) -> bool:
 
 
 def _exact(pattern: ast.expr) -> bool:
-    """A pattern that is written down and has no wildcard."""
+    """A pattern that is written down and has no wildcard; of a joined path its last part."""
+    if isinstance(pattern, ast.Call) and last_word(pattern.func) == "join" and pattern.args:
+        return _exact(pattern.args[-1])
     return isinstance(pattern, ast.Constant) and isinstance(pattern.value, str) and not set(pattern.value) & set("*?[")
 
 

@@ -85,6 +85,8 @@ METHODS = frozenset(
     "astype reshape transpose mean sum max min std var clip copy flatten squeeze decode numpy resize convert "
     "item lower upper strip split replace findall sub get".split()
 )
+MESSAGES = ("tensorflow.train.",)
+"""Protocol buffers, which no op makes."""
 BUILTINS = frozenset("int float len range str abs min max".split())
 
 
@@ -142,7 +144,7 @@ def _counterpart(ctx: Context, call: ast.Call, levels: int) -> bool:
     if names:
         return all(
             n in COUNTERPARTS
-            or (n.startswith("tensorflow.") and n not in PYTHON)
+            or (n.startswith("tensorflow.") and n not in PYTHON and not n.startswith(MESSAGES))
             or (n.startswith("numpy.ndarray.") and n.rpartition(".")[2] in METHODS)
             for n in names
         )

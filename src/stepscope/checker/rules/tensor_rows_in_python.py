@@ -71,6 +71,8 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     found = row_loop(ctx, node)
     if found is None or ctx.traced(node) or not _one_op(ctx, found) or _nested(ctx, node):
         return
+    if _assigned_to(ctx, found.tensor):
+        return
     first = found.body[0]
     yield ctx.hit(
         node.iter if isinstance(node, ast.For) else node,
@@ -79,6 +81,21 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         severity="warning" if often(ctx, node) else "info",
         also=[ctx.span(first)],
     )
+
+
+def _assigned_to(ctx: Context, rows: ast.expr) -> bool:
+    """Elements are assigned, which a tensor does not allow: it is a list."""
+    text = ast.unparse(_base(rows))
+    stored = (s for s in ctx.module.flow.stores if isinstance(s, ast.Subscript))
+    same = ctx.module.scope_of(rows) if isinstance(_base(rows), ast.Name) else None
+    return any(ast.unparse(_base(s)) == text and same in (None, ctx.module.scope_of(s)) for s in stored)
+
+
+def _base(expr: ast.expr) -> ast.expr:
+    """``layers`` of ``layers[i][j]``."""
+    while isinstance(expr, ast.Subscript):
+        expr = expr.value
+    return expr
 
 
 def _one_op(ctx: Context, found: RowLoop) -> bool:
