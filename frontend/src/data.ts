@@ -1,0 +1,73 @@
+/** What is loaded, and what is live: hooks that keep an answer fresh without blinking. */
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { get, Problem } from "./api";
+import type { Job } from "./types";
+
+export interface Loaded<T> {
+  value: T | null;
+  problem: Problem | null;
+  again: () => void;
+}
+
+/** The answer at a path; asked again when `stamp` changes, and every `every` ms while the page is seen. */
+export function useLoaded<T>(path: string | null, { stamp = "", every = 0 } = {}): Loaded<T> {
+  const [value, setValue] = useState<T | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [asked, ask] = useState(0);
+  const again = useCallback(() => ask((n) => n + 1), []);
+  const resource = path?.split("?")[0];
+  useEffect(() => setValue(null), [resource]); // another page of the same list replaces the last one when it is there
+  useEffect(() => {
+    if (path === null) return;
+    const abort = new AbortController();
+    get<T>(path, abort.signal).then(
+      (answer) => {
+        setValue(answer);
+        setProblem(null);
+      },
+      (error: unknown) => {
+        if (!abort.signal.aborted) setProblem(error instanceof Problem ? error : new Problem(0, String(error)));
+      },
+    );
+    return () => abort.abort();
+  }, [path, stamp, asked]);
+  useEffect(() => {
+    if (!every) return;
+    const timer = setInterval(() => document.hidden || again(), every);
+    return () => clearInterval(timer);
+  }, [every, again]);
+  return { value, problem, again };
+}
+
+/** A running job as its sidecar tells it; null before, and `ended` when it runs no more. */
+export function useJob(pid: number | null): { job: Job | null; ended: boolean } {
+  const [job, setJob] = useState<Job | null>(null);
+  const [ended, setEnded] = useState(false);
+  useEffect(() => {
+    setJob(null);
+    setEnded(false);
+    if (pid === null) return;
+    let source: EventSource | null = null;
+    const close = () => {
+      source?.close();
+      source = null;
+    };
+    const open = () => {
+      close();
+      if (document.hidden) return; // a browser has six connections to a server: hidden pages leave theirs to others
+      source = new EventSource(`/api/v1/jobs/${pid}/events`);
+      source.addEventListener("job", (event) => setJob(JSON.parse(event.data as string) as Job));
+      source.addEventListener("ended", () => {
+        close();
+        setEnded(true);
+      });
+    };
+    open();
+    document.addEventListener("visibilitychange", open);
+    return () => {
+      document.removeEventListener("visibilitychange", open);
+      close();
+    };
+  }, [pid]);
+  return { job, ended };
+}

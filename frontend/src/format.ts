@@ -1,0 +1,84 @@
+/** Numbers as text: three significant digits, like the terminal's reports. */
+
+function digits(value: number): string {
+  const size = Math.abs(value);
+  const places = size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : 2;
+  return value.toLocaleString("en-US", { maximumFractionDigits: places });
+}
+
+const TIMES: [number, string][] = [
+  [1e9, "s"],
+  [1e6, "ms"],
+  [1e3, "µs"],
+  [1, "ns"],
+];
+
+export function ns(value: number): string {
+  if (value >= 120e9) return wall(value);
+  const [step, unit] = TIMES.find(([size]) => Math.abs(value) >= size) ?? [1, "ns"];
+  return `${digits(value / step)} ${unit}`;
+}
+
+function wall(value: number): string {
+  const seconds = Math.round(value / 1e9);
+  const hours = Math.floor(seconds / 3600);
+  const minutes = Math.floor((seconds % 3600) / 60);
+  return hours ? `${hours} h ${minutes} min` : `${minutes} min ${seconds % 60} s`;
+}
+
+const SIZES: [number, string][] = [
+  [2 ** 30, "GiB"],
+  [2 ** 20, "MiB"],
+  [2 ** 10, "KiB"],
+  [1, "B"],
+];
+
+export function bytes(value: number): string {
+  const [step, unit] = SIZES.find(([size]) => value >= size) ?? [1, "B"];
+  return `${digits(value / step)} ${unit}`;
+}
+
+export function percent(ratio: number): string {
+  const value = 100 * ratio;
+  return `${Math.abs(value) >= 10 || value === 0 ? value.toFixed(0) : value.toFixed(1)} %`;
+}
+
+export function rate(value: number | null): string {
+  return value === null ? "" : digits(value);
+}
+
+export function count(value: number): string {
+  return value.toLocaleString("en-US");
+}
+
+/** A measured value with its unit. */
+export function measured(value: number, unit: string): string {
+  if (unit === "ns") return ns(value);
+  if (unit === "bytes") return bytes(value);
+  if (unit === "ratio") return percent(value);
+  return `${digits(value)}${unit && unit !== "count" ? ` ${unit}` : ""}`;
+}
+
+export function when(unix_s: number): string {
+  if (!unix_s) return "";
+  return new Date(unix_s * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+}
+
+export function ago(unix_s: number): string {
+  const seconds = Math.max(0, Date.now() / 1000 - unix_s);
+  return seconds < 90 ? `${Math.round(seconds)} s ago` : `${Math.round(seconds / 60)} min ago`;
+}
+
+export const COMPONENTS: Record<string, string> = {
+  "input-wait": "input wait",
+  call: "compute",
+  "host-sync": "host sync",
+  gc: "garbage collection",
+  "other-python": "other Python",
+  retrace: "retracing",
+  unmeasured: "not measured",
+};
+
+export function component(name: string): string {
+  return COMPONENTS[name] ?? name;
+}

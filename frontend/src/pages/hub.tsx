@@ -1,0 +1,199 @@
+/** The hub: running jobs, and sessions. State: ?q= words, ?state=, ?offset=. */
+import { useRef, useEffect } from "preact/hooks";
+import { useLoaded } from "../data";
+import * as format from "../format";
+import { Anatomy, Failed, Frame, State, Top, Waiting } from "../parts/common";
+import { change } from "../router";
+import type { Brief, Job, Page } from "../types";
+
+const STATES = ["running", "finished", "recovered", "unfinished", "damaged"];
+const PAGE = 50;
+const FRESH_MS = 3_000;
+
+export function Hub({ query }: { query: URLSearchParams }) {
+  const jobs = useLoaded<Page<Job>>("/jobs?limit=1000", { every: FRESH_MS });
+  return (
+    <Frame>
+      <section aria-labelledby="jobs-title">
+        <h1 id="jobs-title">Running jobs</h1>
+        {jobs.problem && <Failed problem={jobs.problem} again={jobs.again} />}
+        {!jobs.value && !jobs.problem && <Waiting what="Looking for jobs" />}
+        {jobs.value && <Jobs jobs={jobs.value.items} />}
+      </section>
+      <Sessions query={query} />
+    </Frame>
+  );
+}
+
+function Jobs({ jobs }: { jobs: Job[] }) {
+  if (!jobs.length)
+    return (
+      <p class="quiet">
+        No job is measured. <code>stepscope run train.py</code> starts one; <code>stepscope enable</code> measures every
+        TensorFlow job of an environment.
+      </p>
+    );
+  return (
+    <div class="table">
+      <table>
+        <thead>
+          <tr>
+            <th>Job</th>
+            <th class="number">Pid</th>
+            <th>User</th>
+            <th>State</th>
+            <th class="number">Steps</th>
+            <th class="number">Steps/s</th>
+            <th class="number">Samples/s</th>
+            <th class="wide">The step</th>
+            <th class="wide">Top finding</th>
+          </tr>
+        </thead>
+        <tbody>
+          {jobs.map((job) => (
+            <tr key={job.pid}>
+              <td>{job.session ? <a href={`/sessions/${job.session}`}>{job.name}</a> : job.name}</td>
+              <td class="number">{job.pid}</td>
+              <td>{job.user}</td>
+              <td>
+                <State state={job.state} />
+              </td>
+              <td class="number">{format.count(job.status.steps)}</td>
+              <td class="number">{format.rate(job.status.steps_per_s)}</td>
+              <td class="number">{format.rate(job.status.samples_per_s)}</td>
+              <td class="wide">
+                {job.status.anatomy.length > 0 && (
+                  <>
+                    <Anatomy parts={job.status.anatomy} words={false} />
+                    <small>{largest(job.status.anatomy)}</small>
+                  </>
+                )}
+              </td>
+              <td class="wide">
+                <Top top={job.status.top} findings={job.status.analysed_unix_s ? job.status.findings : null} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function largest(parts: { component: string; ratio: number }[]): string {
+  return parts
+    .slice(0, 2)
+    .map((part) => `${format.component(part.component)} ${format.percent(part.ratio)}`)
+    .join(" · ");
+}
+
+function Sessions({ query }: { query: URLSearchParams }) {
+  const words = query.get("q") ?? "";
+  const state = query.get("state") ?? "";
+  const offset = Number(query.get("offset") ?? "0") || 0;
+  const asked = new URLSearchParams({ q: words, state, offset: String(offset), limit: String(PAGE) });
+  const found = useLoaded<Page<Brief>>(`/sessions?${asked}`, { every: 2 * FRESH_MS });
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    const key = (event: KeyboardEvent) => {
+      if (event.key !== "/" || event.target instanceof HTMLInputElement) return;
+      event.preventDefault();
+      field.current?.focus();
+    };
+    document.addEventListener("keydown", key);
+    return () => document.removeEventListener("keydown", key);
+  }, []);
+  return (
+    <section aria-labelledby="sessions-title">
+      <h1 id="sessions-title">Sessions</h1>
+      <div class="controls" role="search">
+        <label>
+          Search
+          <input
+            ref={field}
+            type="search"
+            value={words}
+            placeholder="name, command, finding ( / )"
+            onInput={(event) => change({ q: event.currentTarget.value, offset: null }, false)}
+          />
+        </label>
+        <label>
+          State
+          <select value={state} onChange={(event) => change({ state: event.currentTarget.value, offset: null })}>
+            <option value="">any</option>
+            {STATES.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+      </div>
+      {found.problem && <Failed problem={found.problem} again={found.again} />}
+      {!found.value && !found.problem && <Waiting what="Reading sessions" />}
+      {found.value && <List found={found.value} asked={words !== "" || state !== ""} />}
+    </section>
+  );
+}
+
+function List({ found, asked }: { found: Page<Brief>; asked: boolean }) {
+  if (!found.items.length)
+    return <p class="quiet">{asked ? "No session is like that." : "No session lies in the folders that are served."}</p>;
+  return (
+    <>
+      <div class="table">
+        <table>
+          <thead>
+            <tr>
+              <th>Session</th>
+              <th>State</th>
+              <th>Started</th>
+              <th class="number">Took</th>
+              <th class="number">Steps</th>
+              <th class="number">Steps/s</th>
+              <th class="number">Samples/s</th>
+              <th class="wide">Top finding</th>
+            </tr>
+          </thead>
+          <tbody>
+            {found.items.map((brief) => (
+              <tr key={brief.key}>
+                <td>
+                  <a href={`/sessions/${brief.key}`} title={brief.path}>
+                    {brief.name}
+                  </a>
+                </td>
+                <td>
+                  <State state={brief.state} />
+                </td>
+                <td class="short">{format.when(brief.started_unix_s)}</td>
+                <td class="number">{brief.wall_ns ? format.ns(brief.wall_ns) : ""}</td>
+                <td class="number">{brief.steps ? format.count(brief.steps) : ""}</td>
+                <td class="number">{format.rate(brief.steps_per_s)}</td>
+                <td class="number">{format.rate(brief.samples_per_s)}</td>
+                <td class="wide">{brief.problem ? brief.problem : <Top top={brief.top} findings={brief.findings} />}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <Pager offset={found.offset} total={found.total} next={found.next_offset} />
+    </>
+  );
+}
+
+function Pager({ offset, total, next }: { offset: number; total: number; next: number | null }) {
+  if (!offset && next === null) return null;
+  const last = next === null ? total : next;
+  return (
+    <nav class="pager" aria-label="Pages of sessions">
+      <button disabled={!offset} onClick={() => change({ offset: String(Math.max(0, offset - PAGE)) })}>
+        Newer
+      </button>
+      <span>
+        {offset + 1} to {last} of {total}
+      </span>
+      <button disabled={next === null} onClick={() => change({ offset: String(next) })}>
+        Older
+      </button>
+    </nav>
+  );
+}

@@ -1,0 +1,71 @@
+/** The overview: what costs time, how fast it is, what the step consists of, and what the machine did meanwhile.
+State: ?finding= the opened one, ?from= and ?to= the part of the time that charts show. */
+import { useLoaded } from "../data";
+import * as format from "../format";
+import { Charts } from "../parts/charts";
+import { Anatomy, Facts, Failed, Waiting } from "../parts/common";
+import { FindingCard } from "../parts/finding";
+import type { Columns, Detail, Finding } from "../types";
+import type { View } from "./session";
+
+export function Overview({ brief, job, stamp, query }: View) {
+  const path = `/sessions/${brief.key}`;
+  const detail = useLoaded<Detail>(`${path}/summary`, { stamp });
+  const findings = useLoaded<{ items: Finding[] }>(`${path}/findings`, { stamp });
+  const series = useLoaded<{ columns: Columns }>(`${path}/series`, { stamp });
+  if (detail.problem) return <Failed problem={detail.problem} again={detail.again} />;
+  if (!detail.value) return <Waiting what="Analysing the session" />;
+  const { summary, anatomy, overhead, checked, diagnostics } = detail.value;
+  const times = summary.step_times;
+  const status = job?.status;
+  const rates = status ?? summary.throughput;
+  return (
+    <>
+      <p class="command">
+        <code>{summary.command.join(" ")}</code>
+        <span class="quiet"> {summary.framework !== "none" && summary.framework}</span>
+      </p>
+      <Facts
+        facts={[
+          ["Throughput", rates.samples_per_s ? `${format.rate(rates.samples_per_s)} samples/s` : `${format.rate(rates.steps_per_s) || "-"} steps/s`],
+          ["Steps", format.count(Math.max(summary.steps, status?.steps ?? 0))],
+          ["Step (median)", times ? `${format.ns(times.p50_ns)}` : "-"],
+          ["p95", times ? format.ns(times.p95_ns) : "-"],
+          ["Wall time", format.ns(Math.max(summary.wall_ns, brief.wall_ns))],
+          ["Measuring costs", `${format.percent(overhead.ratio ?? 0)} (${format.percent(overhead.low ?? 0)} to ${format.percent(overhead.high ?? 0)})`],
+          ["A step is", times?.source ?? "-"],
+        ]}
+      />
+      <section aria-labelledby="anatomy-title">
+        <h2 id="anatomy-title">The step</h2>
+        <Anatomy parts={status?.anatomy.length ? status.anatomy : anatomy} />
+      </section>
+      <section aria-labelledby="findings-title">
+        <h2 id="findings-title">Findings</h2>
+        {findings.problem && <Failed problem={findings.problem} again={findings.again} />}
+        {findings.value?.items.length === 0 && <p class="quiet">Nothing significant found.</p>}
+        {findings.value?.items.map((finding, index) => (
+          <FindingCard key={`${finding.code} ${index}`} finding={finding} index={index} session={brief.key} query={query} />
+        ))}
+        <p class="quiet">
+          Detectors:{" "}
+          {Object.entries(checked)
+            .map(([outcome, count]) => `${count} ${outcome.replace("-", " ")}`)
+            .join(" · ")}
+        </p>
+      </section>
+      {series.problem && <Failed problem={series.problem} again={series.again} />}
+      {series.value && <Charts columns={series.value.columns} query={query} />}
+      {diagnostics.length > 0 && (
+        <section aria-labelledby="diagnostics-title">
+          <h2 id="diagnostics-title">What stepscope could not do</h2>
+          <ul>
+            {diagnostics.map((text) => (
+              <li key={text}>{text}</li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,72 @@
+/** One session, live or at rest: what all of its pages share, and which of them is shown. */
+import { useEffect } from "preact/hooks";
+import { useJob, useLoaded } from "../data";
+import { Failed, Frame, State, Waiting } from "../parts/common";
+import type { Brief, Job } from "../types";
+import { Overview } from "./overview";
+import { Tasks } from "./tasks";
+
+export interface View {
+  brief: Brief;
+  job: Job | null;
+  /** Changes when there is something new to ask for. */
+  stamp: string;
+  query: URLSearchParams;
+}
+
+const PAGES: [string, string][] = [
+  ["", "Overview"],
+  ["tasks", "Tasks"],
+];
+
+export function SessionPage({ session, page, query }: { session: string; page: string; query: URLSearchParams }) {
+  const brief = useLoaded<Brief>(`/sessions/${session}`);
+  const { job, ended } = useJob(brief.value?.pid ?? null);
+  useEffect(() => {
+    if (ended) brief.again();
+  }, [ended]);
+  const here = `/sessions/${session}`;
+  const api = `/api/v1${here}`;
+  const nav = (
+    <>
+      <span class="where">
+        {brief.value?.name ?? session} {brief.value && <State state={job && !ended ? job.state : brief.value.state} />}
+      </span>
+      <nav aria-label="Pages of the session">
+        {PAGES.map(([name, title]) => (
+          <a key={name} href={name ? `${here}/${name}` : here} {...(name === page ? { "aria-current": "page" } : {})}>
+            {title}
+          </a>
+        ))}
+        <a href={`${api}/flame`} target="_blank">
+          Flame graph
+        </a>
+        <a href={`${api}/report?format=html`} target="_blank">
+          Report
+        </a>
+        {brief.value && !brief.value.pid && (
+          <a href={`${api}/pack`} download>
+            Download
+          </a>
+        )}
+      </nav>
+    </>
+  );
+  const stamp = `${job?.status.analysed_unix_s ?? 0} ${done(job)} ${ended}`;
+  return (
+    <Frame title={brief.value?.name ?? ""} nav={nav}>
+      {brief.problem && <Failed problem={brief.problem} again={brief.again} />}
+      {!brief.value && !brief.problem && <Waiting what="Opening the session" />}
+      {brief.value &&
+        (page === "tasks" ? (
+          <Tasks brief={brief.value} job={ended ? null : job} stamp={stamp} query={query} />
+        ) : (
+          <Overview brief={brief.value} job={ended ? null : job} stamp={stamp} query={query} />
+        ))}
+    </Frame>
+  );
+}
+
+function done(job: Job | null): number {
+  return job?.status.captures.filter((capture) => capture.state === "done").length ?? 0;
+}

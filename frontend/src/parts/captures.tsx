@@ -1,0 +1,56 @@
+/** Captures: those that the session holds, and those that the running job was asked for, as they stand. */
+import * as format from "../format";
+import type { LiveCapture, StoredCapture } from "../types";
+
+interface Captures {
+  stored: StoredCapture[];
+  live: LiveCapture[];
+  /** Ids of requests that this page has made. */
+  asked: string[];
+  running: boolean;
+}
+
+export function CapturePanel({ stored, live, asked, running }: Captures) {
+  const known = new Set(live.map((capture) => capture.request));
+  const sent = asked.filter((request) => !known.has(request));
+  const earlier = stored.filter((capture) => !known.has(capture.request));
+  const none = !live.length && !sent.length && !earlier.length;
+  return (
+    <section aria-labelledby="captures-title">
+      <h2 id="captures-title">Captures</h2>
+      {none && (
+        <p class="quiet">{running ? "None yet. Trace on a task records some of its steps." : "The session holds none."}</p>
+      )}
+      <ul class="captures" aria-live="polite">
+        {sent.map((request) => (
+          <li key={request} class="capture">
+            <b>asked</b> <span class="quiet">its sidecar looks once a second</span>
+          </li>
+        ))}
+        {[...live].reverse().map((capture) => (
+          <li key={`${capture.request} ${capture.number}`} class={`capture capture-${capture.state}`}>
+            <b>{capture.state}</b> {capture.title} {capture.steps > 0 && `${capture.steps} steps`}{" "}
+            {capture.state === "done" && (
+              <span>
+                {format.bytes(capture.bytes)}, cost {format.ns(capture.cost_ns)}
+                {capture.ratio !== null && `, steps ${format.percent(capture.ratio)} slower`}
+              </span>
+            )}{" "}
+            <span class="quiet">
+              {capture.text} asked by {capture.asked_by}
+            </span>
+          </li>
+        ))}
+        {earlier.map((capture) => (
+          <li key={capture.id} class={`capture capture-${capture.outcome}`}>
+            <b>{capture.id}</b> {capture.title} {capture.steps > 0 && `${capture.steps} steps`} at {format.ns(capture.at_ns)},{" "}
+            {format.bytes(capture.bytes)}, cost {format.ns(capture.cost_ns)}{" "}
+            <span class="quiet">
+              {capture.outcome} {capture.text} asked by {capture.asked_by}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,265 @@
+/** Charts on one shared time axis: the cursor of one is the cursor of all, and so is the part of the time that is shown
+(?from=, ?to=, in seconds; drag to choose, double-click or "Whole run" to leave). */
+import { useEffect, useRef, useState } from "preact/hooks";
+import uPlot from "uplot";
+import * as format from "../format";
+import { change } from "../router";
+import type { Columns } from "../types";
+
+interface Line {
+  key: string;
+  label: string;
+  color: string;
+  limit?: boolean;
+}
+
+interface Plan {
+  title: string;
+  unit: string;
+  time: string;
+  lines: Line[];
+  stacked?: boolean;
+  /** Each value holds until the next one: drawn as steps, for a sloping line would show times that never were. */
+  held?: boolean;
+  log?: boolean;
+}
+
+const held = uPlot.paths.stepped?.({ align: 1 }) as uPlot.Series.PathBuilder;
+const INK = ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6", "--c7", "--c8"];
+const HEIGHT = 130;
+
+const line = (key: string, label: string, color: number): Line => ({ key, label, color: INK[color] ?? "--c1" });
+const limit = (key: string, label: string): Line => ({ key, label, color: "--limit", limit: true });
+
+const RESOURCES: Plan[] = [
+  {
+    title: "CPU",
+    unit: "cores",
+    time: "res_t",
+    lines: [
+      line("res:cpu_cores", "job", 0),
+      line("res:others_cores", "others", 1),
+      line("res:wait_cores", "waiting for a CPU", 2),
+      limit("res:cpu_limit_cores", "what the job may use"),
+    ],
+  },
+  {
+    title: "CPU in the kernel",
+    unit: "%",
+    time: "res_t",
+    lines: [line("res:kernel_percent", "kernel", 0), line("res:fault_percent", "page faults", 1)],
+  },
+  {
+    title: "Memory",
+    unit: "MB",
+    time: "res_t",
+    lines: [line("res:rss_mb", "resident", 3), limit("res:memory_limit_mb", "limit of the cgroup")],
+  },
+  {
+    title: "Disk",
+    unit: "MB/s",
+    time: "res_t",
+    lines: [line("res:read_mb_s", "read", 0), line("res:write_mb_s", "written", 1), limit("res:disk_limit_mb_s", "limit")],
+  },
+  {
+    title: "Network",
+    unit: "MB/s",
+    time: "res_t",
+    lines: [line("res:net_in_mb_s", "in", 0), line("res:net_out_mb_s", "out", 1), limit("res:net_limit_mb_s", "link")],
+  },
+  { title: "GPU", unit: "%", time: "res_t", lines: [line("res:gpu_busy_percent", "busy", 0)] },
+  {
+    title: "GPU memory",
+    unit: "MB",
+    time: "res_t",
+    lines: [line("res:gpu_reserved_mb", "reserved", 3), line("res:gpu_live_mb", "live", 1), limit("res:gpu_limit_mb", "device")],
+  },
+];
+
+/** What there is to draw of a session. */
+function plans(columns: Columns): Plan[] {
+  const parts = Object.keys(columns).filter((key) => key.startsWith("anat:"));
+  const all: Plan[] = [
+    {
+      title: "Step time",
+      unit: "ms",
+      time: "step_t",
+      held: true,
+      log: true,
+      lines: [line("step_ms_p50", "median", 0), line("step_ms_p95", "p95", 1), line("step_ms_max", "max", 2)],
+    },
+    {
+      title: "The step",
+      unit: "ms",
+      time: "anat_t",
+      stacked: true,
+      held: true,
+      lines: parts.map((key) => ({ key, label: format.component(key.slice(5)), color: `--part-${key.slice(5)}` })),
+    },
+    ...RESOURCES,
+  ];
+  return all
+    .map((plan) => ({ ...plan, lines: plan.lines.filter((l) => (columns[l.key]?.length ?? 0) > 1 && (l.limit || columns[l.key]?.some(Boolean))) }))
+    .filter((plan) => plan.lines.some((l) => !l.limit));
+}
+
+export function Charts({ columns, query }: { columns: Columns; query: URLSearchParams }) {
+  const shown = plans(columns);
+  if (!shown.length) return null;
+  const times = shown.flatMap((plan) => columns[plan.time] ?? []);
+  const whole: [number, number] = [0, times.reduce((most, t) => Math.max(most, t), 0)];
+  const from = Number.parseFloat(query.get("from") ?? "");
+  const to = Number.parseFloat(query.get("to") ?? "");
+  const range: [number, number] = from < to ? [from, to] : whole;
+  const zoomed = range !== whole;
+  return (
+    <section aria-labelledby="time-title">
+      <h2 id="time-title">Over time</h2>
+      <div class="controls">
+        <span class="quiet" role="status">
+          {range[0].toFixed(1)} to {range[1].toFixed(1)} s since the session's start{zoomed ? "" : "; drag over a chart to see a part"}
+        </span>
+        <button disabled={!zoomed} onClick={() => change({ from: null, to: null })}>
+          Whole run
+        </button>
+      </div>
+      <div class="charts">
+        {shown.map((plan) => (
+          <Chart key={plan.title} plan={plan} columns={columns} from={range[0]} to={range[1]} />
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function useWidth() {
+  const place = useRef<HTMLDivElement>(null);
+  const [width, set] = useState(0);
+  useEffect(() => {
+    if (!place.current) return;
+    const observer = new ResizeObserver(([entry]) => set(Math.floor(entry?.contentRect.width ?? 0)));
+    observer.observe(place.current);
+    return () => observer.disconnect();
+  }, []);
+  return { place, width };
+}
+
+function useScheme(): string {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const [scheme, set] = useState(dark.matches ? "dark" : "light");
+  useEffect(() => {
+    const changed = () => set(dark.matches ? "dark" : "light");
+    dark.addEventListener("change", changed);
+    return () => dark.removeEventListener("change", changed);
+  }, []);
+  return scheme;
+}
+
+function Chart({ plan, columns, from, to }: { plan: Plan; columns: Columns; from: number; to: number }) {
+  const { place, width } = useWidth();
+  const scheme = useScheme();
+  const chart = useRef<uPlot | null>(null);
+  useEffect(() => {
+    if (!place.current || !width) return;
+    const made = new uPlot(options(plan, width, from, to), data(plan, columns), place.current);
+    chart.current = made;
+    return () => {
+      made.destroy();
+      chart.current = null;
+    };
+  }, [plan.title, columns, width, scheme, from, to]);
+  return (
+    <figure class="chart">
+      <figcaption>
+        <b>{plan.title}</b> <span class="quiet">
+          {plan.unit}
+          {plan.log && ", logarithmic"}
+        </span>
+        <span class="spoken">{summary(plan, columns)}</span>
+      </figcaption>
+      <div ref={place} class="plot" aria-hidden="true" />
+    </figure>
+  );
+}
+
+/** What a chart says, for who does not see it. */
+function summary(plan: Plan, columns: Columns): string {
+  return plan.lines
+    .map((l) => {
+      const values = columns[l.key] ?? [];
+      const mean = values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+      const most = values.reduce((high, value) => Math.max(high, value), 0);
+      return `${l.label}: mean ${format.rate(mean)}, at most ${format.rate(most)} ${plan.unit}`;
+    })
+    .join("; ");
+}
+
+function data(plan: Plan, columns: Columns): uPlot.AlignedData {
+  const times = columns[plan.time] ?? [];
+  const values = plan.lines.map((l) => columns[l.key] ?? []);
+  if (!plan.stacked) return [times, ...values];
+  const sums: number[][] = [];
+  let below = times.map(() => 0);
+  for (const own of values) {
+    below = below.map((sum, at) => sum + (own[at] ?? 0));
+    sums.push(below);
+  }
+  return [times, ...sums.reverse()];
+}
+
+function options(plan: Plan, width: number, from: number, to: number): uPlot.Options {
+  const style = getComputedStyle(document.documentElement);
+  const ink = (name: string) => style.getPropertyValue(name).trim() || style.getPropertyValue("--part-other").trim();
+  const lines = plan.stacked ? [...plan.lines].reverse() : plan.lines;
+  const axis = {
+    stroke: ink("--quiet"),
+    grid: { stroke: ink("--line"), width: 1 },
+    ticks: { stroke: ink("--line"), width: 1 },
+    font: "11px system-ui, sans-serif",
+  };
+  return {
+    width,
+    height: HEIGHT,
+    scales: { x: { time: false, min: from, max: to, auto: false }, y: plan.log ? { distr: 3 } : { range: (_, __, most) => [0, most > 0 ? most * 1.05 : 1] } },
+    axes: [
+      { ...axis, size: 24, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
+      { ...axis, size: 56 },
+    ],
+    series: [
+      { label: "at", value: (_, at) => (at === null ? "" : `${at.toFixed(2)} s`) },
+      ...lines.map((l, at) => ({
+        label: l.label,
+        stroke: ink(l.color),
+        width: l.limit ? 1 : 1.5,
+        ...(l.limit ? { dash: [5, 4] } : {}),
+        ...(plan.stacked ? { fill: ink(l.color) } : {}),
+        points: { show: false },
+        ...(plan.held ? { paths: held } : {}),
+        value: (chart: uPlot, _: number, series: number, index: number | null) => own(plan, chart, lines.length, at, series, index),
+      })),
+    ],
+    cursor: { sync: { key: "time" }, drag: { x: true, y: false, setScale: false }, points: { size: 5 } },
+    legend: { live: true },
+    hooks: {
+      setSelect: [
+        (chart) => {
+          if (chart.select.width < 4) return;
+          const low = chart.posToVal(chart.select.left, "x");
+          const high = chart.posToVal(chart.select.left + chart.select.width, "x");
+          change({ from: low.toFixed(3), to: high.toFixed(3) });
+        },
+      ],
+      ready: [
+        (chart) => chart.over.addEventListener("dblclick", () => change({ from: null, to: null })),
+      ],
+    },
+  };
+}
+
+/** A line's own value: in a stack, without what lies below it. */
+function own(plan: Plan, chart: uPlot, lines: number, at: number, series: number, index: number | null): string {
+  if (index === null) return "";
+  const value = chart.data[series]?.[index] ?? 0;
+  const below = plan.stacked && at + 1 < lines ? (chart.data[series + 1]?.[index] ?? 0) : 0;
+  return format.rate((value as number) - (below as number));
+}

@@ -1,0 +1,122 @@
+/** A finding as a card that opens what it rests on: numbers, lines of source, remedy. */
+import { useLoaded } from "../data";
+import * as format from "../format";
+import { change } from "../router";
+import type { Evidence, Finding, Place, Source } from "../types";
+import { Failed, SeverityChip } from "./common";
+
+const AROUND = 4;
+const MOST_LINES = 40;
+
+interface Card {
+  finding: Finding;
+  index: number;
+  session: string;
+  query: URLSearchParams;
+}
+
+export function FindingCard({ finding, index, session, query }: Card) {
+  const name = String(index + 1);
+  const open = query.get("finding") === name;
+  const place = finding.where[0];
+  const { cost } = finding;
+  const referred = finding.evidence.some((row) => captures(row).length > 0);
+  return (
+    <article class={`card severity-${finding.severity}`}>
+      <h3>
+        <button
+          class="card-head"
+          aria-expanded={open}
+          aria-controls={`finding-${name}`}
+          onClick={() => change({ finding: open ? null : name })}
+        >
+          <SeverityChip severity={finding.severity} />
+          <span class="code">{finding.code}</span>
+          <span class="title">{finding.title}</span>
+          <span class="cost">{cost.ratio > 0 ? `costs ${format.percent(cost.ratio)}` : "no cost seen"}</span>
+        </button>
+      </h3>
+      {place && (
+        <p class="place">
+          <code>
+            {place.file}:{place.line} {place.function}
+          </code>
+        </p>
+      )}
+      {open && (
+        <div id={`finding-${name}`} class="opened">
+          {finding.explanation && <p>{finding.explanation}</p>}
+          <p>
+            Removing it is predicted to save {format.percent(cost.ratio)} of the step (
+            {format.percent(cost.low)} to {format.percent(cost.high)}, {cost.basis}
+            {cost.ns_per_step > 0 && `; ${format.ns(cost.ns_per_step)} a step`}). Confidence {format.percent(finding.confidence)}.
+          </p>
+          <h4>Evidence</h4>
+          <table>
+            <thead>
+              <tr>
+                <th>Measured</th>
+                <th class="number">Value</th>
+                <th class="number">Threshold</th>
+                {referred && <th>From</th>}
+              </tr>
+            </thead>
+            <tbody>
+              {finding.evidence.map((row, at) => (
+                <tr key={at}>
+                  <td>{row.metric.replaceAll("_", " ")}</td>
+                  <td class="number">{format.measured(row.value, row.unit)}</td>
+                  <td class="number">{row.threshold === null ? "" : format.measured(row.threshold, row.unit)}</td>
+                  {referred && <td class="quiet">{captures(row).join(", ")}</td>}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          {place && <Excerpt session={session} place={place} />}
+          <h4>What to change</h4>
+          <ul>
+            {finding.remedies.map((remedy) => (
+              <li key={remedy.id}>
+                {remedy.text} {remedy.edit && <code>{remedy.edit}</code>} {remedy.what_if && <code>{remedy.what_if}</code>}
+              </li>
+            ))}
+          </ul>
+          <p class="quiet">
+            {finding.symptom} · {finding.cause} · introduced in {finding.introduced_stage}, exposed in {finding.exposed_stage} ·{" "}
+            <code>stepscope rule {finding.code}</code>
+          </p>
+        </div>
+      )}
+    </article>
+  );
+}
+
+/** The captures that a value was read from; other references are numbers inside of the session. */
+function captures(row: Evidence): string[] {
+  return row.refs.filter((ref) => ref.startsWith("capture:")).map((ref) => ref.replace(":", " "));
+}
+
+function Excerpt({ session, place }: { session: string; place: Place }) {
+  const first = Math.max(1, place.line - AROUND);
+  const last = Math.min((place.end_line ?? place.line) + AROUND, first + MOST_LINES);
+  const asked = new URLSearchParams({ file: place.file, first: String(first), limit: String(last - first + 1) });
+  const source = useLoaded<Source>(`/sessions/${session}/source?${asked}`);
+  if (source.problem?.status === 404) return null; // the session was recorded with --no-sources, or is still running
+  if (source.problem) return <Failed problem={source.problem} again={source.again} />;
+  if (!source.value) return null;
+  const hot = (line: number) => line >= place.line && line <= (place.end_line ?? place.line);
+  return (
+    <>
+      <h4>{place.file}</h4>
+      <pre class="source" tabIndex={0} aria-label={`Lines ${first} to ${last} of ${place.file}`}>
+        {source.value.lines.map((text, at) => (
+          <span key={at} class={hot(first + at) ? "line hot" : "line"}>
+            <i>{first + at}</i>
+            {text}
+            {"\n"}
+          </span>
+        ))}
+      </pre>
+    </>
+  );
+}

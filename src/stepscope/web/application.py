@@ -1,0 +1,148 @@
+"""The ASGI application: operations, streams and pages behind the guard."""
+
+from __future__ import annotations
+
+import shutil
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import msgspec
+from anyio import CapacityLimiter, to_thread
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+
+from stepscope.web import openapi, pages, parameters, problems
+from stepscope.web.events import Events
+from stepscope.web.guard import Guard
+from stepscope.web.job_operations import JOBS, METRICS
+from stepscope.web.operation import JSON, PREFIX, Answer, Call, Hub, Operation
+from stepscope.web.problems import Refused
+from stepscope.web.session_operations import SESSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
+
+    from stepscope.web.settings import Access
+
+OPERATIONS = (*JOBS, *SESSIONS)
+MAX_HEAVY = 1
+"""Analyses at the same time: more would only make each other wait. What is imported and decoded for the first time in
+one is so by one thread (see ``app.jobs``)."""
+MAX_LIGHT = 8
+GZIP_FROM_BYTES = 4_096
+GZIP_LEVEL = 1
+"""On loopback compression costs more than it saves; through a tunnel it does not."""
+
+
+def create(hub: Hub, access: Access) -> ASGIApp:
+    """The application."""
+    lanes = {"light": CapacityLimiter(MAX_LIGHT), "heavy": CapacityLimiter(MAX_HEAVY)}
+    events = Events(hub, lanes["light"])
+    routes = [_route(PREFIX + op.path, op, hub, lanes[op.lane]) for op in OPERATIONS]
+    routes.append(_route(METRICS.path, METRICS, hub, lanes[METRICS.lane]))
+    routes.append(Route(PREFIX + "/jobs/{pid:str}/events", events.answer, methods=["GET"]))
+    routes.append(Route(PREFIX + "/openapi.json", _document, methods=["GET"]))
+    routes.append(Route("/assets/{name:str}", pages.asset, methods=["GET"]))
+    routes += [Route(path, pages.index, methods=["GET"]) for path in pages.ROUTES]
+    app = Starlette(
+        routes=_merged(routes),
+        exception_handlers={Refused: _refused, HTTPException: _http_error, Exception: _failed},
+    )
+    app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
+    app.router.redirect_slashes = False
+    return Guard(app, access)
+
+
+def _merged(routes: Sequence[Route]) -> list[Route]:
+    """Routes of one path as one, so that another method is told which are allowed."""
+    by_path: dict[str, list[Route]] = {}
+    for route in routes:
+        by_path.setdefault(route.path, []).append(route)
+    return [same[0] if len(same) == 1 else _several(path, same) for path, same in by_path.items()]
+
+
+def _several(path: str, routes: list[Route]) -> Route:
+    ends = {method: route.endpoint for route in routes for method in route.methods or ()}
+
+    async def chosen(request: Request) -> Response:
+        answer: Response = await ends[request.method](request)
+        return answer
+
+    return Route(path, chosen, methods=list(ends))
+
+
+def _route(path: str, operation: Operation, hub: Hub, lane: CapacityLimiter) -> Route:
+    async def endpoint(request: Request) -> Response:
+        query = request.query_params.multi_items()
+        arguments = parameters.read(operation.parameters, request.path_params, query)
+        body = await _body(request, operation.body) if operation.body is not None else None
+        call = Call(arguments=arguments, body=body, seen=request.headers.get("if-none-match", ""))
+        return _response(await to_thread.run_sync(partial(operation.serve, hub, call), limiter=lane))
+
+    return Route(path.replace("}", ":str}"), endpoint, methods=[operation.method])
+
+
+async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != JSON:  # also what a form of another page could send without asking
+        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the body is {media or 'of no type'}; expected {JSON}")
+    try:
+        return msgspec.convert(_whole(msgspec.json.decode(await request.body())), type=kind)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:  # ValueError: it is no UTF-8
+        raise Refused(HTTPStatus.BAD_REQUEST, f"the body is not what is expected: {error}") from error
+
+
+def _whole(body: object) -> object:
+    """5.0 is the integer 5 to JSON schema, and to some clients."""
+    if not isinstance(body, dict):
+        return body
+    return {k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in body.items()}
+
+
+def _response(answer: Answer) -> Response:
+    if answer.file is None:
+        response = Response(answer.content, status_code=answer.status, headers=answer.headers)
+        response.headers["content-type"] = answer.media
+        return response
+    after = BackgroundTask(shutil.rmtree, answer.file.parent, ignore_errors=True) if answer.delete else None
+    headers = {**answer.headers, "Content-Encoding": "identity"}  # stored Parquet: nothing is left to compress
+    return FileResponse(answer.file, media_type=answer.media, headers=headers, background=after)
+
+
+async def _document(request: Request) -> Response:
+    del request
+    return Response(openapi.document(OPERATIONS), media_type=JSON)
+
+
+async def _refused(request: Request, refused: Exception) -> Response:
+    del request
+    if not isinstance(refused, Refused):
+        raise refused
+    if refused.status == HTTPStatus.NOT_MODIFIED:
+        return Response(status_code=int(refused.status), headers=refused.headers)
+    return problems.response(refused)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    status = HTTPStatus(error.status_code)
+    detail = {
+        HTTPStatus.NOT_FOUND: f"nothing is at {request.url.path[:200]}; expected an address of {PREFIX}/openapi.json",
+        HTTPStatus.METHOD_NOT_ALLOWED: f"{request.method} is not allowed here",
+    }.get(status, status.phrase)
+    return problems.response(Refused(status, detail, dict(error.headers or {})))
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """Our own failure: the client is told its kind; the traceback goes to the server's terminal."""
+    detail = f"{request.url.path[:200]} failed: {type(error).__name__}; the server's terminal shows where"
+    return problems.response(Refused(HTTPStatus.INTERNAL_SERVER_ERROR, detail))

@@ -1,0 +1,131 @@
+"""Operations on running jobs: the same source as ``stepscope ps``, ``top`` and ``trace``."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from stepscope._version import __version__
+from stepscope.app import browse, jobs, trace
+from stepscope.app.library import job_of
+from stepscope.errors import CaptureError
+from stepscope.model.capture_ask import MAX_STEPS, CaptureAsk
+from stepscope.model.hub import Asked, CaptureList, Health, Job, JobPage
+from stepscope.web import metrics
+from stepscope.web.operation import LIMIT, OFFSET, PREFIX, Answer, Call, Hub, Operation, struct
+from stepscope.web.parameters import Number
+from stepscope.web.problems import Refused
+from stepscope.wire import commands
+
+MAX_PID = 1 << 22
+"""Source: proc(5), /proc/sys/kernel/pid_max."""
+PID = Number(name="pid", about="The job's process.", where="path", least=1, most=MAX_PID)
+
+
+class CaptureWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `stepscope trace` can ask for."""
+
+    kind: Literal["ops", "native"] = "ops"
+    steps: Annotated[int, Meta(ge=0, le=MAX_STEPS)] = 0
+    """0: ten, or one run of a session."""
+    task: Annotated[str, Meta(max_length=1_000)] = ""
+    """Calls of this task are the steps; "": the job's own steps."""
+    every_s: Annotated[float, Meta(ge=0, le=1_000_000)] = 0.0
+    """Again after so long; 0: once."""
+    count: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    """How often at most; 0: once, or without end where ``every_s`` is given."""
+    seconds: Annotated[float, Meta(ge=0, le=60)] = 0.0
+    """Of native stacks: how long; 0: five."""
+    keep_raw: bool = False
+    force: bool = False
+    """Do not wait until the budget allows it."""
+
+
+def job_by(pid: int) -> jobs.RunningJob:
+    """The running job of a process.
+
+    Raises:
+        Refused: there is none.
+    """
+    found = next((job for job in jobs.running() if job.status.pid == pid), None)
+    if found is None:
+        raise Refused(HTTPStatus.NOT_FOUND, f"no running job has pid {pid}; expected one of {PREFIX}/jobs")
+    return found
+
+
+def _health(hub: Hub, call: Call) -> Answer:
+    del hub
+    return struct(Health(status="ok", version=__version__, api=1), call)
+
+
+def _list(hub: Hub, call: Call) -> Answer:
+    found = hub.library.running()
+    offset, limit = call.arguments.number("offset"), call.arguments.number("limit")
+    page = JobPage(
+        items=browse.page(found, offset, limit),
+        total=len(found),
+        offset=offset,
+        next_offset=browse.next_offset(len(found), offset, limit),
+    )
+    return struct(page, call)
+
+
+def _one(hub: Hub, call: Call) -> Answer:
+    del hub
+    return struct(job_of(job_by(call.arguments.number("pid"))), call)
+
+
+def _captures(hub: Hub, call: Call) -> Answer:
+    del hub
+    return struct(CaptureList(stored=(), live=job_by(call.arguments.number("pid")).status.captures), call)
+
+
+def _ask(hub: Hub, call: Call) -> Answer:
+    del hub
+    job = job_by(call.arguments.number("pid"))
+    wanted = call.body
+    if not isinstance(wanted, CaptureWanted):
+        raise Refused(HTTPStatus.BAD_REQUEST, "expected what is wanted as a JSON object; {} is enough")
+    ask = CaptureAsk(id=commands.new_id(), **msgspec.structs.asdict(wanted))
+    try:
+        request = trace.send(job, ask)
+    except CaptureError as error:
+        raise Refused(HTTPStatus.CONFLICT, str(error)) from error
+    return struct(Asked(request=request, pid=job.status.pid), call, status=HTTPStatus.ACCEPTED)
+
+
+def _metrics(hub: Hub, call: Call) -> Answer:
+    del call
+    return Answer(content=metrics.exposition(hub.library.running()), media=metrics.MEDIA)
+
+
+JOBS = (
+    Operation(
+        name="health", path="/health", about="Whether the server answers, and its version.", serve=_health,
+        tag="server", answer=Health,
+    ),
+    Operation(
+        name="listJobs", path="/jobs", about="The running jobs that are measured, oldest first.", serve=_list,
+        tag="jobs", parameters=(OFFSET, LIMIT), answer=JobPage,
+    ),
+    Operation(
+        name="getJob", path="/jobs/{pid}", about="One running job with its newest status.", serve=_one, tag="jobs",
+        parameters=(PID,), answer=Job, refusals=(404,),
+    ),
+    Operation(
+        name="listCaptures", path="/jobs/{pid}/captures", about="What becomes of the captures it was asked for.",
+        serve=_captures, tag="jobs", parameters=(PID,), answer=CaptureList, refusals=(404,),
+    ),
+    Operation(
+        name="askForCapture", path="/jobs/{pid}/captures", method="POST", serve=_ask, tag="jobs", parameters=(PID,),
+        about="Ask for a capture of some steps, as `stepscope trace` does; its status tells what becomes of it.",
+        body=CaptureWanted, answer=Asked, status=202, refusals=(404, 409, 413, 415),
+    ),
+)  # fmt: skip
+METRICS = Operation(
+    name="metrics", path="/metrics", about="Step rate, anatomy and captures of the running jobs, for Prometheus.",
+    serve=_metrics, tag="server", media=(metrics.MEDIA,),
+)  # fmt: skip

@@ -1,0 +1,71 @@
+"""Running jobs as Prometheus' text exposition. Labels are bounded: a job's pid, session and components."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from prometheus_client.core import Metric
+
+    from stepscope.model.hub import Job
+
+MEDIA = "text/plain; version=0.0.4; charset=utf-8"
+JOB = ("pid", "session")
+MAX_LABEL = 200
+
+
+class _Jobs:
+    """A collector of one moment."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        """Expose these jobs."""
+        self._jobs = jobs
+
+    def collect(self) -> Iterator[Metric]:
+        """Every metric with one sample for each job that knows it."""
+        info = InfoMetricFamily("stepscope_job", "A running job that is measured.", labels=JOB)
+        steps = CounterMetricFamily("stepscope_steps", "Steps since the job's start.", labels=JOB)
+        rate = GaugeMetricFamily("stepscope_steps_per_second", "Over the last seconds.", labels=JOB)
+        samples = GaugeMetricFamily("stepscope_samples_per_second", "Over the last seconds.", labels=JOB)
+        share = GaugeMetricFamily("stepscope_step_share_ratio", "Share of the step.", labels=(*JOB, "component"))
+        found = GaugeMetricFamily("stepscope_findings", "Findings at present.", labels=JOB)
+        captures = GaugeMetricFamily("stepscope_captures", "The newest captures by state.", labels=(*JOB, "state"))
+        spent = GaugeMetricFamily("stepscope_captures_cost_ratio", "Share of the job's time.", labels=JOB)
+        sidecar = GaugeMetricFamily("stepscope_sidecar_core_ratio", "Cores that measuring takes.", labels=JOB)
+        for job in self._jobs:
+            status = job.status
+            labels = (str(job.pid), _label(Path(status.session).name))
+            about = {"name": job.name, "user": job.user, "state": job.state, "framework": status.framework}
+            info.add_metric(labels, {name: _label(value) for name, value in about.items()})
+            steps.add_metric(labels, status.steps)
+            if status.steps_per_s is not None:
+                rate.add_metric(labels, status.steps_per_s)
+            if status.samples_per_s is not None:
+                samples.add_metric(labels, status.samples_per_s)
+            for part in status.anatomy:
+                share.add_metric((*labels, _label(part.component)), part.ratio)
+            if status.analysed_unix_s:
+                found.add_metric(labels, status.findings)
+            for state, count in Counter(capture.state for capture in status.captures).items():
+                captures.add_metric((*labels, _label(state)), count)
+            spent.add_metric(labels, status.captures_ratio)
+            sidecar.add_metric(labels, status.sidecar_core_ratio)
+        yield from (info, steps, rate, samples, share, found, captures, spent, sidecar)
+
+
+def _label(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()[:MAX_LABEL]
+
+
+def exposition(jobs: Sequence[Job]) -> bytes:
+    """All metrics of these jobs."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Jobs(jobs))
+    return generate_latest(registry)

@@ -1,0 +1,107 @@
+"""What an operation of the interface is: an address, what may be asked of it, and what serves it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from stepscope.web.parameters import Arguments, Number, Parameter
+from stepscope.web.problems import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.app.library import Library
+    from stepscope.app.shelf import Shelf
+
+PREFIX = "/api/v1"
+JSON = "application/json"
+ARROW = "application/vnd.apache.arrow.stream"
+MAX_PAGE = 1_000
+OFFSET = Number(name="offset", about="How many items to pass over.", default=0, most=1_000_000_000)
+LIMIT = Number(name="limit", about="How many items at most.", default=100, least=1, most=MAX_PAGE)
+
+Lane = Literal["light", "heavy"]
+"""What may run at the same time: what only reads small files is never behind what analyses sessions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hub:
+    """What the operations work on."""
+
+    library: Library
+    shelf: Shelf
+    stopping: Callable[[], bool] = lambda: False
+    """Streams end when it says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request, checked."""
+
+    arguments: Arguments = field(default_factory=Arguments)
+    body: msgspec.Struct | None = None
+    seen: str = ""
+    """Tags of what the client has already (If-None-Match)."""
+
+    def pass_unless_new(self, tag: str) -> None:
+        """Stop here when the client has it.
+
+        Raises:
+            Refused: not modified.
+        """
+        if tag in (part.strip() for part in self.seen.split(",")):
+            raise Refused(HTTPStatus.NOT_MODIFIED, "", {"ETag": tag})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What is sent: ``content``, or the file at ``file``, which is deleted afterwards where ``delete`` says so."""
+
+    content: bytes = b""
+    media: str = JSON
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    file: Path | None = None
+    delete: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One address and method."""
+
+    name: str
+    path: str
+    """Below ``PREFIX``."""
+    about: str
+    serve: Callable[[Hub, Call], Answer]
+    method: str = "GET"
+    tag: str = "sessions"
+    parameters: Sequence[Parameter] = ()
+    body: type[msgspec.Struct] | None = None
+    answer: type[msgspec.Struct] | None = None
+    """Of JSON answers."""
+    media: Sequence[str] = (JSON,)
+    status: int = 200
+    refusals: Sequence[int] = ()
+    """Beyond those that every operation has."""
+    lane: Lane = "light"
+
+
+def struct(value: msgspec.Struct, call: Call, *, tag: str = "", status: int = 200) -> Answer:
+    """A struct as JSON; its tag is made of its bytes unless there is one that is known without them.
+
+    Raises:
+        Refused: not modified.
+    """
+    content = msgspec.json.encode(value)
+    if not tag and status == HTTPStatus.OK:
+        tag = f'W/"{hashlib.sha256(content).hexdigest()[:20]}"'
+        call.pass_unless_new(tag)
+    return Answer(content=content, status=status, headers={"ETag": tag} if tag else {})

@@ -1,0 +1,159 @@
+"""Parameters of an address: declared once, checked strictly, and described as declared.
+
+What is not declared is refused, and so is a number that is written in any but the one usual way: what the OpenAPI
+document allows and what the server takes are the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from stepscope.web.problems import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
+Value = int | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter. ``where``: query or path."""
+
+    name: str
+    about: str
+    where: str = "query"
+    default: Value | None = None
+    """None: it must be given."""
+
+    def read(self, text: str) -> Value:
+        """Its value.
+
+        Raises:
+            Refused: it is none.
+        """
+        raise NotImplementedError
+
+    def schema(self) -> dict[str, object]:
+        """Its JSON schema."""
+        raise NotImplementedError
+
+    def _refuse(self, text: str, expected: str) -> Refused:
+        status = HTTPStatus.NOT_FOUND if self.where == "path" else HTTPStatus.BAD_REQUEST
+        return Refused(status, f"{self.name} is {text[:80]!r}; expected {expected}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number(Parameter):
+    """A whole number."""
+
+    least: int = 0
+    most: int
+
+    def read(self, text: str) -> int:
+        """Its value.
+
+        Raises:
+            Refused: it is none, or out of bounds.
+        """
+        if not _NUMBER.fullmatch(text) or not self.least <= int(text) <= self.most:
+            raise self._refuse(text, f"a number from {self.least} to {self.most}")
+        return int(text)
+
+    def schema(self) -> dict[str, object]:
+        """Its JSON schema."""
+        return {"type": "integer", "minimum": self.least, "maximum": self.most}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice(Parameter):
+    """One of some words."""
+
+    words: tuple[str, ...]
+
+    def read(self, text: str) -> str:
+        """Its value.
+
+        Raises:
+            Refused: it is none of them.
+        """
+        if text not in self.words:
+            raise self._refuse(text, " or ".join(word or "nothing" for word in self.words))
+        return text
+
+    def schema(self) -> dict[str, object]:
+        """Its JSON schema."""
+        return {"type": "string", "enum": list(self.words)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Parameter):
+    """A short text; with ``pattern`` of one form."""
+
+    most: int = 200
+    pattern: str = ""
+
+    def read(self, text: str) -> str:
+        """Its value.
+
+        Raises:
+            Refused: it is too long, or of another form.
+        """
+        if len(text) > self.most or (self.pattern and not re.fullmatch(self.pattern, text, re.ASCII)):
+            raise self._refuse(text, self.pattern or f"at most {self.most} characters")
+        return text
+
+    def schema(self) -> dict[str, object]:
+        """Its JSON schema."""
+        form = {"pattern": f"^{self.pattern}$"} if self.pattern else {"maxLength": self.most}
+        return {"type": "string", **form}
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The values of one request."""
+
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+    def number(self, name: str) -> int:
+        """A number that was declared."""
+        return int(self.values[name])
+
+    def text(self, name: str) -> str:
+        """A text that was declared."""
+        return str(self.values[name])
+
+
+def read(declared: Sequence[Parameter], path: Mapping[str, object], query: Sequence[tuple[str, str]]) -> Arguments:
+    """The values of all parameters.
+
+    Raises:
+        Refused: one is missing, given twice, wrong or unknown.
+    """
+    given = Counter(name for name, _ in query)
+    known = {p.name for p in declared if p.where == "query"}
+    for name, count in given.items():
+        if name not in known:
+            raise Refused(HTTPStatus.BAD_REQUEST, f"unknown parameter {name[:80]!r}; expected {_names(known)}")
+        if count > 1:
+            raise Refused(HTTPStatus.BAD_REQUEST, f"parameter {name} is given {count} times; expected once")
+    texts = dict(query)
+    values: dict[str, Value] = {}
+    for parameter in declared:
+        text = str(path[parameter.name]) if parameter.where == "path" else texts.get(parameter.name)
+        if text is not None:
+            values[parameter.name] = parameter.read(text)
+        elif parameter.default is not None:
+            values[parameter.name] = parameter.default
+        else:
+            raise Refused(HTTPStatus.BAD_REQUEST, f"parameter {parameter.name} is missing: {parameter.about}")
+    return Arguments(values)
+
+
+def _names(known: set[str]) -> str:
+    return ", ".join(sorted(known)) or "none"

@@ -1,0 +1,261 @@
+"""Operations on sessions: lists, one session's resources, and what can be downloaded."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from stepscope.app import browse, bundle, flame
+from stepscope.errors import CaptureError, StepscopeError, TargetError, UsageError
+from stepscope.model.hub import (
+    CaptureList,
+    FindingList,
+    FlameList,
+    Series,
+    SessionBrief,
+    SessionDetail,
+    SessionPage,
+    Source,
+    Stages,
+    Step,
+    StepPage,
+    TaskPage,
+)
+from stepscope.model.op_table import OpTable
+from stepscope.web import arrow
+from stepscope.web.operation import ARROW, JSON, LIMIT, OFFSET, Answer, Call, Hub, Operation, struct
+from stepscope.web.parameters import Choice, Number, Text
+from stepscope.web.problems import Refused
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from stepscope.app.library import Entry
+    from stepscope.app.shelf import Opened
+    from stepscope.web.parameters import Arguments, Parameter
+
+KEY = Text(name="key", about="The session's key, as the list says it.", where="path", pattern="[0-9a-f]{16}")
+FORMAT = Choice(name="format", about="JSON, or Arrow's IPC stream.", default="json", words=("json", "arrow"))
+REPORTS = {
+    "json": JSON,
+    "html": "text/html; charset=utf-8",
+    "md": "text/markdown; charset=utf-8",
+    "text": "text/plain; charset=utf-8",
+}
+FLAMES = {
+    "html": ("flame.html", REPORTS["html"]),
+    "svg": ("flame.svg", "image/svg+xml"),
+    "folded": ("flame.folded", REPORTS["text"]),
+    "speedscope": ("flame.json", JSON),
+    "pprof": ("flame.pb.gz", "application/octet-stream"),
+}
+ZIP = "application/zip"
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts"
+)
+"""Of pages that are made to stand alone: an origin of their own, which this server lets do nothing. The policy
+that they carry themselves, by hash, holds besides."""
+
+Resource = Callable[["Opened", "Entry", "Arguments"], "Answer | msgspec.Struct"]
+
+
+def entry_of(hub: Hub, key: str) -> Entry:
+    """The session of a key.
+
+    Raises:
+        Refused: there is none.
+    """
+    entry = hub.library.find(key)
+    if entry is None:
+        raise Refused(HTTPStatus.NOT_FOUND, f"no session {key}; expected one of /api/v1/sessions")
+    return entry
+
+
+def _of_session(resource: Resource, *, moving: bool = False) -> Callable[[Hub, Call], Answer]:
+    """Serves a resource of an opened session; one whose tag the client has is not even made.
+
+    ``moving``: it says more than what lies in the session, so its tag is made of what it says.
+    """
+
+    def serve(hub: Hub, call: Call) -> Answer:
+        entry = entry_of(hub, call.arguments.text("key"))
+        try:
+            opened = hub.shelf.open(entry)
+            asked = repr(sorted(call.arguments.values.items()))
+            tag = hashlib.sha256(f"{resource.__qualname__}{opened.revision}{asked}".encode()).hexdigest()[:20]
+            tag = "" if moving else f'W/"{tag}"'
+            if tag:
+                call.pass_unless_new(tag)
+            with opened.locked():
+                made = resource(opened, entry, call.arguments)
+        except StepscopeError as error:
+            raise Refused(_status_of(error), str(error)) from error
+        if isinstance(made, Answer):
+            made.headers.setdefault("ETag", tag)
+            return made
+        return struct(made, call, tag=tag)
+
+    return serve
+
+
+def _status_of(error: StepscopeError) -> HTTPStatus:
+    if isinstance(error, UsageError | TargetError):
+        return HTTPStatus.NOT_FOUND
+    return HTTPStatus.CONFLICT if isinstance(error, CaptureError) else HTTPStatus.UNPROCESSABLE_ENTITY
+
+
+def _list(hub: Hub, call: Call) -> Answer:
+    arguments = call.arguments
+    found = hub.library.briefs(arguments.text("q"), arguments.text("state"))
+    offset, limit = arguments.number("offset"), arguments.number("limit")
+    page = SessionPage(
+        items=browse.page(found, offset, limit),
+        total=len(found),
+        offset=offset,
+        next_offset=browse.next_offset(len(found), offset, limit),
+    )
+    return struct(page, call)
+
+
+def _brief(hub: Hub, call: Call) -> Answer:
+    return struct(hub.library.brief(entry_of(hub, call.arguments.text("key"))), call)
+
+
+def _summary(hub: Hub, call: Call) -> Answer:
+    entry = entry_of(hub, call.arguments.text("key"))
+    brief = hub.library.brief(entry)
+    return _of_session(lambda opened, _, __: browse.detail(opened, brief), moving=True)(hub, call)
+
+
+def _steps(opened: Opened, _: Entry, arguments: Arguments) -> Answer | StepPage:
+    page = browse.steps(opened, arguments.number("offset"), arguments.number("limit"))
+    return arrow.rows(Step, page.items) if arguments.text("format") == "arrow" else page
+
+
+def _tasks(opened: Opened, _: Entry, arguments: Arguments) -> TaskPage:
+    return browse.tasks(opened, arguments.number("offset"), arguments.number("limit"))
+
+
+def _resources(opened: Opened, _: Entry, arguments: Arguments) -> Answer | Series:
+    found = browse.resources(opened)
+    return arrow.columns(found.columns) if arguments.text("format") == "arrow" else found
+
+
+def _ops(opened: Opened, _: Entry, __: Arguments) -> OpTable:
+    found = browse.ops(opened)
+    if found is None:
+        raise UsageError("the session holds no op trace; while its job runs: stepscope trace JOB")
+    return found
+
+
+def _source(opened: Opened, _: Entry, arguments: Arguments) -> Source:
+    return browse.source(opened, arguments.text("file"), arguments.number("first"), arguments.number("limit"))
+
+
+def _flame(opened: Opened, _: Entry, arguments: Arguments) -> Answer:
+    name, media = FLAMES[arguments.text("format")]
+    window = next((word for word in get_args(flame.Window) if word == arguments.text("window")), None)
+    made = browse.flame(opened, arguments.text("event"), window)
+    return _page(flame.encode(made, Path(name)), media)
+
+
+def _report(opened: Opened, _: Entry, arguments: Arguments) -> Answer:
+    form = arguments.text("format")
+    return _page(browse.report(opened, form), REPORTS[form])
+
+
+def _page(content: bytes, media: str) -> Answer:
+    alone = media.startswith(("text/html", "image/svg"))
+    return Answer(content=content, media=media, headers={"Content-Security-Policy": PAGE_POLICY} if alone else {})
+
+
+def _pack(opened: Opened, entry: Entry, _: Arguments) -> Answer:
+    name = browse.file_name(opened)
+    if opened.path.is_file():
+        return _download(opened.path, name, delete=False)
+    if entry.job is not None or opened.manifest.state == "running":
+        raise CaptureError("the session is still being written; it can be packed when its job has ended")
+    folder = Path(tempfile.mkdtemp(prefix="stepscope-pack-"))
+    target, _size = bundle.pack(opened.path, folder / "session.zip")
+    return _download(target, f"{name}.zip", delete=True)
+
+
+def _download(path: Path, name: str, *, delete: bool) -> Answer:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Answer(media=ZIP, headers=headers, file=path, delete=delete)
+
+
+def _get(
+    name: str,
+    about: str,
+    resource: Resource,
+    answer: type[msgspec.Struct] | None,
+    *parameters: Parameter,
+    media: tuple[str, ...] = (JSON,),
+    moving: bool = False,
+) -> Operation:
+    return Operation(
+        name="get" + name.capitalize(),
+        path="/sessions/{key}/" + name,
+        about=about,
+        serve=_of_session(resource, moving=moving),
+        parameters=(KEY, *parameters),
+        answer=answer,
+        media=media,
+        refusals=(404, 409, 422),
+        lane="heavy",
+    )
+
+
+SESSIONS = (
+    Operation(
+        name="listSessions", path="/sessions", serve=_list, answer=SessionPage, lane="heavy",
+        about="Sessions, newest first: those of the folders, and those of running jobs.",
+        parameters=(
+            Text(name="q", about="Words that name, command, framework, state or top finding hold.", default=""),
+            Choice(name="state", about="Only those in this state.", default="",
+                   words=("", "running", "finished", "recovered", "unfinished", "damaged")),
+            OFFSET, LIMIT,
+        ),
+    ),
+    Operation(
+        name="getSession", path="/sessions/{key}", serve=_brief, answer=SessionBrief, parameters=(KEY,),
+        about="One session as the list shows it.", refusals=(404,),
+    ),
+    Operation(
+        name="getSummary", path="/sessions/{key}/summary", serve=_summary, answer=SessionDetail, parameters=(KEY,),
+        about="Throughput, step times, anatomy, what measuring cost, what was checked.", refusals=(404, 422),
+        lane="heavy",
+    ),
+    _get("findings", "What costs time, the costliest first, with its evidence.",
+         lambda opened, _, __: browse.findings(opened), FindingList),
+    _get("tasks", "What the job does again and again, by total time.", _tasks, TaskPage, OFFSET, LIMIT),
+    _get("steps", "Steps by time.", _steps, StepPage, OFFSET, LIMIT, FORMAT, media=(JSON, ARROW)),
+    _get("stages", "The eight pipeline stages, and the split of the mean step.",
+         lambda opened, _, __: browse.stages(opened), Stages),
+    _get("resources", "CPU, memory, disks, network and GPUs on one time axis.", _resources, Series, FORMAT,
+         media=(JSON, ARROW)),
+    _get("series", "Every series of the report's charts.", lambda opened, _, __: browse.series(opened), Series),
+    _get("ops", "Op time by layer and line, by op, by type.", _ops, OpTable),
+    _get("captures", "Captures that it holds, and those its job was asked for.",
+         lambda opened, entry, _: browse.captures(opened, entry), CaptureList, moving=True),
+    _get("flames", "Events whose stacks were sampled.", lambda opened, _, __: browse.flames(opened), FlameList),
+    _get("flame", "The stacks of one event as a page, a picture, or a file for other tools.", _flame, None,
+         Text(name="event", about="One of /flames; empty: the first that is there.", default="", most=100),
+         Choice(name="window", about="Only steady steps, or the whole run; empty: as there are steps.", default="",
+                words=("", "steady", "all")),
+         Choice(name="format", about="What is sent.", default="html", words=tuple(FLAMES)),
+         media=tuple(dict.fromkeys(media for _, media in FLAMES.values()))),
+    _get("source", "Lines of the stored copy of one of the user's files.", _source, Source,
+         Text(name="file", about="Its name, as places say it.", most=1_000),
+         Number(name="first", about="The first line.", default=1, least=1, most=10_000_000), LIMIT),
+    _get("report", "The report.", _report, None,
+         Choice(name="format", about="JSON, one offline page, Markdown or text.", default="json", words=tuple(REPORTS)),
+         media=tuple(REPORTS.values())),
+    _get("pack", "The session as one file, which `stepscope view` opens elsewhere.", _pack, None, media=(ZIP,)),
+)  # fmt: skip

@@ -1,0 +1,154 @@
+"""A recorded session, a live job, and the application over both; no TensorFlow."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from starlette.testclient import TestClient
+
+import stepscope
+from stepscope.app.library import Library
+from stepscope.app.shelf import Shelf
+from stepscope.web.application import create
+from stepscope.web.operation import Hub
+from stepscope.web.settings import Access
+
+from .recorded import Recorded, fit, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from starlette.types import ASGIApp
+
+SOURCE = Path(stepscope.__file__).resolve().parent.parent
+TOKEN = "0123456789abcdef0123456789abcdef"
+PORT = 7330
+PATIENCE_S = 120.0
+PROGRAM = """
+import os, sys, time, stepscope
+
+def burn(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+
+def log_everything(step):
+    burn(0.004)
+    stepscope.metric("loss", 1.0 / (step + 1))
+
+print("ready", flush=True)
+step = 0
+while step < int(sys.argv[1]) and not os.path.exists("stop"):
+    stepscope.step()
+    with stepscope.span("work"):
+        burn(0.004)
+    log_everything(step)
+    step += 1
+"""
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Of a process that finds this stepscope, and whose jobs nothing else measures."""
+    dropped = ("STEPSCOPE", "VIRTUAL_ENV", "CONDA_PREFIX")
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
+    return {**inherited, "PYTHONPATH": str(SOURCE), **more}
+
+
+def command(*args: str) -> list[str]:
+    """A command line of stepscope."""
+    return [sys.executable, "-m", "stepscope", *args]
+
+
+def wait_for(what: Callable[[], object], why: str) -> object:
+    """Wait until ``what`` gives something true."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        if found := what():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"waited {PATIENCE_S} s for {why}")
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """A session of 300 steps with a slow callback."""
+    return write(fit(), tmp_path_factory.mktemp("at-rest") / "slow.stepscope")
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The pid of a job that runs and has published a status."""
+    folder = tmp_path_factory.mktemp("live")
+    (folder / "endless.py").write_text(PROGRAM)
+    job = subprocess.Popen(
+        command("run", "-q", "--session", "endless.stepscope", "endless.py", "1000000"),
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    library = Library([])
+
+    def published() -> int:
+        session = str(folder / "endless.stepscope")
+        return next((j.pid for j in library.running() if j.status.session == session and j.status.updated_unix_s), 0)
+
+    try:
+        yield int(str(wait_for(published, "the live job's status")))
+    finally:
+        (folder / "stop").touch()
+        try:
+            job.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            job.send_signal(signal.SIGKILL)
+            job.wait()
+
+
+@pytest.fixture(scope="session")
+def access() -> Access:
+    """With a known token."""
+    return Access(port=PORT, token=TOKEN)
+
+
+@pytest.fixture(scope="session")
+def app(recorded: Recorded, access: Access) -> ASGIApp:
+    """The application over the recorded session's folder."""
+    return create(Hub(library=Library([recorded.path.parent]), shelf=Shelf()), access)
+
+
+@pytest.fixture(scope="session")
+def client(app: ASGIApp) -> TestClient:
+    """Who knows the token."""
+    return browser(app, headers={"Authorization": f"Bearer {TOKEN}"})
+
+
+def browser(app: ASGIApp, **options: object) -> TestClient:
+    """A client of the application; without options it knows nothing."""
+    return TestClient(app, base_url=f"http://127.0.0.1:{PORT}", follow_redirects=False, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def url(recorded: Recorded) -> Iterator[str]:
+    """The address of a server that a user has started."""
+    server = subprocess.Popen(
+        command("view", str(recorded.path.parent), "--port", "0"),
+        env=environment(STEPSCOPE_TOKEN=TOKEN),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    try:
+        yield server.stdout.readline().strip().rstrip("/")
+    finally:
+        server.send_signal(signal.SIGINT)
+        _, problems = server.communicate(timeout=PATIENCE_S)
+    assert server.returncode == 0
+    assert problems == ""

@@ -1,0 +1,84 @@
+"""A session on disk of which every number is known: Keras fit whose callback takes a third of each step."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+from tests.derive.sessions import CWD, MS, SCRIPT, Frame, Job
+
+from stepscope._version import __version__
+from stepscope.app import analyze
+from stepscope.app.library import key_of
+from stepscope.store.writer import EventRow, LogPosition, SessionWriter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stepscope.model.session import Session
+
+STEPS = 300
+STEP_NS = 20 * MS
+PROGRAM = "\n".join(f"line_{number} = {number}" for number in range(1, 81)) + "\n"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A session at rest."""
+
+    path: Path
+
+    @property
+    def key(self) -> str:
+        """Its key."""
+        return key_of(self.path.resolve())
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"/api/v1/sessions/{self.key}"
+
+
+def fit() -> Session:
+    """Steps of 20 ms: 10 ms compute, 7 ms in a callback, the rest in the user's loop."""
+    job = Job(ended_ns=STEPS * STEP_NS)
+    job.framework()
+    job.sources[SCRIPT] = PROGRAM
+    job.loop().at(0, STEPS * STEP_NS)
+    job.execution().every(STEP_NS, STEPS, dur=10 * MS)
+    job.callback("Plot.on_train_batch_end").every(STEP_NS, STEPS, dur=7 * MS, start=11 * MS)
+    job.samples(range(13 * MS, STEPS * STEP_NS, 3 * STEP_NS), Frame(SCRIPT, "main", 50), Frame(SCRIPT, "draw", 33))
+    job.machine(6, cpus=2, got=1.0)
+    return job.session()
+
+
+def write(session: Session, path: Path) -> Recorded:
+    """Store a session of one worker as the sidecar does, with its reports."""
+    path.mkdir()
+    writer = SessionWriter(path)
+    worker = session.workers[0]
+    records = worker.records
+    writer.write_records(worker.info.key, replace(records, seq=records.seq + 1))
+    rows = [EventRow(event.at, "", msgspec.json.encode(event)) for event in worker.events]
+    writer.write_events(worker.info.key, rows, LogPosition(1, 1))
+    writer.write_table("host", session.host)
+    writer.write_table("process", session.process)
+    files = {path: f"{number:03d}.py" for number, path in enumerate(session.sources)}
+    for path_of, name in files.items():
+        writer.write_source(name, session.sources[path_of].encode())
+    index = {"files": [{"path": path_of, "file": name} for path_of, name in files.items()]}
+    writer.write_source("index.json", json.dumps(index).encode())
+    writer.write_manifest(
+        msgspec.structs.replace(
+            session.manifest,
+            stepscope_version=__version__,
+            cwd=CWD,
+            state="finished",
+            started_unix_ns=1_760_000_000_000_000_000,
+            workers=(worker.info,),
+        )
+    )
+    analyze.write_reports(path)
+    return Recorded(path)
