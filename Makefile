@@ -62,7 +62,7 @@ test-fast: $(VENV)/.stamp ## the tests that start no TensorFlow and no browser
 # ---- static checks ---------------------------------------------------------------------------------------------
 
 .PHONY: check
-check: lint types contracts docs-check ratchet ## every static check
+check: lint types contracts docs-check assets-check ratchet ## every static check
 
 .PHONY: lint
 lint: $(VENV)/.stamp ## ruff, all rules
@@ -91,6 +91,15 @@ docs-check: $(VENV)/.stamp ## generated pages and schemas equal what the code sa
 	@$(BIN)/python scripts/gen_docs.py --check
 	@test ! -e scripts/gen_schema.py || $(BIN)/python scripts/gen_schema.py --check
 
+.PHONY: assets
+assets: $(VENV)/.stamp ## builds the page from frontend/ (needs Node and npm)
+	@cd frontend && npm ci --silent --no-audit --no-fund
+	@$(BIN)/python scripts/assets.py
+
+.PHONY: assets-check
+assets-check: $(VENV)/.stamp ## the built page is what frontend/ says
+	@$(BIN)/python scripts/assets.py --check
+
 .PHONY: ratchet
 ratchet: $(VENV)/.stamp ## module length, Any, type: ignore, broad except, noqa: may only fall
 	@$(BIN)/python scripts/ratchet.py
@@ -117,6 +126,10 @@ bench-check: $(VENV)/.stamp ## speed of the checker, and what stops it; TREES=fo
 bench-known-fixes: $(VENV)/.stamp ## does the checker see what maintainers fixed? CLONES=folder of clones
 	@$(BIN)/python benchmarks/known_fixes.py $(CLONES) --write $(ARGS)
 
+.PHONY: bench-deepperf
+bench-deepperf: $(VENV)/.stamp ## is everything seen that DeepPerf reports? ARGS=--clones, --reports, --trees
+	@$(BIN)/python benchmarks/deepperf.py --write $(ARGS)
+
 .PHONY: bench-input-truth
 bench-input-truth: $(VENV)/.stamp ## input wait against inputs of known cost
 	@$(BIN)/python benchmarks/input_truth.py $(ARGS)
@@ -133,6 +146,10 @@ bench-overhead: $(VENV)/.stamp ## what measuring costs, interleaved with and wit
 bench-kills: $(VENV)/.stamp ## kill -9 of job and sidecar at random moments
 	@$(BIN)/python benchmarks/kills.py $(ARGS)
 
+.PHONY: bench-call-cost
+bench-call-cost: $(VENV)/.stamp ## what a wrapped call costs in a training step
+	@$(BIN)/python benchmarks/call_cost.py $(ARGS)
+
 .PHONY: bench-startup
 bench-startup: $(VENV)/.stamp ## what enable costs a process without TensorFlow, interleaved
 	@$(BIN)/python benchmarks/startup.py $(ARGS)
@@ -140,6 +157,14 @@ bench-startup: $(VENV)/.stamp ## what enable costs a process without TensorFlow,
 .PHONY: bench-always-on
 bench-always-on: $(VENV)/.stamp ## ten million records of one job: memory, files, disk, CPU time of its sidecar
 	@$(BIN)/python benchmarks/always_on.py $(ARGS)
+
+.PHONY: bench-read-xplane
+bench-read-xplane: $(VENV)/.stamp ## our reader of op traces beside xprof; XPROF=Python of an environment that has it
+	@$(BIN)/python benchmarks/read_xplane.py --xprof $(XPROF) $(ARGS)
+
+.PHONY: bench-capture
+bench-capture: $(VENV)/.stamp ## what an op trace costs a running job, beside TensorFlow's own profiler
+	@$(BIN)/python benchmarks/capture.py $(ARGS)
 
 .PHONY: bench-stacks
 bench-stacks: $(VENV)/.stamp ## folding of stack files, noise of profiles; --flamegraph CLONE for the comparison

@@ -14,54 +14,37 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from _stats import Interval, bootstrap
+from _traced_job import Ears, Job, Window
+from stepscope import store
+from stepscope.derive import op_lines, op_stats
+from stepscope.derive.graph_index import GraphIndex
+from stepscope.formats import xplane
 from stepscope.model.session import CaptureInfo
-from stepscope.store.reader import read_manifest
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = ROOT / "benchmarks" / "programs" / "traced.py"
 PAGE = ROOT / "docs" / "benchmarks" / "capture.md"
-PATIENCE_S = 1_800
 NEIGHBOURS = 10
+OF_MODELS = """One captured training step. *Job's peak memory*: what a capture adds to it. *In the session*: the step's
+op trace; the graphs with their source lines stand there once, however many steps are captured. *Ops kept*: of the
+framework's file, those whose name, type, calls and time the session has. *Placed*: share of op time on a line of user
+code, or on a layer and the line that built it. *Report*: the file that `stepscope report -o` makes of the session."""
 LONG = 5.0
 """A step of so many medians holds something else: another process that took the core."""
 NOTES = """*Traced steps*: change of the median traced step against the median of the ten steps before and the ten
 after, median over captures with its bootstrap interval of 95 %. *Late*: how much longer than the median neighbour the
 steps took in which the trace was written or stopped: the longest of all captures, and the sum of one capture (median).
 *CPU to write*: of stepscope's thread, which runs beside the job. *Share*: what captures cost, of the job's wall time,
-as booked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """One profile, CLOCK_MONOTONIC: recording from ``began`` to ``stopped``, written at ``written``."""
-
-    began: int
-    stopped: int
-    written: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
-    """What the program noted, CLOCK_MONOTONIC."""
-
-    ends: list[int]
-    gaps: list[tuple[int, int]]
-    own: list[tuple[int, int, int]]
-    """Its own profiles: began, stopped, written."""
-
-    def profiles(self) -> list[Window]:
-        """Its own profiles."""
-        return [Window(began=began, stopped=stopped, written=written) for began, stopped, written in self.own]
+as booked. *Listening*: most TCP sockets of the job that listened in one of so many looks at its network namespace and
+its descriptors while captures were made."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,68 +57,8 @@ class Seen:
     summed_ms: list[float] = field(default_factory=list)
     captures: list[CaptureInfo] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
-
-
-class Job:
-    """The program under ``stepscope run``, from its thirtieth step on."""
-
-    def __init__(self, folder: Path, python: Sequence[str], *words: str, budget: str = "1%") -> None:
-        self.folder = folder
-        own = ["run", "--quiet", "--budget", budget, "--session", str(folder / "s.stepscope"), "--keep-raw", "--"]
-        program = [*python, str(PROGRAM), *words, "--until", str(folder / "until"), "--out", str(folder / "out.json")]
-        with (folder / "stderr").open("wb") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "stepscope", *own, *program], stdout=subprocess.PIPE, stderr=errors, text=True
-            )
-        stdout = self._process.stdout
-        if stdout is None or stdout.readline() != "ready\n":
-            raise RuntimeError((folder / "stderr").read_text()[-2000:])
-
-    def trace(self, *options: str) -> None:
-        """Ask for captures."""
-        for _ in range(60):
-            command = [sys.executable, "-m", "stepscope", "trace", str(self.folder / "s.stepscope"), *options]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if not done.returncode:
-                return
-            time.sleep(1)
-        raise RuntimeError(done.stderr)
-
-    def captures(self) -> list[CaptureInfo]:
-        """The captures so far that were made."""
-        manifest = read_manifest(self.folder / "s.stepscope")
-        return [capture for capture in manifest.captures if capture.outcome == "done"]
-
-    def origin(self) -> int:
-        """Zero of the session's times."""
-        return read_manifest(self.folder / "s.stepscope").origin_monotonic_ns
-
-    def share(self) -> float:
-        """What captures cost, of the job's wall time."""
-        manifest = read_manifest(self.folder / "s.stepscope")
-        return sum(capture.cost_ns for capture in manifest.captures) / max(1, manifest.ended_ns)
-
-    def profiled(self) -> int:
-        """How many traces the program has written itself."""
-        return len(list((self.folder / "own").rglob("*.xplane.pb")))
-
-    def wait_for(self, what: Callable[[], bool]) -> None:
-        """Until it is so."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not what():
-            if time.monotonic() > deadline or self._process.poll() is not None:
-                raise RuntimeError(f"{self.folder}: it took too long, or the job ended")
-            time.sleep(1)
-
-    def pid(self) -> int:
-        """Of the program."""
-        return read_manifest(self.folder / "s.stepscope").job_pid
-
-    def end(self) -> Noted:
-        """Let it end; what it noted."""
-        (self.folder / "until").touch()
-        self._process.communicate(timeout=300)
-        return msgspec.json.decode((self.folder / "out.json").read_bytes(), type=Noted)
+    listening: int = 0
+    looks: int = 0
 
 
 def windows(captures: Sequence[CaptureInfo], origin: int) -> list[Window]:
@@ -172,8 +95,12 @@ def run_ours(seen: Seen, python: Sequence[str], words: Sequence[str], count: int
     """A run with ``count`` captures on a schedule that the budget spaces."""
     with tempfile.TemporaryDirectory(prefix="stepscope-capture-") as scratch:
         job = Job(Path(scratch), python, *words, budget=budget)
+        ears = Ears(job.pid())
+        ears.start()
         job.trace("--steps", "10", "--every", "0.1", "--count", str(count), "--timeout", "600")
         job.wait_for(lambda: len(job.captures()) >= count)
+        ears.stop()
+        seen.listening, seen.looks = max(seen.listening, ears.most), seen.looks + ears.looks
         noted = job.end()
         captures = job.captures()
         against_neighbours(seen, np.array(noted.ends, np.int64), windows(captures, job.origin()))
@@ -195,18 +122,19 @@ def row(length: str, how: str, seen: Seen) -> str:
     ratio: Interval = bootstrap(seen.ratios)
     cpu = median(c.cpu_ns for c in seen.captures) / 1e6 if seen.captures else None
     share = f"{max(seen.shares):.2%}" if seen.shares else "-"
+    listening = f"{seen.listening} of {seen.looks:,} looks" if seen.looks else "-"
     return (
         f"| {length} ms ({median(seen.step_ms):.1f}) | {how} | {len(seen.ratios)} | {ratio.percent()} "
         f"| {max(seen.longest_ms):.0f} ms | {median(seen.summed_ms):+.1f} ms "
-        f"| {f'{cpu:.1f} ms' if cpu is not None else '-'} | {share} |"
+        f"| {f'{cpu:.1f} ms' if cpu is not None else '-'} | {share} | {listening} |"
     )
 
 
 def steps(python: Sequence[str], lengths: Sequence[str], count: int, rounds: int, budget: str) -> str:
     """The table of traced steps, runs of both ways in turn."""
     lines = [
-        "| step | profiler | captures | traced steps | late: longest | late: sum | CPU to write | share |",
-        "|---|---|---|---|---|---|---|---|",
+        "| step | profiler | captures | traced steps | late: longest | late: sum | CPU to write | share | listening |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for length in lengths:
         words = ["--kind", "fit", "--step-ms", length]
@@ -274,8 +202,8 @@ def forget_peak(pid: int) -> None:
 def memory(python: Sequence[str], models: Sequence[str]) -> str:
     """One captured step of large models: what it adds to the job's peak memory, and to the session."""
     lines = [
-        "| model | peak memory of the job, more with a capture | framework's file | in the session |",
-        "|---|---|---|---|",
+        "| model | job's peak memory | framework's file | in the session | graphs, once | ops kept | placed | report |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for model in models:
         with tempfile.TemporaryDirectory(prefix="stepscope-capture-") as scratch:
@@ -291,11 +219,18 @@ def memory(python: Sequence[str], models: Sequence[str]) -> str:
                     time.sleep(10)
                 peaks.append(peak_bytes(pid))
             job.end()
-            captures = job.captures()
-            stored = [_stored(Path(scratch) / "s.stepscope" / "captures", number) for number in range(2, 5)]
+            captures = job.captures()[1:]
+            session = Path(scratch) / "s.stepscope"
+            stored = median(_stored(session / "captures", number) for number in range(2, 5))
+            graphs = sum(path.stat().st_size for path in session.glob("workers/*/graphs-*"))
+            kept, placed = _held(session)
+            report = _report(session)
         more = median(b - a for a, b in zip(peaks[::2], peaks[1::2], strict=True))
         raw = median(capture.bytes for capture in captures)
-        lines.append(f"| {model} | {more / 1e6:+.1f} MB | {raw / 1e3:.0f} kB | {median(stored) / 1e3:.0f} kB |")
+        lines.append(
+            f"| {model} | {more / 1e6:+.1f} MB | {raw / 1e3:.0f} kB | {stored / 1e3:.0f} kB | {graphs / 1e3:.0f} kB "
+            f"| {kept} | {placed:.1%} | {report} |"
+        )
         print(lines[-1], file=sys.stderr, flush=True)
     return "\n".join(lines)
 
@@ -304,6 +239,27 @@ def _stored(captures: Path, number: int) -> int:
     """Bytes of a capture in the session, the framework's own file apart."""
     files = [path for path in captures.rglob("*") if f"ops-{number:03d}" in str(path) and path.is_file()]
     return sum(path.stat().st_size for path in files if not path.name.endswith(".pb"))
+
+
+def _held(session: Path) -> tuple[str, float]:
+    """(ops of the last capture's file that the session has, of how many; share of op time that has a place)."""
+    found = store.open_session(session)
+    last = found.op_traces[-1]
+    trace = last.load()
+    ours = {(row.name, row.type, row.calls, row.total_ps) for row in op_stats.build(trace).rows()}
+    (file,) = (session / "captures").glob(f"{last.name}*.pb")
+    theirs = {(row.name, row.type, row.calls, row.total_ps) for row in op_stats.build(xplane.read_file(file)).rows()}
+    lines = op_lines.build(trace, GraphIndex(max(found.workers, key=lambda worker: len(worker.graphs))))
+    placed = sum(op.self_ps for op in lines.ops if op.place is not None or op.layer is not None)
+    return f"{len(ours & theirs):,} of {len(theirs):,}", placed / max(1, lines.total_ps)
+
+
+def _report(session: Path) -> str:
+    """Whether the one-file report can be made of it, and how large it is."""
+    target = session.with_name("report.html")
+    command = [sys.executable, "-m", "stepscope", "report", str(session), "-o", str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return f"{target.stat().st_size / 1e3:.0f} kB" if target.exists() else f"none: {done.stderr[-80:]}"
 
 
 def main() -> int:
@@ -328,7 +284,7 @@ def main() -> int:
     if options.only in {None, "calls"}:
         parts.append(calls(python, pinned, max(3, options.rounds)))
     if options.only in {None, "memory"}:
-        parts.append(memory(python, options.models.split(",")))
+        parts += [memory(python, options.models.split(",")), OF_MODELS]
     page = "\n\n".join(parts) + "\n"
     print(page)
     if options.write:

@@ -1,6 +1,7 @@
 """Stacks: how fast files are folded, and how much profiles of one program differ between runs.
 
-Usage: stacks.py [folding] [noise] [--flamegraph FOLDER] [--rounds N] [--samples N] [--runs N] [--write]
+Usage: stacks.py [folding] [noise] [windows] [--flamegraph FOLDER] [--rounds N] [--samples N] [--runs N] [--windows N]
+[--write]
 
 folding: CPU time from the text of ``perf script`` to folded stacks, interleaved with stackcollapse-perf.pl where a
 clone of brendangregg/FlameGraph is given. The text is made: 24 frames a sample, some 20,000 different stacks, leaf
@@ -9,6 +10,8 @@ addresses that hardly repeat.
 noise: one program is recorded again and again (perf record -e cpu-clock -F 199). Printed: how much more the counts of a
 function vary than independent samples of the same share, how much the run's CPU time varies, and in how many pairs of
 runs ``stepscope flame diff`` sees a difference where there is none.
+
+windows: what windows of native stacks cost the throughput of a training, and what reading symbols costs (``_windows``).
 
 ``--write`` puts the tables into docs/benchmarks/stacks.md.
 """
@@ -24,26 +27,29 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
+from _windows import windows
 from stepscope.derive.stack_difference import DISPERSION, HOST_SPREAD, difference
 from stepscope.derive.stack_merge import function_of, paired
 from stepscope.formats.stacks import detect
 from stepscope.model.stacks import StackProfile
+from stepscope.store import stacks
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "stacks.md"
 PROGRAM = Path(__file__).with_name("programs") / "mixed_work.py"
-HEAD = """# Folding stacks, and the noise of profiles
+HEAD = """# Folding stacks, the noise of profiles, and what windows cost
 
 Printed by `make bench-stacks ARGS="--flamegraph CLONE --write"`. Rates and spreads belong to the machine, ratios carry
 over.
 
 """
-PARTS = ("folding", "noise")
-TEN_TIMES = 10
+PARTS = ("folding", "noise", "windows")
+TEN_TIMES, MILLION = 10, 1e6
 
 
 # ---- folding
@@ -87,6 +93,21 @@ OURS = (
 )
 
 
+STORED = (
+    "import sys; from pathlib import Path; from stepscope.formats.stacks import folded; from stepscope.store import "
+    "stacks; sys.stdout.buffer.write(folded.write(stacks.decode(Path(sys.argv[1]).read_bytes())))"
+)
+STORED_SAMPLES = 1_000_000
+
+
+def make_stored(path: Path, text: Path) -> None:
+    """A session's profile: the stacks of the text, sampled a million times."""
+    profile = detect.read_file(text)[0]
+    rng = np.random.default_rng(1)
+    rows = profile.samples.take(rng.integers(0, len(profile.samples), STORED_SAMPLES))
+    path.write_bytes(stacks.encode(replace(profile, samples=rows)))
+
+
 def folding(options: argparse.Namespace) -> str:
     """The table of folding."""
     script = options.flamegraph / "stackcollapse-perf.pl" if options.flamegraph else None
@@ -103,6 +124,13 @@ def folding(options: argparse.Namespace) -> str:
             ours.append(cpu_seconds([sys.executable, "-c", OURS, str(text)], Path(folder) / "ours.folded"))
             if script:
                 theirs.append(cpu_seconds(["perl", str(script), str(text)], Path(folder) / "theirs.folded"))
+        stored = Path(folder) / "cpu-0001.parquet"
+        make_stored(stored, text)
+        starts_stored = Path(folder) / "empty.parquet"
+        starts_stored.write_bytes(stacks.encode(detect.read_file(empty)[0]))
+        command = [sys.executable, "-c", STORED]
+        binary = [cpu_seconds([*command, str(stored)], Path(folder) / "x") for _ in range(options.rounds)]
+        starting = median(cpu_seconds([*command, str(starts_stored)], Path(folder) / "x") for _ in range(3))
         if script:
             compare_folded(Path(folder) / "ours.folded", Path(folder) / "theirs.folded")
     rows = ["reader                   CPU-s    samples/s      MB/s"]
@@ -110,7 +138,12 @@ def folding(options: argparse.Namespace) -> str:
         if taken:
             seconds = median(taken)
             rows.append(f"{name:<22} {seconds:>7.2f} {options.samples / seconds:>12,.0f} {megabytes / seconds:>9.0f}")
-    rows.append(f"\nof stepscope's, {start:.2f} CPU-s are Python's start and imports")
+    rate = STORED_SAMPLES / (median(binary) - starting)
+    enough = "yes" if rate >= MILLION else "no"
+    rows.append(
+        f"\nbinary, of a session: {rate:,.0f} samples/s behind {starting:.2f} CPU-s of start; a million: {enough}"
+    )
+    rows.append(f"of stepscope's, {start:.2f} CPU-s are Python's start and imports")
     if theirs:
         ratios = sorted(slow / fast for slow, fast in zip(theirs, ours, strict=True))
         good = "yes" if median(ratios) >= TEN_TIMES else "no"
@@ -188,6 +221,17 @@ def noise(options: argparse.Namespace) -> str:
     return f"## Noise\n\n{lines}\n\n```text\n" + "\n".join(rows) + "\n```\n"
 
 
+def cost_of_windows(options: argparse.Namespace) -> str:
+    """The table of windows."""
+    return windows(options.windows)
+
+
+def _sections(page: str) -> dict[str, str]:
+    """The tables of the page by part: those that were not made anew stay."""
+    sections = {text.partition("\n")[0].lower(): f"## {text}".rstrip() + "\n" for text in page.split("\n## ")[1:]}
+    return {part: sections[part] for part in PARTS if part in sections}
+
+
 def main() -> int:
     """Run the parts that are asked for."""
     parser = argparse.ArgumentParser(description="how fast stacks are folded, and how much profiles vary")
@@ -196,14 +240,15 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--samples", type=int, default=300_000)
     parser.add_argument("--runs", type=int, default=16)
+    parser.add_argument("--windows", type=int, default=8, help="of each rate")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/stacks.md")
     options = parser.parse_args()
-    makers = {"folding": folding, "noise": noise}
-    tables = [makers[part](options) for part in options.parts or PARTS]
-    page = HEAD + "\n".join(tables)
+    makers = {"folding": folding, "noise": noise, "windows": cost_of_windows}
+    tables = {part: makers[part](options) for part in options.parts or PARTS}
+    page = HEAD + "\n".join(tables.values())
     print(page)
     if options.write:
-        PAGE.write_text(page)
+        PAGE.write_text(HEAD + "\n".join({**_sections(PAGE.read_text()), **tables}.values()))
     return 0
 
 

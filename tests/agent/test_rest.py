@@ -10,6 +10,7 @@ import pytest
 from stepscope.agent import rest
 from stepscope.agent.probes.common import OTHER, Wrapped
 from stepscope.formats.ring import RingReader
+from stepscope.wire.call_cost import wrapped_ns
 from stepscope.wire.kinds import Kind
 
 from .conftest import Armed, Measured, read_process
@@ -166,16 +167,28 @@ def test_a_step_function_counts_in_a_rest_and_after_its_model_went(opened: Agent
     assert vars(other)["train_function"] == "the user's own"
 
 
+def test_models_without_end_leave_nothing(opened: AgentState) -> None:
+    """What counts goes with its model, also in a job that never rests."""
+    for _ in range(5 * rest.MANY):
+        opened.rest.light(Kind.EXECUTION, lambda: None)
+    gc.collect()
+    kept = opened.rest.light(Kind.EXECUTION, lambda: None)
+    assert len(opened.rest._counters[Kind.EXECUTION]) <= rest.MANY + 1
+    assert kept() is None
+
+
 def test_the_budget_follows_what_a_call_costs_here(opened: AgentState, loop: type[Loop]) -> None:
     """The same calls make a rest, but where the calibration says that a call is cheap."""
     count = 3 * rest.MIN_CALLS
-    window = int(count * rest.CALL_NS / rest.BUDGET_RATIO / 2)
+    costs = [wrapped_ns(loop)[2] for loop in (1, 100_000)]
+    spare = rest.BUDGET_RATIO - rest.THREAD_RATIO
+    window = int(count * (costs[0] * costs[1]) ** 0.5 / spare)
     opened.rest.calibrated(1)
     opened.rest.tick(START)
     busy(opened, count)
     opened.rest.tick(START + window)
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
-    opened.rest.calibrated(10 * rest.CALL_NS)
+    opened.rest.calibrated(100_000)
     busy(opened, count)
     opened.rest.tick(START + 2 * window)
     assert opened.rest.on
@@ -264,3 +277,22 @@ def test_a_forked_child_has_all_its_wrappers(opened: AgentState, loop: type[Loop
     opened.rest.after_fork()
     assert not opened.rest.on
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
+
+
+def test_a_rest_ends_when_what_repeated_does_not(opened: AgentState, loop: type[Loop]) -> None:
+    """A second without a call that counts: wrappers are back, and the next rest makes up for it."""
+    counts = opened.rest.light(Kind.FUNCTION, lambda: None)
+    opened.rest.tick(START)
+    busy(opened, 1000)
+    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    began = opened.now()
+    length = opened.rest.due_ns(began)
+    assert opened.rest.on
+    assert length > 0
+    for second in (1, 2):
+        counts()
+        opened.rest.tick(began + second * rest.REPORT_NS + second)
+        assert opened.rest.on
+    opened.rest.tick(began + 3 * rest.REPORT_NS + 3)
+    assert calls(loop) == ("wrapped", "wrapped", "wrapped")
+    assert opened.rest._owed_ns > 0

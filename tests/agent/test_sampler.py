@@ -5,7 +5,7 @@ from __future__ import annotations
 from stepscope.agent.sampler import Sampler
 from stepscope.agent.stacks import MAX_FRAMES, StackTable
 from stepscope.model.events import AgentDiagnostic, Code, ProcessEnded, Stack, ThreadSeen
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Flag, Kind
 
 from .conftest import Armed, Measured
 
@@ -193,3 +193,32 @@ def test_rate_adapts_to_its_cost(opened: object) -> None:
     pauses = [sampler._pause() * sampler._hz for _ in range(1000)]
     assert 0.75 <= min(pauses) < 0.8
     assert 1.2 < max(pauses) <= 1.25
+
+
+def test_denser_for_a_window(armed: Armed) -> None:
+    """A window of native stacks has the main thread sampled as often, and nothing stays of it."""
+    result = armed.start(
+        PROGRAM
+        + "running.sampler.denser(199.0, 1.0)\n"
+        + "used = time.thread_time() + 0.9\nwhile time.thread_time() < used: sum(range(1000))\n"
+        + "end = time.monotonic() + 60\n"
+        + "while running.sampler._dense_hz and time.monotonic() < end: time.sleep(0.01)\n"
+        + "print(running.sampler._dense_hz, state.CURRENT.rest._held)\n"
+    )
+    assert (result.stdout, result.stderr) == ("0.0 0\n", "")
+    (process,) = armed.processes()
+    dense = [s for s in process.kinds(Kind.SAMPLE) if s.flags & Flag.CPU and s.dur_ns == int(1e9 / 199)]
+    assert len(dense) >= 20
+
+
+def test_a_window_that_cannot_be_is_refused(armed: Armed) -> None:
+    """What asks is checked: the rate and the length have bounds, and the job goes on."""
+    result = armed.start(
+        PROGRAM
+        + "for fields in ({}, {'hz': 1e9, 'seconds': 1}, {'hz': 99, 'seconds': 'x'}, {'hz': 9, 'seconds': 1e9}):\n"
+        + "    running._denser(fields)\n"
+        + "print(running.sampler._dense_hz)\n"
+    )
+    assert (result.stdout, result.stderr) == ("0.0\n", "")
+    (process,) = armed.processes()
+    assert [d.code for d in process.of(AgentDiagnostic)] == ["DX915"] * 4

@@ -193,6 +193,32 @@ def test_a_detector_is_served_once_and_within_the_budget(job: Job) -> None:
     assert len(job.captures.asked) == 1
 
 
+def test_what_a_native_window_cost_is_no_measure_for_op_traces(job: Job) -> None:
+    """Its cost is booked; an op trace is expected to cost what op traces do."""
+    deciding = capturing(job)
+    job.ask(kind="native")
+    deciding.tick(1 * S, "running")
+    job.native.done = finished(100 * MS, kind="native", steps=0)
+    deciding.tick(2 * S, "running")
+    job.wanted = (("INP001", "ops"),)
+    deciding.tick(14 * S, "running")
+    assert job.captures.asked == []
+    deciding.tick(16 * S, "running")
+    assert [a.by for a in job.captures.asked] == ["INP001"]
+
+
+def test_a_capture_without_steps_says_nothing_of_what_a_step_costs(job: Job) -> None:
+    """A second of whatever runs, at the start of a job: it is booked, and the next one is expected to be usual."""
+    deciding = capturing(job)
+    job.ask(steps=5)
+    deciding.tick(1 * S, "running")
+    job.captures.done = finished(30 * MS, steps=0)
+    deciding.tick(2 * S, "running")
+    job.wanted = (("INP001", "ops"),)
+    deciding.tick(9 * S, "running")
+    assert [a.by for a in job.captures.asked] == ["user", "INP001"]
+
+
 def test_a_detector_s_failed_capture_is_tried_again_but_not_for_ever(job: Job) -> None:
     """Each failure delays the next try; after a few nobody tries."""
     deciding = capturing(job)

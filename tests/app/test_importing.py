@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from tests.formats.xspace import Event, Line, Plane
 from stepscope.app.analyze import analyze
 from stepscope.app.importing import import_files
 from stepscope.cli.import_ import import_
+from stepscope.cli.main import main
 from stepscope.errors import FormatError, SessionError
 from stepscope.formats.protobuf import encode_bytes, encode_number
 from stepscope.importers import places, registry, stack_files
@@ -34,8 +37,8 @@ def _xspace(start_ns: int = UNIX) -> bytes:
     )
 
 
-def _run_metadata() -> bytes:
-    node = encode_bytes(1, b"a") + encode_number(2, 1_000) + encode_number(5, 5)
+def _run_metadata(name: bytes = b"a") -> bytes:
+    node = encode_bytes(1, name) + encode_number(2, 1_000) + encode_number(5, 5)
     device = encode_bytes(1, b"/job:x/replica:0/task:0/device:CPU:0") + encode_bytes(2, node)
     return encode_bytes(1, encode_bytes(1, device))
 
@@ -124,6 +127,81 @@ def test_a_bad_file_costs_one_line_and_leaves_nothing(name: str, content: bytes,
     assert "\n" not in str(caught.value)
     assert name in str(caught.value)
     assert not (tmp_path / "s.stepscope").exists()
+
+
+def _command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """Exit code of ``stepscope import``."""
+    monkeypatch.setattr(sys, "argv", ["stepscope", "import", *arguments])
+    with pytest.raises(SystemExit) as done:
+        main()
+    return int(str(done.value.code))
+
+
+MANY = json.dumps({"traceEvents": [{"ph": "X", "name": "\u00fc", "ts": i, "dur": 2, "pid": 1} for i in range(99)]})
+WHOLE = {
+    "capture.xplane.pb": _xspace(),
+    "run_metadata.pb": _run_metadata(b"n" * 150),
+    "capture.trace.json.gz": gzip.compress(MANY.encode()),
+}
+
+
+@pytest.mark.parametrize("damage", ["cut", "random", "empty", "decoded", "missing"])
+@pytest.mark.parametrize("name", WHOLE)
+def test_the_command_tells_a_bad_file_in_one_line(
+    name: str, damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Cut short, random, without a byte, passed through a text decoder, not there: one line on stderr, exit code 68."""
+    content = WHOLE[name]
+    monkeypatch.chdir(tmp_path)
+    if damage != "missing":
+        Path(name).write_bytes(
+            {
+                "cut": content[: len(content) // 2],
+                "random": random.Random(7).randbytes(5_000),
+                "empty": b"",
+                "decoded": content.decode("utf-8", "replace").encode(),
+            }[damage]
+        )
+    assert _command(monkeypatch, name) == 68
+    said = capsys.readouterr()
+    assert said.out == ""
+    (line,) = said.err.splitlines()
+    assert line.startswith(f"stepscope: {name}: ")
+    assert "expected" in line or "copy it again" in line
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name] * (damage != "missing")
+
+
+def test_damage_in_the_stats_names_the_file(tmp_path: Path) -> None:
+    """Events are whole, a stat of one is not: it is first read when the session is written."""
+    marked = Event("train", 0, 900_000, (("step_num", 1), ("_r", 1), ("device", "LAST")))
+    content = bytearray(xspace.space(Plane("/host:CPU", (Line("python", (marked,)),))))
+    content[content.index(b"LAST") - 1] = 99
+    (tmp_path / "a.xplane.pb").write_bytes(content)
+    with pytest.raises(FormatError, match=r"a\.xplane\.pb: .*; expected a whole") as caught:
+        import_files([tmp_path / "a.xplane.pb"], tmp_path / "s.stepscope")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "s.stepscope").exists()
+
+
+def test_text_that_is_no_utf8_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(CHROME.replace(b'"a"', b'"\x9e"'))
+    with pytest.raises(FormatError, match=r"bad\.json: damaged: text that is no UTF-8"):
+        import_files([path], tmp_path / "s.stepscope")
+
+
+def test_a_cut_array_of_events_is_read_as_far_as_it_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The format allows it: what is lost is told, and all before it is there. Blank lines before it change nothing."""
+    monkeypatch.chdir(tmp_path)
+    Path("cut.json").write_text(f"\n\n{MANY[:2_000]}")
+    assert _command(monkeypatch, "cut.json") == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    (note,) = [line for line in said.out.splitlines() if line.startswith("note")]
+    assert "cut: the last" in note
+    assert 20 < analyze(Path("cut.stepscope")).op_traces[0].events < 99
 
 
 def test_a_session_is_never_overwritten(tmp_path: Path) -> None:

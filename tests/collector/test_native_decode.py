@@ -11,8 +11,10 @@ from tests.formats.perf_file import CALL, DWARF, PID, TID_OF, PerfFile
 from stepscope.collector import memory_events
 from stepscope.collector.address_space import Range, Ranges, ends_in_indirect_call
 from stepscope.collector.jit_map import JitMap
+from stepscope.collector.moved_stacks import MovedStacks
 from stepscope.collector.native_decode import ONEDNN_CODE, StackDecoder, event_of, root_to_leaf
-from stepscope.formats import perf_data
+from stepscope.formats import perf_data, unwind
+from stepscope.formats.unwind import Walk
 from stepscope.model.records import Mapped, MemoryEvent
 from stepscope.model.stacks import Frame, FrameKind, StackFlag
 
@@ -153,3 +155,41 @@ def test_a_map_of_generated_code(tmp_path: Path) -> None:
     names = JitMap(999_999_999, str(tmp_path))
     assert [names.name(a) for a in (0xFFF, 0x1000, 0x103F, 0x1045, 0x1050)] == ["", "jit_a", "jit_a", "jit b", ""]
     assert JitMap(999_999_998, str(tmp_path)).name(0x1000) == ""
+
+
+STACK, THREAD = 0x7F0000, 11
+KEPT = STACK - 0x400
+
+
+def in_generated(at_ns: int, word: int, tid: int = THREAD) -> perf_data.Sample:
+    """A sample whose stack pointer is in a buffer: only what a kernel keeps there is seen."""
+    stack = memoryview(struct.pack("<32Q", *[0] * 15, word, *[0] * 16))
+    return perf_data.Sample(0, at_ns, PID, tid, 0, 0, 1, (), (), b"", (1,), stack)
+
+
+def through(pointer: int, *addresses: int) -> Walk:
+    """A whole stack whose second frame's pointer is ``pointer``."""
+    pointers = tuple(pointer + 64 * (i - 1) for i in range(len(addresses)))
+    return Walk(addresses=addresses, whole=True, pointers=pointers)
+
+
+def test_callers_of_a_kernel_that_has_moved_its_stack() -> None:
+    """They are of the sample nearest in time that was called through the same place of the thread's stack."""
+    moved = MovedStacks()
+    place = KEPT + unwind.PUSHED_BYTES + unwind.WORD
+    moved.add(in_generated(100, 0), through(place, 1, 2, 3))
+    moved.add(in_generated(200, 0), through(place, 1, 4, 3))
+    moved.add(in_generated(300, 0), through(place + 256, 1, 5, 3))
+    moved.add(in_generated(120, 0, THREAD + 1), through(place, 1, 6, 3))
+    assert moved.callers(in_generated(130, KEPT)) == (2, 3)
+    assert moved.callers(in_generated(190, KEPT)) == (4, 3)
+    assert moved.callers(in_generated(999, KEPT)) == (4, 3)
+
+
+def test_nothing_is_invented_for_a_kernel_that_fits_nowhere() -> None:
+    """Another place of the stack, another thread, a word that is no pointer: no callers."""
+    moved = MovedStacks()
+    moved.add(in_generated(100, 0), through(KEPT + unwind.PUSHED_BYTES + unwind.WORD, 1, 2, 3))
+    assert moved.callers(in_generated(110, KEPT + 16)) == ()
+    assert moved.callers(in_generated(110, KEPT, THREAD + 1)) == ()
+    assert moved.callers(in_generated(110, 5)) == ()

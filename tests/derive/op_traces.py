@@ -13,10 +13,11 @@ US = 1_000
 class Maker:
     """An op trace that is being written: a host with a thread ``python`` that makes the steps."""
 
-    def __init__(self) -> None:
-        self.builder = OpTraceBuilder(TraceSource(format="test"))
+    def __init__(self, source: TraceSource | None = None) -> None:
+        self.builder = OpTraceBuilder(source or TraceSource(format="test"))
         self.plane = self.builder.plane("/host:CPU", PlaneKind.HOST)
         self.main = self.thread("python")
+        self.launches = 0
 
     def thread(self, name: str) -> int:
         """A thread of the host."""
@@ -64,7 +65,8 @@ class Maker:
         self, line: int, stream: int, kernel: str, called: float, start: float, dur: float, **stats: PlainStat
     ) -> None:
         """A kernel and its launch call, which takes 2 us."""
-        number = len(self.builder.strings.all()) + int(1000 * called)
+        self.launches += 1
+        number = self.launches
         self.span(line, "cudaLaunchKernel", called, 2, correlation_id=number)
         self.span(stream, kernel, start, dur, correlation_id=number, **stats)
 

@@ -36,6 +36,7 @@ from stepscope.model.events import (
     ThreadSeen,
     Traced,
 )
+from stepscope.model.graph import GraphTable
 from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
 from stepscope.model.session import HostInfo, Manifest, Session, Worker, WorkerInfo
 from stepscope.wire.kinds import Flag, Kind
@@ -117,6 +118,7 @@ class Job:
     rival_names: list[str] = field(default_factory=list)
     resources: dict[str, Any] = field(default_factory=dict)  # tables of network, disks, GPUs and their names
     host: HostInfo = field(default_factory=HostInfo)
+    graphs: GraphTable = field(default_factory=GraphTable)
     _ids: dict[str, int] = field(default_factory=dict)
     _codes: dict[tuple[str, str], int] = field(default_factory=dict)
     _stacks: dict[tuple[Frame, ...], int] = field(default_factory=dict)
@@ -310,17 +312,8 @@ class Job:
         if command not in self.rival_names:
             self.rival_names.append(command)
         name = self.rival_names.index(command)
-        self.rivals += [
-            {
-                "at_ns": second * S,
-                "pid": pid,
-                "name": name,
-                "child": int(child),
-                "cpu_ns": round(cores * S),
-                "interval_ns": S,
-            }
-            for second in range(1, seconds + 1)
-        ]
+        same = {"pid": pid, "name": name, "child": int(child), "cpu_ns": round(cores * S), "interval_ns": S}
+        self.rivals += [{"at_ns": second * S, **same} for second in range(1, seconds + 1)]
 
     def child(self, pid: int, command: str, *, line: int) -> None:
         """The job started another process."""
@@ -336,7 +329,8 @@ class Job:
 
     def worker(self) -> Worker:
         """The process."""
-        return Worker(info=WorkerInfo(key=str(self.pid), pid=self.pid), records=self.table(), events=tuple(self.events))
+        info = WorkerInfo(key=str(self.pid), pid=self.pid)
+        return Worker(info=info, records=self.table(), events=tuple(self.events), graphs=self.graphs)
 
     def session(self) -> Session:
         """The whole session."""

@@ -39,6 +39,16 @@ def test_parts_add_up_to_the_periods() -> None:
     assert set(found.shares()) <= set(PARTS)
 
 
+def test_the_last_step_of_a_capture_of_ours_is_whole() -> None:
+    """It is marked from end to end; what follows the last marker of a program is not known."""
+    made, ours = Maker(), Maker()
+    for i in range(3):
+        made.step(1000 * i, 900, i)
+        ours.builder.event(ours.main, "stepscope.step", US * 1000 * i, US * 900, stats={"step_num": i}, step=True)
+    assert made.view().periods.dur_ns.tolist() == [1000 * US, 1000 * US]
+    assert ours.view().periods.dur_ns.tolist() == [1000 * US, 1000 * US, 900 * US]
+
+
 def test_waiting_for_a_batch_is_input_wait_and_the_pipelines_ops_are_not_compute() -> None:
     found = _input_bound().view().breakdown
     assert found.mean_ns("input-wait") == (600 + 8) * US  # with the 8 from the function's call to GetNext

@@ -9,7 +9,11 @@ import pytest
 
 from stepscope.derive.op_compiles import Change
 from stepscope.derive.op_view import OpView
+from stepscope.derive.view import SessionView
+from stepscope.detectors import registry
+from stepscope.detectors.base import run
 from stepscope.formats import xplane
+from stepscope.model.session import Manifest, Session, StoredOpTrace
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "xplane"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data is not beside this checkout")
@@ -71,3 +75,24 @@ def test_tpu_steps_copy_and_their_fusions_are_bound_by_memory() -> None:
     assert view.breakdown.ratio("copy-on-device") > 0.9
     assert {placed.bound for placed in view.roofline[:3]} == {"memory"}
     assert all(0.6 < placed.reached_ratio < 1 for placed in view.roofline[:3])
+
+
+def _found(name: str) -> list[tuple[str, str]]:
+    trace = _view(name).trace
+    stored = StoredOpTrace(name="a", worker="", source=trace.source, load=lambda: trace)
+    findings, _, failures = run(registry.ALL, SessionView(Session(manifest=Manifest(), op_traces=[stored])))
+    assert failures == ()
+    return [(finding.code, finding.title) for finding in findings]
+
+
+def test_the_detectors_say_what_is_true_of_each_file_and_nothing_else() -> None:
+    """The fixed twin and the TPU's copies give no finding; the others give the one that is known of them."""
+    (bound,), (jax,), (gpu,) = _found("tf-cpu-input-bound"), _found("jax-cpu"), _found("gpu-multi-worker")
+    assert bound[0] == "INP007"
+    assert "Python" in bound[1]
+    assert jax[0] == "GRF010"
+    assert "step 6" in jax[1]
+    assert "f32[128,256] is f32[96,256] now" in jax[1]
+    assert gpu[0] == "KRN005"
+    assert _found("tf-cpu-input-fixed") == []
+    assert _found("tpu-inference") == []

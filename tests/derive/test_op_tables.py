@@ -68,6 +68,31 @@ def test_a_first_compilation_is_no_repeated_one_and_equal_signatures_say_no_caus
     assert Maker().view().compiles.found == ()
 
 
+def test_a_compilation_on_a_pool_is_named_by_what_runs_there_meanwhile() -> None:
+    """As newer JAX does: the step's thread waits, and its own event carries no name."""
+    made = Maker()
+    pool = made.thread("tf_PjRtCompilerThreadPool")
+    for i in range(4):
+        made.step(1000.0 * i, 990, i)
+        made.span(made.main, "dot.1", 1000.0 * i + 900, 10, hlo_op="dot", hlo_module="jit_f")
+    made.span(made.main, "backend_compile_and_load", 2050, 300)
+    made.span(pool, "CpuCompiler::RunBackend", 2060, 280, name="jit_f")
+    made.span(made.main, "backend_compile_and_load", 2400, 300)
+    made.span(pool, "CpuCompiler::RunBackend", 2390, 280, name="jit_g")
+    assert [(one.program, one.again) for one in made.view().compiles.found] == [("jit_f", True), ("", False)]
+
+
+def test_programs_without_an_id_are_compiled_again_by_their_name() -> None:
+    """As in a trace.json: the cause is not told there."""
+    made = Maker()
+    for i in range(4):
+        made.step(1000.0 * i, 990, i)
+        made.span(made.main, "dot.1", 1000.0 * i + 900, 10, hlo_op="dot", hlo_module="jit_f")
+    made.span(made.main, "backend_compile_and_load", 2050, 700, name="jit_f")
+    (one,) = made.view().compiles.found
+    assert (one.step, one.program, one.again, one.changes) == (2, "jit_f", True, ())
+
+
 def _kernels() -> OpView:
     made = Maker()
     device = made.device(compute_cap_major=7, core_count=80)

@@ -7,11 +7,13 @@ from tests.derive.sessions import MS, US, Job
 
 from stepscope.app import overhead
 from stepscope.model.events import AgentCost
+from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
 from stepscope.wire.kinds import Kind
 
 PERIOD = 10 * MS
 STEPS = 102
 """A hundred of them steady."""
+LOW, USUAL, HIGH = wrapped_ns(1000)
 
 
 def stepped(records: int) -> Job:
@@ -25,14 +27,14 @@ def stepped(records: int) -> Job:
 
 
 def test_calls_cost_what_was_calibrated() -> None:
-    """Each wrapped call costs its calibrated time, times what it was seen to take more in a step."""
+    """Each wrapped call costs what a step makes of its calibrated time."""
     job = stepped(10)
     job.event(AgentCost(record_ns=400, wrapper_ns=600))
     cost = overhead.account(job.view())
-    assert cost.ratio == pytest.approx(overhead.USUAL * 10 * 1000 / PERIOD)
-    assert cost.low == pytest.approx(overhead.LOW * 10 * 1000 / PERIOD)
-    assert cost.high == pytest.approx(overhead.HIGH * 10 * 1000 / PERIOD)
-    assert (cost.records, cost.record_ns, cost.call_ns) == (1000, 1000, round(overhead.USUAL * 1000))
+    assert cost.ratio == pytest.approx(USUAL * 10 / PERIOD)
+    assert cost.low == pytest.approx(LOW * 10 / PERIOD)
+    assert cost.high == pytest.approx(HIGH * 10 / PERIOD)
+    assert (cost.records, cost.record_ns, cost.call_ns) == (1000, 1000, round(USUAL))
 
 
 def test_the_median_of_the_calibrations_counts() -> None:
@@ -54,7 +56,7 @@ def test_counted_calls_cost_as_recorded_ones() -> None:
     job.event(AgentCost(record_ns=400, wrapper_ns=600))
     job.call(Kind.SYNC, "float").counted(50 * PERIOD + US, calls=10_000, total=MS)
     cost = overhead.account(job.view())
-    assert cost.low * 100 * PERIOD == pytest.approx(overhead.LOW * 1000 * (100 + 10_000))
+    assert cost.low * 100 * PERIOD == pytest.approx(LOW * (100 + 10_000))
 
 
 def test_calls_of_rests_cost_a_light_wrapper() -> None:
@@ -66,7 +68,7 @@ def test_calls_of_rests_cost_a_light_wrapper() -> None:
     job.function().every(PERIOD, 50, dur=5 * MS, start=100 * PERIOD)
     cost = overhead.account(job.view())
     span = 148 * PERIOD  # from the first steady step to the start of the last one
-    assert cost.low * span == pytest.approx(1000 * (97 * overhead.LOW + overhead.LIGHT_LOW * 50), rel=0.03)
+    assert cost.low * span == pytest.approx(97 * LOW + LIGHT_NS[0] * 50, rel=0.03)
     assert cost.rest_ratio == pytest.approx(51 / 148, rel=0.02)
 
 
@@ -78,8 +80,8 @@ def test_the_agents_thread_counts_with_its_cpu_time() -> None:
     job.event(AgentCost(record_ns=400, wrapper_ns=600))
     job.call(Kind.TICK, "tick").every(1000 * MS, 4, dur=100 * US, start=20 * MS + US, thread=9)
     cost = overhead.account(job.view())
-    assert cost.low * 400 * PERIOD == pytest.approx(overhead.LOW * 400 * 1000)
-    assert cost.ratio * 400 * PERIOD == pytest.approx(overhead.USUAL * 400 * 1000 + 3 * 100 * US)
+    assert cost.low * 400 * PERIOD == pytest.approx(LOW * 400)
+    assert cost.ratio * 400 * PERIOD == pytest.approx(USUAL * 400 + 3 * 100 * US)
 
 
 def test_the_sidecar_is_a_share_of_a_core() -> None:

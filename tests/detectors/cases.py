@@ -7,8 +7,9 @@ All sessions are written by hand: what costs how much is chosen there, so what a
 from __future__ import annotations
 
 from tests.derive.sessions import MS, US
-from tests.detectors import memory_cases, resource_cases, trend_cases, use_cases
+from tests.detectors import graph_cases, memory_cases, resource_cases, traced_cases, trend_cases, use_cases
 from tests.detectors.fixture import Expected, Fixtures
+from tests.detectors.graph_jobs import unrolled_and_read
 from tests.detectors.jobs import (
     CALL,
     LOOP_LINE,
@@ -27,7 +28,6 @@ from tests.detectors.jobs import (
     saving,
     shared_machine,
     train_loop,
-    unrolled,
     unsampled,
     validated,
 )
@@ -231,24 +231,24 @@ GRF001 = Fixtures(
 )
 UNROLLED_STEPS = 9_920 * MS
 GRF002 = Fixtures(
-    firing=lambda: unrolled(UNROLLED_STEPS),
+    firing=lambda: unrolled_and_read(UNROLLED_STEPS),
     expected=Expected(
         severity="high",
         cost=0.5,
         where=(("layer.py", TURN),),
-        metrics=("tracing_ratio", "loop_ratio", "graph_nodes", "nodes_per_variable", "samples"),
+        metrics=("tracing_ratio", "graph_nodes", "loop_ratio", "turns", "variables"),
         per_step=UNROLLED_STEPS // 100,
-        title=("unrolled", "6,000 nodes", "50 %"),
+        title=("unrolled", "1,000 nodes", "50 %"),
         introduced="model building",
         exposed="initialization",
         pipeline_stage="forward-backward",
         remedy="loop-in-graph",
     ),
-    silent=lambda: unrolled(UNROLLED_STEPS, line=3),
-    not_applicable=lambda: unrolled(UNROLLED_STEPS, samples=0),
-    missing="stack samples",
-    below=lambda: unrolled(UNROLLED_STEPS * 15 // 85 - MS),
-    at=lambda: unrolled(UNROLLED_STEPS * 15 // 85 + MS),
+    silent=lambda: unrolled_and_read(UNROLLED_STEPS, turns=12),
+    not_applicable=lambda: keras_fit(20 * MS),
+    missing="traces of tf.functions",
+    below=lambda: unrolled_and_read(UNROLLED_STEPS * 15 // 85 - MS),
+    at=lambda: unrolled_and_read(UNROLLED_STEPS * 15 // 85 + MS),
 )
 CFG001 = Fixtures(
     firing=lambda: shared_machine(1.0),
@@ -290,6 +290,12 @@ CASES: dict[str, Fixtures] = {
     "GRF002": GRF002,
     "GRF003": use_cases.GRF003,
     "GRF004": use_cases.GRF004,
+    "GRF005": graph_cases.GRF005,
+    "GRF006": graph_cases.GRF006,
+    "GRF007": graph_cases.GRF007,
+    "GRF009": graph_cases.GRF009,
+    "GRF010": traced_cases.GRF010,
+    "GRF011": graph_cases.GRF011,
     "HNG001": trend_cases.HNG001,
     "HST001": HST001,
     "HST002": HST002,
@@ -306,6 +312,15 @@ CASES: dict[str, Fixtures] = {
     "INP002": INP002,
     "INP003": INP003,
     "INP004": INP004,
+    "INP005": traced_cases.INP005,
+    "INP006": traced_cases.INP006,
+    "INP007": traced_cases.INP007,
+    "KRN001": traced_cases.KRN001,
+    "KRN002": traced_cases.KRN002,
+    "KRN003": traced_cases.KRN003,
+    "KRN004": traced_cases.KRN004,
+    "KRN005": traced_cases.KRN005,
+    "LAY001": traced_cases.LAY001,
     "MEM001": trend_cases.MEM001,
     "MEM002": memory_cases.MEM002,
     "NET001": resource_cases.NET001,

@@ -267,6 +267,23 @@ def test_evaluation_at_the_end_of_epochs_is_none() -> None:
     assert codes(read_models(validated(80 * MS, calls=4, every=20, hook="on_epoch_end"), wait=US)) == []
 
 
+def test_evaluations_are_counted_in_rests_too() -> None:
+    """One was seen inside of the callback: those called at that place while callbacks rested are its as well."""
+    job = keras_fit(10 * MS)
+    job.callback("Watch.on_train_batch_end").at(PERIOD + 10 * MS, 61 * MS)
+    evaluate = job.loop("evaluate", line=32)
+    elsewhere = job.loop("evaluate", line=90)
+    evaluate.at(PERIOD + 10 * MS, 60 * MS, flags=NESTED)
+    job.rest(40 * PERIOD, 40 * PERIOD, 40)
+    for i in range(40, 80, 2):
+        evaluate.at(i * PERIOD + 10 * MS, 60 * MS, flags=NESTED)
+        elsewhere.at(i * PERIOD + 75 * MS, 20 * MS, flags=NESTED)
+    (found,) = (finding for finding in find(job) if finding.code == "HST005")
+    seen = {evidence.metric: evidence.value for evidence in found.evidence}
+    assert seen["calls"] == 21
+    assert found.cost.ratio == pytest.approx(21 * 60 / 9800, rel=0.05)
+
+
 def test_evaluation_on_batches_is_not_the_callbacks_own_work() -> None:
     """A callback that evaluates is one finding, with the evaluation's code."""
     assert codes(read_models(validated(80 * MS, calls=45, every=2), wait=US)) == ["HST005"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import MS, Job
 from tests.detectors.jobs import called_back, keras_fit, nothing, pulled, sampled, saving
+from tests.detectors.traced_jobs import HEAD, loaded, on_gpu, transposed
 
 from stepscope.app import stage_shares
 from stepscope.model.finding import StageShare
@@ -68,3 +69,20 @@ def test_text_shows_shares_and_what_would_show_the_rest() -> None:
     at = next(i for i, line in enumerate(lines) if line.startswith("stages"))
     assert "preprocessing 40 %" in lines[at]
     assert "could not look: host to device, gradient sharing (needs an op trace)" in lines[at + 1]
+
+
+def test_a_trace_shows_what_only_a_device_can() -> None:
+    """Copies and exchange of a measured job, by its op trace; a trace without a device's work says so."""
+    found = shares(on_gpu([HEAD], copy=40_000))
+    assert found["host-to-device"].ratio == pytest.approx(0.4, abs=0.01)
+    assert "11 traced steps" in found["host-to-device"].basis
+    assert found["gradient-sharing"].ratio == 0
+    assert shares(transposed(10_000))["host-to-device"].basis == "could not look: the op trace shows no device's work"
+
+
+def test_an_imported_trace_has_all_eight_from_its_parts() -> None:
+    found = shares(loaded(40_000))
+    assert tuple(found) == stage_shares.STAGES
+    assert found["preprocessing"].ratio == pytest.approx(0.4, abs=0.01)
+    assert found["forward-backward"].ratio == pytest.approx(0.6, abs=0.01)
+    assert found["storage"].ratio is None

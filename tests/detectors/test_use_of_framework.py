@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MS, SCRIPT, US, Frame, Job, S
+from tests.detectors.graph_jobs import unrolled_and_read
 from tests.detectors.jobs import (
     FUNCTION_CALL,
     PERIOD,
@@ -22,6 +23,8 @@ from tests.detectors.jobs import (
 )
 from tests.detectors.test_look_alikes import codes, find
 
+from stepscope.detectors.base import run
+from stepscope.detectors.registry import ALL
 from stepscope.model.events import GraphSize, Setting
 from stepscope.model.session import HostInfo
 from stepscope.wire.kinds import Kind
@@ -116,6 +119,35 @@ def test_a_loop_over_layers_is_not_an_unrolled_loop() -> None:
     """A stack of a dozen large layers makes a large graph too, but each turn brings its own variables."""
     assert codes(unrolled(9_920 * MS, nodes=11_940, variables=578)) == []
     assert codes(unrolled(9_920 * MS, nodes=4_226, variables=11)) == ["GRF002"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "of", "found"),
+    [
+        (15, "", []),
+        (16, "", ["GRF002"]),
+        (40, "layers", []),
+        (40, "weights", []),
+    ],
+)
+def test_a_loop_is_told_by_what_the_graph_repeats(turns: int, of: str, found: list[str]) -> None:
+    """Enough turns of one computation; turns over layers or weights of their own are none, however many."""
+    job = unrolled_and_read(9_920 * MS, turns=turns, layers=of == "layers", weights=of == "weights")
+    assert codes(job) == found
+
+
+def test_samples_tell_the_loop_where_the_graph_was_not_read() -> None:
+    """A job that ends soon after its trace: the loop by the samples, and that it is one by nodes per variable."""
+    (found,) = find(unrolled(9_920 * MS))
+    assert (found.code, found.where[0].line) == ("GRF002", 4)
+    assert [e.metric for e in found.evidence if e.threshold is not None][-2:] == ["nodes_per_variable", "samples"]
+
+
+def test_a_graph_that_nobody_saw_is_undecided() -> None:
+    """A large graph that took long to trace, without nodes or samples: nothing is cleared."""
+    _, checked, _ = run(ALL, unrolled(9_920 * MS, samples=0).view())
+    outcomes = {c.detector: c for c in checked}
+    assert (outcomes["GRF002"].outcome, outcomes["GRF002"].missing) == ("undecided", ("nodes of traced graphs",))
 
 
 @pytest.mark.parametrize(("wait", "host", "every"), [(60 * MS, MS, 1), (US, 60 * MS, 1), (60 * MS, 30 * MS, 5)])

@@ -94,3 +94,56 @@ def test_an_unknown_operation_is_refused() -> None:
         evaluate(b"\x98")
     with pytest.raises(KeyError):
         evaluate(b"\x70\x00")
+
+
+SIGNAL_FRAME = bytes.fromhex(
+    "0f0477a00106"  # def_cfa_expression: rsp + 160, read there
+    "1008027728"  # expression: r8 at rsp + 40
+    "1009027730"  # r9 at rsp + 48
+    "10100377a801"  # return address at rsp + 168
+)
+"""The beginning of glibc's __restore_rt: what a signal's handler returns to."""
+
+
+def test_a_signals_frame() -> None:
+    """Registers that expressions place: the number is read before the expression."""
+    found = row(SIGNAL_FRAME, 1000)
+    assert found is not None
+    assert found.cfa == Rule("expression", code=bytes.fromhex("77a00106"))
+    assert dict(found.others) == {
+        8: Rule("expression", code=bytes.fromhex("7728")),
+        9: Rule("expression", code=bytes.fromhex("7730")),
+        16: Rule("expression", code=bytes.fromhex("77a801")),
+    }
+    assert evaluate(found.cfa.code, {7: 1000}, {1160: 77}) == 77
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("050c02", Rule("offset", offset=-16)),
+        ("090c03", Rule("register", 3)),
+        ("110c7e", Rule("offset", offset=16)),
+        ("140c02", Rule("value", offset=-16)),
+        ("150c7e", Rule("value", offset=16)),
+        ("160c027608", Rule("value-expression", code=bytes.fromhex("7608"))),
+        ("2f0c02", Rule("offset", offset=16)),
+        ("070c", Rule("undefined")),
+    ],
+    ids=["offset", "register", "offset_sf", "val_offset", "val_offset_sf", "val_expression", "gnu", "undefined"],
+)
+def test_register_then_operand(text: str, rule: Rule) -> None:
+    """Each instruction about a register names it first."""
+    found = row(bytes.fromhex(text), 1000)
+    assert found is not None
+    rules = {**{number: Rule("offset", offset=offset) for number, offset in found.saved}, **dict(found.others)}
+    assert rules[12] == rule
+    assert rules[16] == Rule("offset", offset=-8)
+
+
+@pytest.mark.parametrize("text", ["8c02080c", "8c02060c"], ids=["same_value", "restore_extended"])
+def test_same_and_restored_registers_are_not_named(text: str) -> None:
+    """They take a rule back."""
+    found = row(bytes.fromhex(text), 1000)
+    assert found is not None
+    assert found.saved == ((16, -8),)

@@ -102,7 +102,40 @@ def test_a_stale_return_address_is_no_caller() -> None:
 def test_generated_code_without_a_caller_stands_alone() -> None:
     """Where no caller is found nothing is invented."""
     found = unwind.walk(SPACE, {IP: KERNEL_CODE + 7, SP: BASE}, stack(1, 2, 3))
-    assert found == unwind.Walk(addresses=(KERNEL_CODE + 7,), whole=False)
+    assert found == unwind.Walk(addresses=(KERNEL_CODE + 7,), whole=False, pointers=(BASE,))
+
+
+def test_registers_that_were_popped_hold_their_values() -> None:
+    """In a function's end the table still names places below the stack pointer: what lay there is in its register."""
+    popped = Row(cfa=Rule("register", SP, 16), saved=((IP, -8), (BP, -16), (BX, -24)), others=(), return_register=IP)
+    framed = Row(cfa=Rule("register", BX, 8), saved=((IP, -8),), others=(), return_register=IP)
+    space = Space({LEAF: popped, MIDDLE: framed, START: BEGIN})
+    found = unwind.walk(space, {IP: LEAF + 8, SP: BASE, BP: 1, BX: BASE + 24}, stack(7, MIDDLE + 5, 0, START + 3))
+    assert found.whole
+    assert found.addresses == (LEAF + 8, MIDDLE + 4, START + 2)
+
+
+def test_an_expression_that_is_not_known_ends_one_stack() -> None:
+    """It is cut there; the window goes on."""
+    strange = Row(cfa=Rule("expression", code=b"\x02"), saved=((IP, -8),), others=(), return_register=IP)
+    found = unwind.walk(Space({LEAF: strange}), {IP: LEAF + 8, SP: BASE}, stack(MIDDLE + 5))
+    assert not found.whole
+    assert found.addresses == (LEAF + 8,)
+
+
+def test_the_caller_of_a_kernel_that_has_moved_the_stack_pointer_down() -> None:
+    """Beyond its buffer the caller is found by the pointer that the kernel keeps; what lies in the buffer is stale."""
+    words = [0] * 700
+    kept = 600
+    words[15] = BASE + 8 * kept
+    words[40], words[41] = LEAF + 9, START + 3  # of an earlier call
+    words[kept + 6], words[kept + 9], words[kept + 10] = MIDDLE + 5, 1, START + 3
+    words[kept + 1 : kept + 6] = [0] * 5
+    words[kept] = words[kept + 5] = BASE + 8 * (kept + 9)
+    space = Space(SPACE.rows, calls=(MIDDLE + 5, LEAF + 9))
+    found = unwind.walk(space, {IP: KERNEL_CODE + 7, SP: BASE, BP: 99}, stack(*words))
+    assert found.attached
+    assert found.addresses == (KERNEL_CODE + 7, MIDDLE + 4, START + 2)
 
 
 def test_a_signals_frame_was_not_called() -> None:

@@ -59,6 +59,17 @@ def test_a_service_that_faults_all_the_time(service: subprocess.Popen[bytes], tm
     assert [worker.info.pid for worker in opened.workers] == [service.pid]
     (outcome,) = (c for c in report["checked"] if c["detector"] == "MEM002")
     assert outcome["outcome"] == "found"
+    assert [look.pid for look in opened.memory_looks] == [service.pid]
+    drawn = subprocess.run(
+        [sys.executable, "-m", "stepscope", "memory", str(session)],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert drawn.returncode == 0, drawn.stderr
+    assert f"pid {service.pid}" in drawn.stdout
+    assert report["memory"][0]["pid"] == service.pid
     assert opened.stacks or any(d.code in {"DX118", "DX140", "DX141"} for d in opened.manifest.diagnostics)
 
 

@@ -105,6 +105,53 @@ def test_pieces_of_one_stat_come_together_in_order(tmp_path: Path, monkeypatch: 
     assert [column.text(i) for i in (0, 1, 2, 1_399)] == ["0", "text", "6", str(3 * 1_399)]
 
 
+def _folder(session: Path) -> Path:
+    return session / "captures" / "optraces" / "a"
+
+
+def test_the_name_of_an_op_stands_once(tmp_path: Path) -> None:
+    """Not where it is the name of an event itself, or ends otherwise than in its type."""
+    names = ["a/MatMul:MatMul", "b/Relu:Relu", "b/Relu", "train", "c/Add:Add"]
+    trace = _trace([(0, name, 10.0 * i, 5.5, {}) for i, name in enumerate(names)])
+    optrace.write(tmp_path, "a", trace)
+    texts = pq.read_table(_folder(tmp_path) / "strings.parquet").column("text").to_pylist()
+    assert {text for text, stored in zip(trace.strings, texts, strict=True) if stored is None} == {"a/MatMul", "c/Add"}
+    _same(trace, optrace.load(tmp_path, "a"))
+
+
+def test_a_text_that_nothing_tells_is_damage(tmp_path: Path) -> None:
+    optrace.write(tmp_path, "a", _trace([(0, "train", 0.0, 5.5, {})]))
+    pq.write_table(pa.table({"text": pa.array(["", None], pa.string())}), _folder(tmp_path) / "strings.parquet")
+    with pytest.raises(SessionError, match="text 1 is missing"):
+        optrace.load(tmp_path, "a")
+
+
+def test_stats_of_few_values_share_a_row_group(tmp_path: Path) -> None:
+    stats: list[_Stats] = [{"p": i, "q": 0.5 * i, "r": f"t{i}"} for i in range(5)]
+    stats += [{"many": i} for i in range(80)]
+    trace = _trace([(0, "x", 10.0 * i, 5.5, one) for i, one in enumerate(stats)])
+    optrace.write(tmp_path, "a", trace)
+    assert pq.ParquetFile(_folder(tmp_path) / "stats.parquet").num_row_groups == 2
+    _same(trace, optrace.load(tmp_path, "a"))
+    head = json.loads((_folder(tmp_path) / "trace.json").read_text())
+    head["stats"] = [[*piece[:4], 1_000] for piece in head["stats"]]
+    (_folder(tmp_path) / "trace.json").write_text(json.dumps(head))
+    with pytest.raises(SessionError, match="'p' of an op trace is damaged"):
+        optrace.load(tmp_path, "a").stats.of_events("p")
+
+
+def test_a_trace_of_schema_1_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every text stood there, and every piece of a stat had a row group of its own."""
+    monkeypatch.setattr(optrace_stats, "_FEW", 0)
+    monkeypatch.setattr(optrace, "_texts", lambda trace: list(trace.strings))
+    trace = _trace([(0, "a/MatMul:MatMul", 10.0 * i, 5.5, {"p": i, "q": f"t{i}"}) for i in range(20)])
+    optrace.write(tmp_path, "a", trace)
+    head = json.loads((_folder(tmp_path) / "trace.json").read_text())
+    head |= {"schema": 1, "stats": [piece[:2] for piece in head["stats"]]}
+    (_folder(tmp_path) / "trace.json").write_text(json.dumps(head))
+    _same(trace, optrace.load(tmp_path, "a"))
+
+
 def test_a_session_has_its_op_traces_and_so_has_the_packed_one(made: Path, tmp_path: Path) -> None:
     optrace.write(made, "ops-002", _trace(_events(30)), worker="12-3")
     optrace.write(made, "ops-001", _trace([]))

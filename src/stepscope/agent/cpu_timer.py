@@ -137,6 +137,12 @@ class CpuTimer:
             self._paused = paused
             self._set(0 if paused else self._period_ns)
 
+    def rate(self, hz: float) -> None:
+        """Fire so often per second of CPU time from now on."""
+        self._period_ns = int(1e9 / hz)
+        if self.clock and not self._paused and self.pid == os.getpid():
+            self._set(self._period_ns)
+
     def _on_signal(self, _number: int, frame: Optional[FrameType]) -> None:
         """Note where the main thread is. Runs between two of its bytecodes."""
         if frame is None or self._failed or not self.clock:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from stepscope.agent import bootstrap
+from stepscope.agent import autograph, bootstrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _decide(path: str) -> bool:
         script = getattr(sys, "argv", [""])[:1]
         return path.startswith(("<stdin>", "<ipython-input-")) or (path == "<string>" and script == ["-c"])
     full = absolute(path)
-    if os.path.basename(full).startswith("__autograph_generated_file"):
+    if os.path.basename(full).startswith(autograph.PREFIX):
         return False
     if full.startswith((_STANDARD, _OURS + os.sep, *_frameworks)):
         return False

@@ -10,11 +10,9 @@ walk. Frames of AutoGraph's generated code are told by the user's lines. Nothing
 
 from __future__ import annotations
 
-import sys
-from _thread import get_ident
 from array import array
 
-from stepscope.agent import frames
+from stepscope.agent import autograph, frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +32,6 @@ MAX_OPS = 400_000
 MAX_CODES = 20_000
 DEPTH = 400
 """Frames looked at. A deep model nests some ten frames of Keras in each level."""
-GENERATED_PREFIX = "__autograph_generated_file"
 NOWHERE = ("", "", 0)
 
 
@@ -138,7 +135,7 @@ class Lines:
         elif frames.is_own(file):
             kind = USER
         else:
-            kind = GENERATED if GENERATED_PREFIX in file else LIBRARY
+            kind = GENERATED if autograph.PREFIX in file else LIBRARY
         if len(self._codes) >= MAX_CODES:
             self._codes.clear()
             self._known.clear()
@@ -148,7 +145,7 @@ class Lines:
     def _look(self, code: CodeType, line: int, kind: int) -> int:
         place = (code.co_filename, frames.function_name(code), line)
         if kind == GENERATED:
-            origin = _source_map().get((code.co_filename, line))
+            origin = autograph.origins().get((code.co_filename, line))
             place = (str(origin[0]), str(origin[2] or ""), int(origin[1])) if origin is not None else NOWHERE
         if kind == GENERATED and not frames.is_own(place[0]):
             index = -1
@@ -159,13 +156,3 @@ class Lines:
                 self.places.append(place)
         self._known[id(code), line] = index
         return index
-
-
-def _source_map() -> dict[tuple[str, int], tuple[str, int, Optional[str]]]:
-    """AutoGraph's map of the lines that it has generated, of the function that this thread traces."""
-    module = sys.modules.get("tensorflow.python.util.tf_stack")
-    mappers = getattr(module, "_source_mapper_stacks", None)
-    if mappers is None:
-        return {}
-    found: dict[tuple[str, int], tuple[str, int, Optional[str]]] = mappers[get_ident()][-1].get_effective_source_map()
-    return found

@@ -1,23 +1,28 @@
 """Detaches hot wrappers for most of the time where steps are so short that the wrappers would cost too much.
 
-A wrapper costs 0.5 us in a loop that does nothing else and 4 us in a training step: the step has used the caches for
-other things meanwhile. Ten of them in a step of 1 ms are 4 %. So the agent's thread looks what the calls of the last
-*window* cost; where that is over the budget the wrappers that are called most (``Patches``: those that rest) are put
-aside for as long as it takes to come down to the budget, then there is a window again. What is said about the steps is
-said of the windows; calls that make steps are still counted while the rest lasts.
+A wrapper costs 0.5 us in a loop that does nothing else and 7 us in a training step (``wire.call_cost``): the step has
+used the caches for other things meanwhile. Six of them in a step of 1 ms are 4 %. So the agent's thread looks what the
+calls of the last *window* cost at most. Where that is over what its own CPU time leaves of the budget, the wrappers
+that are called most (``Patches``: those that rest) are put aside for as long as it takes to come down to the budget,
+then there is a window again. What is said about the steps is said of the windows; calls that make steps are still
+counted while the rest lasts.
 
 What counts is ``functools.lru_cache`` without a cache: a function in C that calls the original and knows how often.
 In cold caches that costs 0.8 us, a wrapper in Python that does the same 3.7 us; and it shows in no traceback.
 
-Each second of a rest leaves REST records: when, how long, how many calls of which kind were only counted. What has been
-counted since is copied into the ring's header ten times a second, where it outlives a job that is killed.
+Each second of a rest leaves REST records: when, how long, how many calls of which kind were only counted. A second in
+which what repeated does not ends the rest: the job does something else, and the rest of the rest is made up for later.
+What has been counted since is copied into the ring's header ten times a second, where it outlives a job that is killed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import time
 import weakref
 
+from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
 from stepscope.wire.kinds import Kind
 from stepscope.wire.ring import UNTOLD, UNTOLD_KINDS
 
@@ -28,21 +33,20 @@ if TYPE_CHECKING:
 
     from stepscope.agent.state import AgentState
 
-BUDGET_RATIO = 0.0014
+BUDGET_RATIO = 0.003
+"""Share of the wall time that wrappers, what counts while they rest, and the agent's thread may take, by the upper
+bounds of their costs. Source: DESIGN 3.1, level 0, less what the CPU timer takes."""
 LEAST_RATIO = 0.0006
-"""Share of the wall time that wrappers may take; while they rest those that count take from it. Source: DESIGN 3.1,
-level 0, less what the agent's thread and the CPU timer take."""
+"""What wrappers may take where the others have taken the budget: something must be seen."""
+THREAD_RATIO = 0.001
+"""What the agent's thread is taken to need before it has run for ``THREAD_KNOWN_NS``."""
+THREAD_KNOWN_NS = 3_000_000_000
 TOO_MUCH = 1.2
 """A rest begins when the window took so many times its budget."""
-CALL_NS = 6_000
-"""What a recorded call in a wrapper costs in a real step, unless ``calibrated`` says less: where it is dearer, windows
-would become too short to see what happens every ten steps."""
-CALL_COSTS = 12.0
-"""The same against the calibration's, which runs in warm caches and does less."""
+CALIBRATED_NS = 700
+"""What a call costs in a loop that does nothing else, unless ``calibrated`` says otherwise."""
 SHORT_COSTS = 0.8
-LIGHT_COSTS = 0.09
-"""A call that is counted because it was short, and one that is only counted, against one that is recorded. Source:
-docs/benchmarks/overhead.md."""
+"""A call that is counted because it was short, against one that is recorded."""
 WINDOW_NS = 150_000_000
 FIRST_WINDOW_NS = 250_000_000
 MIN_CALLS = 100
@@ -50,7 +54,7 @@ MIN_CALLS = 100
 LONG_WINDOW_NS = 3_000_000_000
 """No window waits longer for something that has not seen enough of it."""
 MIN_REST_NS = 250_000_000
-MAX_REST_NS = 10_000_000_000
+MAX_REST_NS = 20_000_000_000
 REPORT_NS = 1_000_000_000
 NOTE_NS = 90_000_000
 """How often counts are copied into the ring's header: a kill loses no more than what came since."""
@@ -61,6 +65,8 @@ COUNTED = (Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
 """Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count."""
 RESTING = frozenset(map(int, (*COUNTED, Kind.EXECUTION, Kind.HOOK, Kind.CALLBACK, Kind.SYNC)))
 """Kinds whose wrappers go aside, or cost less: what others cost is no reason to rest."""
+MANY = 64
+"""Counters of a kind from which those that are gone are let go whenever one is made."""
 LOOKED_AT = 64
 """Newest records that say which kinds are being written."""
 LATEST = 32
@@ -71,12 +77,15 @@ class Rest:
     """Whether hot wrappers are aside, and since when. One per process; ``tick`` on the agent's thread."""
 
     __slots__ = (
+        "_asked",
         "_call_ns",
         "_counters",
         "_counting",
         "_forbidden",
         "_held",
+        "_owed_ns",
         "_past",
+        "_repeats",
         "_since",
         "_state",
         "_told",
@@ -107,11 +116,17 @@ class Rest:
         """Called with ``rests=True`` when a rest begins, ``False`` when it ends, for what ``Patches`` does not hold."""
         self._counters: dict[Kind, list[list[Any]]] = {kind: [] for kind in UNTOLD_KINDS}
         """[weak reference to what counts, its count when last looked at], for each kind."""
+        self._owed_ns = 0
+        """What the last rest was shorter than it should have been."""
+        self._repeats = False
+        """Whether something was counted in the last second of this rest."""
         self._past = dict.fromkeys(UNTOLD_KINDS, 0)
         """What those had counted that are gone."""
         self._counting: list[Kind] = []
         """Kinds that are counted in this rest."""
-        self._call_ns = float(CALL_NS)
+        self._asked: tuple[int, int] | None = None
+        """(when, CPU time of the agent's thread by then)."""
+        self._call_ns = wrapped_ns(CALIBRATED_NS)[2]
         self._forbidden = not state.config.get("rest", True)
         self._held = 0
         self._since = 0
@@ -123,12 +138,14 @@ class Rest:
     def light(self, kind: Kind, original: Any) -> Any:
         """What stands in for the wrapper of ``original`` while it rests: it calls it, and counts."""
         counts = functools.lru_cache(maxsize=0)(original)
+        if len(self._counters[kind]) >= MANY:  # a job that makes models without end may never rest
+            self._forget()
         self._counters[kind].append([weakref.ref(counts), 0])
         return counts
 
-    def calibrated(self, wrapped_ns: int) -> None:
+    def calibrated(self, loop_ns: int) -> None:
         """What a wrapped call costs in a loop that does nothing else, in this process."""
-        self._call_ns = min(CALL_NS, max(CALL_NS / 2, CALL_COSTS * wrapped_ns))
+        self._call_ns = wrapped_ns(loop_ns)[2]
 
     def forbid(self) -> None:
         """For good: something needs every call."""
@@ -163,7 +180,10 @@ class Rest:
             if now_ns >= self._until or self._forbidden:
                 self.end(now_ns)
             elif now_ns - self._told >= REPORT_NS:
-                self._tell(now_ns)
+                counted = self._tell(now_ns)
+                if self._repeats and not counted:
+                    self.end(now_ns)
+                self._repeats = counted > 0
         elif not self._since:
             self._open_window(now_ns)
         elif now_ns - self._since >= self._window_ns:
@@ -184,17 +204,28 @@ class Rest:
         if window < LONG_WINDOW_NS and not all(seen() for seen in self.enough):
             return
         kinds = self._state.newest_kinds(LOOKED_AT)
-        hot = calls * sum(kind in RESTING for kind in kinds) / max(1, len(kinds))
-        cost = (hot + short * SHORT_COSTS) * self._call_ns / window
+        each = self._call_ns / max(1, len(kinds))
+        executions = kinds.count(int(Kind.EXECUTION))  # each calls a tf.function, whose wrapper runs and writes nothing
+        hot = executions + sum(kind in RESTING for kind in kinds)
+        cost = (calls * hot * each + short * SHORT_COSTS * self._call_ns) / window
         repeated = max((kinds.count(int(kind)) for kind in (Kind.EXECUTION, *COUNTED)), default=0)
-        light = calls * repeated / max(1, len(kinds)) * LIGHT_COSTS * self._call_ns / window
-        budget = max(LEAST_RATIO, BUDGET_RATIO - light)
-        rest = int((cost / budget - 1) * window)
+        light = calls * repeated / max(1, len(kinds)) * LIGHT_NS[2] / window
+        budget = max(LEAST_RATIO, BUDGET_RATIO - self._thread_ratio(now_ns) - light)
+        rest = int((cost / budget - 1) * window) + self._owed_ns
         if cost < TOO_MUCH * budget or self._forbidden or self._held or rest < MIN_REST_NS:
             self._open_window(now_ns)
             return
         self._window_ns = WINDOW_NS
         self._begin(now_ns, min(rest, MAX_REST_NS), kinds)
+
+    def _thread_ratio(self, now_ns: int) -> float:
+        """What the agent's thread has taken of a core since this was first asked; what has a budget of its own is not
+        in it."""
+        used = time.thread_time_ns() - self._state.apart_ns
+        if self._asked is None:
+            self._asked = (now_ns, used)
+        since = now_ns - self._asked[0]
+        return (used - self._asked[1]) / since if since >= THREAD_KNOWN_NS else THREAD_RATIO
 
     def _begin(self, now_ns: int, rest_ns: int, kinds: list[int]) -> None:
         for function in self.before:
@@ -214,6 +245,8 @@ class Rest:
         # Now, not before: what a wrapper recorded until here is left as it is, what begins later is counted.
         self._settle(self._state.now(), counts)
         self._until = self._told + rest_ns
+        self._owed_ns = 0
+        self._repeats = False
 
     def end(self, now_ns: int) -> None:
         """Attach again, and say what was counted. Nothing happens when there is no rest."""
@@ -222,6 +255,7 @@ class Rest:
         ends = self._state.now()  # what begins from here on may be recorded again
         self._state.put_back()
         self.on = False
+        self._owed_ns = max(0, self._until - now_ns)
         self._swap()
         self._tell(ends)
         self.untold[0] = 0
@@ -242,12 +276,12 @@ class Rest:
         return total
 
     def _forget(self) -> None:
-        """Let go of what counts no more; its count stays. On the agent's thread only."""
+        """Let go of what counts no more; its count stays. Of two threads, the first to take an entry adds it."""
         for kind, entries in self._counters.items():
-            gone = [entry for entry in list(entries) if entry[0]() is None]
-            for entry in gone:
-                entries.remove(entry)
-                self._past[kind] += entry[1]
+            for entry in [entry for entry in list(entries) if entry[0]() is None]:
+                with contextlib.suppress(ValueError):
+                    entries.remove(entry)
+                    self._past[kind] += entry[1]
 
     def note(self) -> None:
         """Copy the counts into the ring's header: for a job that is killed, and before what counts may go away."""
@@ -261,15 +295,19 @@ class Rest:
         self.note()
         self.untold[0] = self._told = now_ns
 
-    def _tell(self, now_ns: int) -> None:
+    def _tell(self, now_ns: int) -> int:
+        """Leave the records; how many calls of a kind were counted that repeats."""
         counts = {kind: self._count(kind) for kind in self._counting}
         self.untold[0] = 0  # a kill between the two tells of these calls once at most
         write, thread = self._state.write, self._state.thread()
+        counted = 0
         for kind, calls in counts.items():
             new = calls - self.untold[SLOTS[kind] + TOLD]
+            counted += new
             if new or kind == Kind.EXECUTION:
                 write(self._told, now_ns - self._told, new, 0, int(Kind.REST), int(kind) << 8, thread)
         self._settle(now_ns, counts)
+        return counted
 
     def after_fork(self) -> None:
         """In a forked child: attached, without a window; its own thread opens one."""
@@ -278,4 +316,5 @@ class Rest:
             self.on = False
             self._swap()
         self._since = self._held = 0
+        self._asked = None
         self.untold = memoryview(bytearray(UNTOLD.size)).cast("Q")

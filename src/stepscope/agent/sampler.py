@@ -8,6 +8,9 @@ part of it in which that thread used no CPU, for its CPU time has samples of its
 know: this thread needs the GIL to look, so it sees other threads where they let go of it. The period jitters by a
 quarter, so that it does not beat with the period of the steps.
 
+During a window of native stacks it samples as often as that does (``denser``): its samples name the Python frames
+there. That is part of the window's cost, not of what is always measured.
+
 While hot wrappers rest (``agent.rest``) nothing is sampled either: samples are joined to records that are not there.
 
 The rate adapts: by what a tick has cost over the last ten seconds (median), this thread uses 0.07 % of one core at
@@ -25,7 +28,7 @@ from collections import deque
 
 from stepscope.agent import side_thread
 from stepscope.agent.calibrate import Calibration
-from stepscope.agent.cpu_timer import CpuTimer
+from stepscope.agent.cpu_timer import HZ, CpuTimer
 from stepscope.agent.governor import Governor
 from stepscope.agent.guard import MAX_FAILURES
 from stepscope.agent.rest import NOTE_NS
@@ -46,6 +49,7 @@ _MIN_HZ_YOUNG = 4.0
 _MIN_HZ = 1.0
 _YOUNG_NS = 60_000_000_000
 _SECOND_NS = 1_000_000_000
+MAX_DENSE_HZ, MAX_DENSE_S = 200.0, 120.0
 _NOTE_S = NOTE_NS / _SECOND_NS
 _ERRAND_S = 0.05
 _STOP_TIMEOUT_S = 0.5
@@ -81,6 +85,9 @@ class Sampler:
         self._hz = self._base_hz
         self._noise = state.now() & 0x7FFFFFFF | 1
         self._costs: deque[float] = deque(maxlen=_WINDOW_S)
+        self._dense_hz = 0.0
+        """0: no window goes on."""
+        self._dense_until = 0
         self._ident = 0
         self.pid = os.getpid()
         self.cpu_ns = 0
@@ -103,6 +110,28 @@ class Sampler:
         if self._ident and self._ident != _thread.get_ident():
             self._ended.acquire(timeout=_STOP_TIMEOUT_S)
 
+    def denser(self, hz: float, seconds: float) -> None:
+        """On the agent's thread: sample so often for so long, whatever it costs. No wrapper rests meanwhile.
+
+        Raises:
+            ValueError: more than ``MAX_DENSE_HZ`` or ``MAX_DENSE_S``, or less than once.
+        """
+        if not (1.0 <= hz <= MAX_DENSE_HZ and 0.0 < seconds <= MAX_DENSE_S):
+            raise ValueError(
+                "stacks at %g Hz for %g s; expected at most %g for %g" % (hz, seconds, MAX_DENSE_HZ, MAX_DENSE_S)
+            )
+        now = self._state.now()
+        if not self._dense_hz:
+            self._state.rest.hold(now)
+        self._dense_hz, self._dense_until = hz, now + int(seconds * _SECOND_NS)
+        self._timer.rate(hz)
+
+    def _usual(self) -> None:
+        """The window is over."""
+        self._dense_hz = 0.0
+        self._timer.rate(HZ)
+        self._state.rest.release()
+
     def _run(self) -> None:
         state = self._state
         try:
@@ -124,6 +153,8 @@ class Sampler:
             now = state.now()
             if state.out:
                 return
+            if self._dense_hz and now >= self._dense_until:
+                self._usual()
             rested = state.rest.on
             if not rested:
                 self._sample(now, now - last)
@@ -177,7 +208,7 @@ class Sampler:
     def _pause(self) -> float:
         """Seconds to the next tick: the period, give or take a quarter; in a rest, until it ends or is told of."""
         self._noise = (self._noise * 1_103_515_245 + 12_345) & 0x7FFFFFFF
-        pause = (0.75 + 0.5 * self._noise / 0x7FFFFFFF) / self._hz
+        pause = (0.75 + 0.5 * self._noise / 0x7FFFFFFF) / (self._dense_hz or self._hz)
         due = self._state.rest.due_ns(self._state.now()) / _SECOND_NS
         if self._state.rest.on:
             return max(_LEAST_PAUSE_S, due)
@@ -188,7 +219,7 @@ class Sampler:
 
         The median over the window counts: new code on the stack costs once, when it is named.
         """
-        if not ticks:
+        if not ticks or self._dense_hz:
             return
         self._costs.append(used_ns / ticks)
         per_tick = sorted(self._costs)[len(self._costs) // 2]

@@ -13,6 +13,7 @@ from stepscope.agent.capture.controller import KIND
 from stepscope.agent.probes import registry
 from stepscope.agent.sampler import Sampler
 from stepscope.wire import trouble
+from stepscope.wire.commands import STACKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class Running:
             self.start_thread()
             self.state.children_after_fork.append(self.start_thread)
             with self.state.guard("commands"):
-                self.state.on_tick(Commands(self.state, {KIND: self.state.captures.order}).tick)
+                takes = {KIND: self.state.captures.order, STACKS: self._denser}
+                self.state.on_tick(Commands(self.state, takes).tick)
             self.register_exit()
 
     def _say(self, name: str, module: Any) -> None:
@@ -55,6 +57,17 @@ class Running:
         if self.sampler is None or self.sampler.pid != os.getpid():
             self.sampler = Sampler(self.state)
             self.sampler.start()
+
+    def _denser(self, command: dict[str, object]) -> None:
+        """A window of native stacks begins: sample Python's as often."""
+        hz, seconds = command.get("hz"), command.get("seconds")
+        if not isinstance(hz, (int, float)) or not isinstance(seconds, (int, float)):
+            self.state.diagnostic("DX915", "stacks at %.40r Hz for %.40r s; expected numbers" % (hz, seconds))
+        elif self.sampler is not None:
+            try:
+                self.sampler.denser(hz, seconds)
+            except ValueError as error:
+                self.state.diagnostic("DX915", str(error))
 
     def register_exit(self) -> None:
         """Run ``finish`` before every exit handler that has been registered so far."""

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope import store
-from stepscope.app import bundle, capture_account, members, op_table, op_traces, overhead, series, stage_shares
+from stepscope.app import (
+    bundle,
+    capture_account,
+    members,
+    op_table,
+    op_traces,
+    overhead,
+    series,
+    stage_shares,
+    traced_steps,
+)
+from stepscope.derive import address_space
 from stepscope.derive.anatomy import COMPONENTS
 from stepscope.derive.hot_lines import HotLines
 from stepscope.derive.view import SessionView
@@ -82,6 +93,7 @@ def report_of(session: Session) -> Report:
     findings, source_check, problems = _with_sources(view, lines, found, checked)
     ops, unread = op_table.build(view)
     traces, told = op_traces.build(session)
+    traced, unseen = traced_steps.build(view)
     return Report(
         session=_summary(view),
         overhead=capture_account.with_captures(overhead.account(view), session.manifest),
@@ -89,13 +101,15 @@ def report_of(session: Session) -> Report:
         stages=stage_shares.build(view),
         findings=capture_account.annotated(findings, session.manifest),
         checked=checked,
-        diagnostics=_diagnostics(view, (*failures, *problems, *unread, *told)),
+        diagnostics=_diagnostics(view, (*failures, *problems, *unread, *told, *unseen)),
         tasks=view.tasks,
         ops=ops,
         line_heat=_line_heat(view, lines),
         source_check=source_check,
         series=series.build(view),
         op_traces=traces,
+        traced=traced,
+        memory=address_space.of_session(session),
     )
 
 

@@ -16,7 +16,7 @@ import msgspec
 from stepscope.app import capture_account, capture_target
 from stepscope.collector import budget
 from stepscope.errors import CaptureError, UsageError
-from stepscope.model.capture_ask import KINDS, MAX_STEPS, CaptureAsk
+from stepscope.model.capture_ask import DEFAULT_STEPS, KINDS, MAX_STEPS, CaptureAsk
 from stepscope.model.status import LiveCapture
 from stepscope.wire.commands import REQUESTS_NAME, Inbox
 
@@ -65,8 +65,8 @@ class Capturing:
         """Whose capture goes on."""
         self._tracing = LiveCapture(request="")
         self._served: dict[str, int] = {}
-        self._last_cost: dict[str, float] = {}
-        """Per step, by what the steps are."""
+        self._last_cost: dict[tuple[str, str], float] = {}
+        """By kind of capture and by what the steps are: of an op trace per step, of a native window the whole."""
         self._past: deque[LiveCapture] = deque(maxlen=SHOWN)
         manifest = recording.manifest
         try:
@@ -162,10 +162,7 @@ class Capturing:
 
     def _must_wait(self, wanted: _Wanted, now_ns: int) -> bool:
         """Whether the budget does not allow it yet."""
-        expected = 0
-        if wanted.by != "user":
-            steps = wanted.ask.steps or 10
-            expected = int(max(self._last_cost.values(), default=FIRST_COST_NS / 10) * steps)
+        expected = self._expected_ns(wanted.ask) if wanted.by != "user" else 0
         wait_ns = 0 if wanted.ask.force else self._budget.wait_ns(now_ns, expected)
         share = f"{100 * self._budget.share:g} %"
         if wait_ns >= budget.FOREVER_NS:
@@ -174,11 +171,18 @@ class Capturing:
             wanted.says = f"waits {wait_ns / 1e9:.0f} s: captures have used up the budget of {share}"
         return wait_ns > 0
 
+    def _expected_ns(self, ask: CaptureAsk) -> int:
+        """By the dearest of its kind so far."""
+        known = [cost for (kind, _), cost in self._last_cost.items() if kind == ask.kind]
+        if not known:
+            return FIRST_COST_NS
+        return int(max(known) * ((ask.steps or DEFAULT_STEPS) if ask.kind == "ops" else 1))
+
     def _finish(self, done: CaptureInfo, now_ns: int) -> None:
         self._budget.book(done.cost_ns)
         wanted, self._now = self._now, None
-        if done.outcome == "done":
-            self._last_cost[done.title] = done.cost_ns / max(1, done.steps)
+        if done.outcome == "done" and (done.steps or done.kind != "ops"):
+            self._last_cost[done.kind, done.title] = done.cost_ns / (done.steps if done.kind == "ops" else 1)
         if wanted is None:  # an earlier sidecar asked for it
             self._past.append(capture_account.live(done))
             return

@@ -9,9 +9,9 @@ import itertools
 from collections import deque
 from typing import TYPE_CHECKING
 
+from stepscope.app import early_input
 from stepscope.derive import faults
 from stepscope.model.records import MemoryTable
-from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.collector.recording import Recording
@@ -23,7 +23,6 @@ MIN_RATIO = 0.03
 MIN_CALLS = 4
 MAX_TIMES = 3
 """The analysis may see it otherwise: then it is not run for this again and again."""
-_STEPS = frozenset((Kind.STEP, Kind.EXECUTION, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL))
 
 
 class EarlyFaults:
@@ -44,9 +43,8 @@ class EarlyFaults:
         cost = faults.cost_of(memory)
         found = False
         for worker in self._recording.drainer.workers.values():
-            calls = max((n for (kind, _), n in worker.recent.counts.items() if kind in _STEPS), default=0)
             history = self._calls.setdefault(worker.key, deque(maxlen=LOOKS + 1))
-            history.append(calls)
+            history.append(early_input.calls(worker))
             goes_on = len(history) > LOOKS and history[0] >= MIN_CALLS and history[-1] > history[0]
             if cost is not None and goes_on and not worker.closed:
                 found = found or self._faults(worker.pid, cost.fault_ns)

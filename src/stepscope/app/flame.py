@@ -42,13 +42,15 @@ def choose(path: Path, *, event: str = "", window: Window | None = None) -> Chos
         FormatError: the file is missing, damaged, or holds no stacks.
     """
     if path.is_dir() or _is_packed(path):
-        return _of_session(path, event, window)
-    from stepscope.formats.stacks import detect
+        from stepscope.app.bundle import open_session
+
+        return of_session(open_session(path), path, event, window)
+    from stepscope.importers import stack_files
     from stepscope.reports.flame.graph import graph
 
     if window is not None:
         raise UsageError(f"{path}: --window {window} needs a session; a file of stacks knows no steps")
-    profile = _pick(detect.read_file(path), event, path)
+    profile = _pick(stack_files.read(path), event, path)
     return Chosen(graph=graph(profile, source=str(path)), work=1.0, counts_steps=False)
 
 
@@ -60,13 +62,16 @@ def _is_packed(path: Path) -> bool:
         return False
 
 
-def _of_session(path: Path, event: str, window: Window | None) -> Chosen:
-    from stepscope.app.bundle import open_session
+def of_session(session: Session, path: Path, event: str = "", window: Window | None = None) -> Chosen:
+    """The graph of one event of an opened session; ``path`` is where it lies.
+
+    Raises:
+        UsageError: it has no such event, or no stacks at all.
+    """
     from stepscope.derive import session_stacks
     from stepscope.derive.view import SessionView
     from stepscope.reports.flame.graph import graph
 
-    session = open_session(path)
     profile = _pick(session_stacks.profiles(session), event, path)
     steps = SessionView(session).steps
     if window == "steady" and (steps is None or not steps.steady_count):
@@ -160,12 +165,21 @@ def write(shown: Graph | Compared, path: Path) -> int:
     Raises:
         UsageError: no such ending, a difference that the format cannot hold, or the file cannot be written.
     """
-    data = _writer(path)(shown)
+    data = encode(shown, path)
     try:
         path.write_bytes(data)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
     return len(data)
+
+
+def encode(shown: Graph | Compared, path: Path) -> bytes:
+    """The picture or file that the ending of ``path`` says; nothing is written.
+
+    Raises:
+        UsageError: no such ending, or a difference that the format cannot hold.
+    """
+    return _writer(path)(shown)
 
 
 def check_ending(path: Path, *, difference: bool) -> None:

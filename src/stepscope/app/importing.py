@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope._version import __version__
-from stepscope.errors import UsageError
+from stepscope.errors import FormatError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +28,8 @@ class Imported:
     session: Path
     traces: tuple[OpTraceSummary, ...]
     stacks: tuple[StackProfile, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was repaired or left out of them."""
 
 
 def import_files(paths: Sequence[Path], target: Path | None = None) -> Imported:
@@ -61,7 +63,8 @@ def import_files(paths: Sequence[Path], target: Path | None = None) -> Imported:
         _write(session, traces, profiles)
     except OSError as error:
         raise UsageError(f"{session} cannot be written: {error.strerror or error}") from error
-    return Imported(session=session, traces=tuple(_summaries(traces)), stacks=tuple(profiles))
+    notes = tuple(diagnostic.text for trace in traces for diagnostic in trace.diagnostics)
+    return Imported(session=session, traces=tuple(_summaries(traces)), stacks=tuple(profiles), notes=notes)
 
 
 def _stem(name: str) -> str:
@@ -82,7 +85,11 @@ def _write(session: Path, traces: Sequence[OpTrace], profiles: Sequence[StackPro
     try:
         for number, trace in enumerate(traces, 1):
             offset = trace.source.started_unix_ns - started if trace.source.started_unix_ns else 0
-            optrace.write(session, f"import-{number:03d}", trace.shifted(offset))
+            try:
+                optrace.write(session, f"import-{number:03d}", trace.shifted(offset))
+            except FormatError as error:  # stats are first read here
+                text = f"{trace.source.name}: damaged: {error}; expected a whole file as its profiler wrote it"
+                raise FormatError(text) from error
             ended = max(ended, offset + trace.source.dur_ns)
         for number, profile in enumerate(profiles, 1):
             stacks.write(session, f"import-{number:03d}", profile)

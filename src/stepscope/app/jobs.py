@@ -19,6 +19,8 @@ from stepscope.errors import TargetError, UsageError
 from stepscope.model.status import MAX_BYTES, Status
 from stepscope.wire.env import STATUS_NAME
 
+_STATUS = msgspec.json.Decoder(Status)
+"""Made at import, by one thread: two that decode a type for the first time at once crash the process (msgspec 0.22)."""
 STALE_S = 30.0
 """A status that is older says that the sidecar is stopped or dead."""
 _MAX_TEXT = 4_000
@@ -69,7 +71,7 @@ def _read(run: Path) -> RunningJob | None:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES)
         age_s = time.time() - path.stat().st_mtime
-        status = msgspec.json.decode(data, type=Status)
+        status = _STATUS.decode(data)
     except (OSError, msgspec.DecodeError):
         age_s = -1.0
         status = Status(mode=job.mode, command=tuple(mask.mask_command(job.command)), cwd=job.cwd)

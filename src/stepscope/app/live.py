@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.app import analyze
+from stepscope.app import analyze, early_input
 from stepscope.app.early_faults import EarlyFaults
 from stepscope.collector import sources
 from stepscope.derive import tasks
@@ -36,11 +36,13 @@ if TYPE_CHECKING:
     from stepscope.model.status import LiveCapture
 
 PUBLISH_NS = 5_000_000_000
-FIRST_ANALYSIS_NS = {"enable": 5_000_000_000, "run": 20_000_000_000}
-ASKED_FOR_NS = 5_000_000_000
-"""When it comes where something says early that a capture may be needed: no model of the input can be read."""
+FIRST_ANALYSIS_NS = {"enable": 5_000_000_000, "run": 30_000_000_000}
 """By mode. The first analysis takes 0.1 to 0.2 s of CPU: under ``run``, whose jobs may be short, it waits until that is
 less than its share; what is enabled runs for long, and ``ps`` shall know it soon."""
+ASKED_FOR_NS = 5_000_000_000
+"""When it comes where something says early that a capture may be needed: no model of the input can be read."""
+MAX_ASKED = 3
+"""The analysis may see no steps in what repeats: then it is not run for this again and again."""
 MIN_BETWEEN_NS = 10_000_000_000
 MAX_BETWEEN_NS = 600_000_000_000
 CPU_RATIO = 0.001
@@ -77,6 +79,7 @@ class Live:
         self._sources = _Sources()
         self._early_faults = EarlyFaults(recording)
         self._analysed_ns = 0
+        self._asked = 0
         self.steps: Steps | None = None
         """Of the last analysis."""
         self.wanted: tuple[tuple[str, str], ...] = ()
@@ -84,16 +87,20 @@ class Live:
 
     def tick(self, now_ns: int, state: str) -> None:
         """What is due at this moment."""
-        asked_for = not self._analysed_ns and self._asked_for(now_ns)
-        if now_ns >= self._next_analysis_ns or asked_for or self._faults(now_ns):
+        if now_ns >= self._next_analysis_ns or self._asked_for(now_ns) or self._faults(now_ns):
             self.refresh(now_ns)
         if now_ns >= self._next_publish_ns or state != "running":
             self._next_publish_ns = now_ns + PUBLISH_NS
             self._publish(now_ns, state)
 
     def _asked_for(self, now_ns: int) -> bool:
-        early = now_ns - self._began_ns >= ASKED_FOR_NS
-        return early and any(w.unread for w in self._recording.drainer.workers.values())
+        """Whether the input of steps cannot be read, and no analysis has seen these steps yet."""
+        since = self._analysed_ns or self._began_ns
+        if self.steps is not None or now_ns - since < ASKED_FOR_NS or self._asked >= MAX_ASKED:
+            return False
+        seen = early_input.seen(self._recording.drainer.workers.values())
+        self._asked += seen
+        return seen
 
     def _faults(self, now_ns: int) -> bool:
         """Whether memory is seen to be faulted in again and again, and no analysis has looked at it of late."""
@@ -105,6 +112,7 @@ class Live:
         if self._analysed_ns and now_ns - self._analysed_ns < max_age_ns:
             return
         used = time.process_time_ns()
+        self._recording.drain(now_ns)
         self._analyse()
         used = time.process_time_ns() - used
         pause = min(MAX_BETWEEN_NS, max(MIN_BETWEEN_NS, int(used / CPU_RATIO)))

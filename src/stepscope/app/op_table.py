@@ -42,6 +42,7 @@ def build(view: SessionView) -> tuple[OpTable | None, tuple[Diagnostic, ...]]:
                 file=_file(view, op.place),
                 line=op.place.line if op.place is not None else 0,
                 gradient=op.gradient,
+                device=op.plane,
                 calls=op.calls,
                 ns=op.self_ps // 1000,
                 ratio=op.self_ps / lines.total_ps,

@@ -8,6 +8,7 @@ import numpy as np
 
 from stepscope.model.events import AgentCost
 from stepscope.model.overhead import Overhead
+from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -19,11 +20,6 @@ DEFAULT_WRAPPER_NS = 370
 """Where a run is too short to calibrate. Source: docs/benchmarks/overhead.md."""
 CPU_SAMPLE_NS = 12_000
 """One sample by the CPU timer, in the main thread: signal, walk of a stack that was seen before, record."""
-LOW, USUAL, HIGH = 6.0, 12.0, 18.0
-"""A wrapped call in a real step against the calibration's, which runs in warm caches and does less. Source:
-docs/benchmarks/overhead.md, steps with and without wrappers in one process."""
-LIGHT_LOW, LIGHT, LIGHT_HIGH = 0.5, 1.1, 1.6
-"""What only counts, in C, while wrappers rest, against the same: 0.8 us in cold caches."""
 TICK_NS = 1_000_000_000
 """A tick's record says what the second before it took."""
 
@@ -31,9 +27,9 @@ TICK_NS = 1_000_000_000
 def account(view: SessionView) -> Overhead:
     """Cost of level 0 on the steady steps, rests between them included, and the sidecar's share of one core meanwhile.
 
-    ``ratio``: wrapped calls of the step's process (any thread's hold the GIL) x the calibrated cost of one x what a
-    step makes of it, samples of the CPU timer, and the CPU time of the agent's thread. ``low`` leaves the agent's
-    thread out (it may have run while the step was waiting), ``high`` takes the upper bound of a wrapper's cost.
+    ``ratio``: wrapped calls of the step's process (any thread's hold the GIL) x what one costs in a step, samples of
+    the CPU timer, and the CPU time of the agent's thread. ``low`` leaves the agent's thread out (it may have run while
+    the step was waiting), ``high`` takes the upper bound of a call's cost.
     """
     session, steps = view.session, view.steps
     sidecar = _sidecar(session.host, int(steps.windows[1][-1]) if steps is not None else None)
@@ -42,7 +38,7 @@ def account(view: SessionView) -> Overhead:
     costs = steps.worker.all(AgentCost)
     record = int(np.median([c.record_ns for c in costs])) if costs else DEFAULT_RECORD_NS
     wrapper = int(np.median([c.wrapper_ns for c in costs])) if costs else DEFAULT_WRAPPER_NS
-    call = record + wrapper
+    low, usual, high = wrapped_ns(record + wrapper)
     lo, hi = steps.windows
     records = steps.worker.records
     rests = (records.kind == Kind.REST) & (records.start_ns >= lo[0])
@@ -59,12 +55,12 @@ def account(view: SessionView) -> Overhead:
     sampling = cpu_samples * CPU_SAMPLE_NS
     thread = _thread_ns(records, inside & (records.start_ns >= lo[0] + TICK_NS))
     return Overhead(
-        ratio=(call * (USUAL * calls + LIGHT * light) + sampling + thread) / span,
-        low=(call * (LOW * calls + LIGHT_LOW * light) + sampling) / span,
-        high=(call * (HIGH * calls + LIGHT_HIGH * light) + sampling + thread) / span,
+        ratio=(usual * calls + LIGHT_NS[1] * light + sampling + thread) / span,
+        low=(low * calls + LIGHT_NS[0] * light + sampling) / span,
+        high=(high * calls + LIGHT_NS[2] * light + sampling + thread) / span,
         records=int(inside.sum()),
         record_ns=record + wrapper,
-        call_ns=round(USUAL * call),
+        call_ns=round(usual),
         rest_ratio=rest_ns / span,
         sidecar_core_ratio=sidecar,
     )

@@ -9,6 +9,7 @@ from stepscope.model.finding import PipelineStage, StageShare
 
 if TYPE_CHECKING:
     from stepscope.derive.anatomy import Anatomy
+    from stepscope.derive.op_view import OpView
     from stepscope.derive.view import SessionView
 
 STAGES: tuple[PipelineStage, ...] = tuple(stage for stage in get_args(PipelineStage) if stage != "none")
@@ -22,7 +23,9 @@ _READERS = ("TFRecord", "TextLine", "FixedLengthRecord")
 
 def build(view: SessionView) -> tuple[StageShare, ...]:
     """The eight stages, in the pipeline's order."""
-    anatomy = view.anatomy
+    anatomy, trace = view.anatomy, view.op_traces.main
+    if anatomy is None and trace is not None:
+        return _of_trace(trace)
     if anatomy is None:
         return tuple(StageShare(stage=stage, ratio=None, basis=NO_STEPS) for stage in STAGES)
     feeding = _feeding_ratio(view)
@@ -31,14 +34,60 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
     inside = ", with the input wait inside of them" if view.hidden_wait else ""
     rows: list[tuple[PipelineStage, float | None, str]] = [
         *_input(view, anatomy, feeding),
-        ("host-to-device", None, "could not look: needs an op trace"),
+        ("host-to-device", *_on_device(trace, "copy-to-device", "copies from host to device")),
         ("forward-backward", call, f"calls of the compiled step, timed on the host{inside}"),
-        ("gradient-sharing", None, "could not look: needs an op trace"),
+        ("gradient-sharing", *_on_device(trace, "collective", "exchange between devices")),
         ("device-to-host", anatomy.ratio("host-sync"), "host waits of 20 us or more for a tensor"),
         ("output-processing", after, "callbacks and hooks, Keras' own loop, Python between the calls"),
         ("storage", anatomy.ratio("saving"), "checkpoints, models and summaries written on the step's thread"),
     ]
     return tuple(StageShare(stage=stage, ratio=ratio, basis=basis) for stage, ratio, basis in rows)
+
+
+def _on_device(trace: OpView | None, part: str, what: str) -> tuple[float | None, str]:
+    """What only the work of a device shows."""
+    if trace is None:
+        return None, "could not look: needs an op trace"
+    if trace.device < 0:
+        return None, "could not look: the op trace shows no device's work"
+    return trace.breakdown.ratio(part), f"{what}, with no kernel beside them; {_traced(trace)}"
+
+
+def _traced(trace: OpView) -> str:
+    count = len(trace.periods)
+    return f"of {count} traced step{'' if count == 1 else 's'}"
+
+
+_COMPUTE = (
+    "device-compute",
+    "copy-on-device",
+    "device-gap",
+    "compile",
+    "host-python",
+    "host-compute",
+    "device-wait",
+    "launch",
+    "runtime",
+    "scheduling",
+    "building",
+)
+_AFTER = ("callbacks", "evaluation", "gc", "framework", "other-python")
+
+
+def _of_trace(trace: OpView) -> tuple[StageShare, ...]:
+    """By the parts of the traced steps: nothing else was measured."""
+    split, whose = trace.breakdown, _traced(trace)
+    shares: dict[PipelineStage, tuple[float | None, str]] = {
+        "raw-input": (None, "in preprocessing: a trace does not tell them apart"),
+        "preprocessing": (split.ratio("input-wait"), f"waits for the next batch, {whose}"),
+        "host-to-device": _on_device(trace, "copy-to-device", "copies from host to device"),
+        "forward-backward": (split.ratio(*_COMPUTE), f"the device's and the host's work for the step, {whose}"),
+        "gradient-sharing": _on_device(trace, "collective", "exchange between devices"),
+        "device-to-host": _on_device(trace, "copy-from-device", "copies from device to host"),
+        "output-processing": (split.ratio(*_AFTER), f"Python between the framework's calls, {whose}"),
+        "storage": (None, "could not look: in a trace, saving looks like other Python"),
+    }
+    return tuple(StageShare(stage=stage, ratio=shares[stage][0], basis=shares[stage][1]) for stage in STAGES)
 
 
 def _input(view: SessionView, anatomy: Anatomy, feeding: float) -> list[tuple[PipelineStage, float | None, str]]:

@@ -53,9 +53,18 @@ def ask(job: RunningJob, wanted: CaptureAsk, say: Callable[[str], object], timeo
     Raises:
         CaptureError: the job cannot be asked, the capture failed, or was not made in time.
     """
+    return _wait(job, send(job, wanted), say, timeout_s)
+
+
+def send(job: RunningJob, wanted: CaptureAsk) -> str:
+    """Leave the request with the job's sidecar; returns its id, under which the status tells what becomes of it.
+
+    Raises:
+        CaptureError: the job cannot be asked.
+    """
     folder = job.run / commands.REQUESTS_NAME
     try:
-        identity = commands.send(str(folder), msgspec.to_builtins(wanted), wanted.id)
+        return commands.send(str(folder), msgspec.to_builtins(wanted), wanted.id)
     except FileNotFoundError:
         raise CaptureError(
             f"{job.name} ({job.status.pid}) cannot be asked: its sidecar has only just begun, or is of an older "
@@ -63,7 +72,6 @@ def ask(job: RunningJob, wanted: CaptureAsk, say: Callable[[str], object], timeo
         ) from None
     except OSError as error:
         raise CaptureError(f"{folder}: {error.strerror or error}; expected a job of yours: stepscope ps") from error
-    return _wait(job, identity, say, timeout_s)
 
 
 def _wait(job: RunningJob, identity: str, say: Callable[[str], object], timeout_s: float) -> LiveCapture:

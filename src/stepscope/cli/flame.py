@@ -50,7 +50,7 @@ class _Flame(click.Group):
 
 @click.group(cls=_Flame, short_help="Draw sampled stacks; show what differs beyond noise.", no_args_is_help=True)
 def flame() -> None:
-    """Draw sampled stacks of a session, or of a file of perf script, folded stacks, pprof or speedscope.
+    """Draw sampled stacks of a session, or of a file of perf record, perf script, folded stacks, pprof or speedscope.
 
     `stepscope flame SESSION|FILE` is `stepscope flame show SESSION|FILE`.
     """

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from stepscope.reports import op_traces
+from stepscope.reports.words import printable
 
 
 @click.command("import", short_help="Make a session of other tools' traces.")
@@ -22,6 +23,8 @@ def import_(files: tuple[Path, ...], output: Path | None) -> None:
     done = import_files(files, output)
     for trace in done.traces:
         click.echo(op_traces.render(trace), nl=False)
+    for text in done.notes:
+        click.echo(f"note        {printable(text)}")
     for profile in done.stacks:
         click.echo(
             f"stacks      {profile.event or 'samples'} · {len(profile.samples):,} rows, {profile.total:,.0f} in all"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.collector import perf
-from stepscope.collector.native_window import SECONDS, NativeWindow
+from stepscope.collector.native_window import MAX_SECONDS, SECONDS, NativeWindow
 from stepscope.derive import capture_cost
 from stepscope.errors import CaptureError
 from stepscope.model.events import CaptureTaken
@@ -34,6 +34,8 @@ PREFIX = ".native-"
 """Of the folder that perf writes to, below ``captures``: no part of the session."""
 SETTLE_NS = 2_000_000_000
 """Steps after the window, which it is compared with."""
+PYTHON_MARGIN_S = 2.0
+"""A process looks for commands twice a second, and perf takes its time to start."""
 _RATES_NS = 4_000_000_000
 """What the process did for so long decides how often it is sampled."""
 _COSTS = ("ratio", "low", "high", "traced", "neighbours", "step_ns", "slower_ns", "cost_ns")
@@ -82,6 +84,7 @@ class NativeCaptures:
         identity = commands.new_id()
         folder = self._recording.session / layout.CAPTURES / (PREFIX + identity)
         rates = self._rates(pid, now_ns)
+        self._ask_python(asked, rates.frequency)
         try:
             window = NativeWindow(pid, folder, can, rates, asked.seconds or SECONDS)
         except OSError as error:
@@ -89,6 +92,18 @@ class NativeCaptures:
         number = 1 + sum(capture.kind == KIND for capture in self._recording.manifest.captures)
         self._flight = _Flight(identity=identity, asked=asked, pid=pid, number=number, window=window, folder=folder)
         return identity
+
+    def _ask_python(self, asked: Asked, hz: int) -> None:
+        """Have the process sample its Python stacks as often, where it is measured: they are spliced in."""
+        worker = self._recording.drainer.workers.get(asked.worker)
+        if worker is None or worker.closed:
+            return
+        seconds = min(asked.seconds or SECONDS, MAX_SECONDS) + perf.COUNT_SECONDS + PYTHON_MARGIN_S
+        command: dict[str, object] = {"kind": commands.STACKS, "hz": hz, "seconds": seconds}
+        try:
+            commands.send(str(worker.folder / commands.COMMANDS_NAME), command)
+        except (OSError, ValueError) as error:  # it takes none: the usual samples are what there is
+            self._recording.note("DX147", f"Python stacks are not sampled more often in a native window: {error}")
 
     def poll(self, now_ns: int, *, final: bool = False) -> CaptureInfo | None:
         """The window that has come to its end, once; its entry stands in the manifest then."""

@@ -14,6 +14,7 @@ import numpy as np
 from stepscope.collector import kernel_symbols
 from stepscope.collector.address_space import AddressSpace
 from stepscope.collector.jit_map import JitMap
+from stepscope.collector.moved_stacks import MovedStacks
 from stepscope.collector.perf import CALL_PREFIX, SITE_PREFIX
 from stepscope.formats import unwind
 from stepscope.formats.stacks.labels import KERNEL_MODULE, UNKNOWN_NAME
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from stepscope.formats.perf_data import Recorded, Sample
+    from stepscope.formats.unwind import Walk
 
 CPU, FAULTS = "cpu", "page-faults"
 _EVENTS = {"cpu-clock": (CPU, "ns"), "page-faults": (FAULTS, "page-faults")}
@@ -74,10 +76,18 @@ class StackDecoder:
         Cost: 0.2 ms of CPU time a sample, 0.2 s to name TensorFlow's functions.
         """
         events = self._recorded.events
+        walks = [
+            (sample, self._walk(sample))
+            for sample in self._recorded.samples
+            if sample.pid == self._pid and events[sample.event].registers
+        ]
+        moved = MovedStacks()
+        for sample, walk in walks:
+            if walk.whole or walk.attached:
+                moved.add(sample, walk)
         rows: dict[tuple[str, str], list[tuple[Sample, _Stack]]] = defaultdict(list)
-        for sample in self._recorded.samples:
-            if sample.pid == self._pid and events[sample.event].registers:
-                rows[event_of(events[sample.event].name)].append((sample, self._raw(sample)))
+        for sample, walk in walks:
+            rows[event_of(events[sample.event].name)].append((sample, self._raw(sample, walk, moved)))
         stacks = {stack for pairs in rows.values() for _, stack in pairs}
         frames = self._frames(stacks)
         return tuple(self._profile(event, unit, name, pairs, frames) for (event, unit), pairs in rows.items())
@@ -89,13 +99,21 @@ class StackDecoder:
             for file, why in self._space.unreadable.items()
         ]
 
-    def _raw(self, sample: Sample) -> _Stack:
-        if not sample.registers:
-            return _Stack((), sample.kernel, int(StackFlag.TRUNCATED))
+    def _walk(self, sample: Sample) -> Walk:
         registers = unwind.dwarf_registers(self._recorded.events[sample.event].registers, sample.registers)
-        walk = unwind.walk(self._space, registers, sample.stack)
-        flag = StackFlag.WHOLE if walk.whole else StackFlag.ATTACHED if walk.attached else StackFlag.TRUNCATED
-        return _Stack(walk.addresses, sample.kernel, int(flag))
+        return unwind.walk(self._space, registers, sample.stack)
+
+    def _raw(self, sample: Sample, walk: Walk, moved: MovedStacks) -> _Stack:
+        if walk.whole:
+            return _Stack(walk.addresses, sample.kernel, int(StackFlag.WHOLE))
+        if walk.attached:
+            return _Stack(walk.addresses, sample.kernel, int(StackFlag.ATTACHED))
+        if len(walk.addresses) == 1 and self._space.is_generated(walk.addresses[0]):
+            callers = moved.callers(sample)
+            if callers:
+                flags = int(StackFlag.ATTACHED | StackFlag.APPROXIMATE)
+                return _Stack((*walk.addresses, *callers), sample.kernel, flags)
+        return _Stack(walk.addresses, sample.kernel, int(StackFlag.TRUNCATED))
 
     def _frames(self, stacks: Iterable[_Stack]) -> dict[int, Frame]:
         """A frame for each address; kernel and process do not share any."""

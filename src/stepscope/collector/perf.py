@@ -26,7 +26,10 @@ SAMPLES_PER_S = 200
 """Of each event, over all CPUs: 17 KB and 20 us each."""
 SITES_PER_S = 40
 """Calls that give memory back whose stacks are recorded."""
-COUNT_SECONDS = 0.4
+COUNT_SECONDS = 1.0
+"""Also the time that a process has to take notice and sample its Python stacks as often."""
+BUFFERS = "4M"
+"""Some 240 samples; the usual 516 KiB hold 30, and a starved perf lost one in seven."""
 CALL_PREFIX, SITE_PREFIX = "syscalls:sys_enter_", "site_"
 """Of perf's names of events: every call, and some with their stacks."""
 CALLS = ("madvise", "munmap", "brk")
@@ -46,6 +49,8 @@ class Abilities:
     """The program; "" where there is none, or nothing may be sampled."""
     kernel: bool = False
     """Samples in the kernel."""
+    buffers: str = ""
+    """Of each CPU, more than everybody may lock: perf may come late where CPUs are busy. "": the usual."""
     calls: Mapping[str, int] = field(default_factory=dict)
     """System calls that can be recorded one by one, with the numbers of their events."""
     missing: tuple[Diagnostic, ...] = ()
@@ -108,7 +113,7 @@ def abilities() -> Abilities:
         how = "run as root, or give read access to" if mounted else "sudo mount -t tracefs nodev"
         text = f"no system calls (madvise, munmap, brk) in windows: their events cannot be read; {how} {_TRACING}"
         missing.append(Diagnostic(code="DX144", text=text))
-    return Abilities(perf=program, kernel=kernel, calls=calls, missing=tuple(missing))
+    return Abilities(perf=program, kernel=kernel, calls=calls, buffers=BUFFERS if free else "", missing=tuple(missing))
 
 
 def command(can: Abilities, pid: int, out: str, seconds: float, rates: Rates) -> list[str]:
@@ -126,6 +131,8 @@ def command(can: Abilities, pid: int, out: str, seconds: float, rates: Rates) ->
         events.append(f"{CALL_PREFIX}{call}")
         events.append(f"tracepoint/config={number},period={rates.site_period(call)},{dwarf},name={SITE_PREFIX}{call}/")
     words = [can.perf, "record", "-q", "-o", out, "-k", "CLOCK_MONOTONIC", "-B", "-N", "-d", "-p", str(pid)]
+    if can.buffers:
+        words += ["-m", can.buffers]
     for event in events:
         words += ["-e", event]
     return [*words, "--", "sleep", f"{seconds:g}"]

@@ -14,6 +14,7 @@ from stepscope.collector import allocator, apply, rundir, signals, sources
 from stepscope.collector.captures import OpCaptures
 from stepscope.collector.drain import Drainer
 from stepscope.collector.mask import mask_text
+from stepscope.collector.memory_looks import MemoryLooks
 from stepscope.collector.native_captures import NativeCaptures
 from stepscope.collector.sampling import Sampling
 from stepscope.collector.window import Limits, Window
@@ -25,10 +26,12 @@ from stepscope.store.writer import SessionWriter
 from stepscope.wire import trouble
 
 _SAMPLE_NS = 1_000_000_000
+_DRAIN_NS = 2_000_000_000
+"""Rings and logs are read this often: they hold minutes, and outlive everybody."""
 _FLUSH_NS = 5_000_000_000
-_FLUSH_LATER_NS = 15_000_000_000
+_FLUSH_LATER_NS = 30_000_000_000
 """After the first segments they are written less often: what is not durable is still in the ring and the log, which
-outlive the sidecar; each segment costs about 10 ms of CPU time."""
+outlive the sidecar; what a flush writes costs 10 to 20 ms of CPU time."""
 _SOON_NS = 6_000_000_000
 _FLUSH_RECORDS = 200_000
 _TRIM_NS = 60_000_000_000
@@ -56,6 +59,8 @@ class Recording:
         self.sampling = Sampling(self.writer, self._origin_ns)
         self.captures = OpCaptures(self)
         self.native = NativeCaptures(self)
+        self._memory_looks = MemoryLooks(self, time.monotonic_ns())
+        self._next_drain_ns = 0
         self._next_sample_ns = 0
         self._next_flush_ns = time.monotonic_ns() + _FLUSH_NS
         self._next_trim_ns = time.monotonic_ns() + _TRIM_NS
@@ -85,15 +90,22 @@ class Recording:
             return
         if self.job is None:
             self.job = rundir.read_job(self.run)
-        self.drainer.poll(now_ns)
+        if now_ns >= self._next_drain_ns:
+            self.drain(now_ns)
         if now_ns >= self._next_sample_ns:
             self._next_sample_ns = max(self._next_sample_ns + _SAMPLE_NS, now_ns + _SAMPLE_NS // 2)
             self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
+            self._memory_looks.tick(now_ns)
             self._rescue_launcher()
         if now_ns >= self._next_flush_ns or (self.drainer.pending() >= _FLUSH_RECORDS and not self.disk_problem):
             early = now_ns - self._origin_ns < _SOON_NS
             self._next_flush_ns = now_ns + (_FLUSH_NS if early else _FLUSH_LATER_NS)
             self._flush(now_ns)
+
+    def drain(self, now_ns: int) -> None:
+        """Take what the processes have said by now."""
+        self._next_drain_ns = now_ns + _DRAIN_NS - _SAMPLE_NS // 2
+        self.drainer.poll(now_ns)
 
     def _flush(self, now_ns: int) -> None:
         try:

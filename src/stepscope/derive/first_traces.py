@@ -14,11 +14,16 @@ import numpy as np
 
 from stepscope.derive import hot, intervals, loop_source
 from stepscope.model.events import ModelBuilt, Traced
+from stepscope.model.graph import GraphRead
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.hot import Sample
     from stepscope.derive.view import SessionView
+    from stepscope.model.session import Worker
+
+ALIKE = 0.7
+"""Of a graph's nodes: a second trace of the same code lacks what makes variables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +56,8 @@ class FirstTraces:
     """All steps, warm-up included."""
     loops: tuple[UnrolledLoop, ...]
     """The most sampled first."""
+    graph: int
+    """Id of it in the table of nodes, or of its second trace; 0 where neither was read to its end."""
 
     @property
     def ratio(self) -> float:
@@ -84,7 +91,18 @@ def build(view: SessionView) -> FirstTraces | None:
         nodes_per_variable=largest.nodes / max(1, largest.variables) if largest.variables >= 0 else math.inf,
         steps=len(steps),
         loops=_loops(view, inside),
+        graph=_read_of(steps.worker, largest.nodes),
     )
+
+
+def _read_of(worker: Worker, nodes: int) -> int:
+    """The largest traced graph that was read and is about as large as one of so many nodes; 0 for none.
+
+    The first trace of a function that makes variables is thrown away, and the second one, of the same code, is kept.
+    """
+    reads = [g for g in worker.all(GraphRead) if g.role == "function" and g.state == "read"]
+    largest = max(reads, key=lambda g: g.nodes, default=None)
+    return largest.id if largest is not None and largest.nodes >= ALIKE * nodes else 0
 
 
 def _within(at: int, spans: intervals.Intervals) -> bool:

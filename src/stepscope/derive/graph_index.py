@@ -26,6 +26,19 @@ if TYPE_CHECKING:
     from stepscope.model.session import Worker
 
 NOT_FOUND = -1
+CALLING = frozenset(
+    {
+        "PartitionedCall",
+        "StatefulPartitionedCall",
+        "While",
+        "StatelessWhile",
+        "If",
+        "StatelessIf",
+        "Case",
+        "StatelessCase",
+    }
+)
+"""Types of nodes that call graphs."""
 _EAGER = ("StatefulPartitionedCall/", "PartitionedCall/")
 """Wrapped around what runs eagerly, by name only."""
 _MARKER = re.compile(r"^(?:body|cond|then|else|branch\d+)/_\d+/")
@@ -94,6 +107,36 @@ class GraphIndex:
             if found:
                 return min(found)[3]
         return NOT_FOUND
+
+    def called_by(self, row: int) -> tuple[tuple[str, int], ...]:
+        """(attribute, graph) of the graphs that a node calls, as far as they were read."""
+        table = self.table
+        graph = self.graphs.get(int(table.graph[row]))
+        number = int(table.node[row])
+        calls = graph.calls if graph is not None else ()
+        return tuple((attribute, inner) for node, attribute, inner in calls if node == number and inner in self._rows)
+
+    def inside(self, graph: int) -> Iterator[int]:
+        """Rows of a graph and of all that it calls."""
+        seen = {graph}
+        todo = [graph]
+        while todo:
+            rows = self.table.rows_of(todo.pop())
+            for row in range(rows.start, rows.stop):
+                yield row
+                inner = {g for _, g in self.called_by(row)} - seen if self.table.type_of(row) in CALLING else set()
+                seen |= inner
+                todo += inner
+
+    def of_data(self, graph: int) -> bool:
+        """Whether tf.data calls a graph: its ops work for the input."""
+        caller = self.caller.get(graph, NOT_FOUND)
+        seen = {graph}
+        while caller != NOT_FOUND and (above := int(self.table.graph[caller])) not in seen:
+            graph = above
+            seen.add(graph)
+            caller = self.caller.get(graph, NOT_FOUND)
+        return graph in self._of_data
 
     def maker_of(self, row: int) -> tuple[tuple[str, str, int] | None, Layer | None]:
         """(file, function, line) and layer that made a node; else those of the node that calls its graph."""

@@ -6,6 +6,7 @@ An interval set is (starts, ends), half open, in nanoseconds. ``merge`` makes it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stepscope.model.optrace import I8
     from stepscope.model.records import F64, I64
 
     Intervals = tuple[I64, I64]
@@ -27,18 +29,20 @@ def empty() -> Intervals:
 def merge(starts: I64, ends: I64) -> Intervals:
     """The union as disjoint, sorted, non-touching intervals. Empty and negative ones drop out. Cost: O(n log n)."""
     keep = ends > starts
-    starts, ends = starts[keep], ends[keep]
+    if not keep.all():
+        starts, ends = starts[keep], ends[keep]
     if len(starts) == 0:
         return empty()
-    order = np.argsort(starts, kind="stable")
-    starts, ends = starts[order], ends[order]
-    reach = np.maximum.accumulate(ends)
-    first = np.empty(len(starts), bool)
+    if (starts[1:] > ends[:-1]).all():
+        return starts, ends
+    # all that began before a gap has ended before it: so the two may be sorted apart
+    starts, ends = np.sort(starts, kind="stable"), np.sort(ends, kind="stable")  # made of sorted runs, mostly
+    first = np.empty(len(starts), np.bool_)
     first[0] = True
-    first[1:] = starts[1:] > reach[:-1]
+    np.greater(starts[1:], ends[:-1], out=first[1:])
     index = np.flatnonzero(first)
     last = np.append(index[1:], len(starts)) - 1
-    return starts[index], reach[last]
+    return starts[index], ends[last]
 
 
 def union(one: Intervals, other: Intervals) -> Intervals:
@@ -92,10 +96,8 @@ class Painting:
 
     edges: I64
     """int64[piece + 1]"""
-    layer: I64
-    """int64[piece]: index of the topmost layer, ``background`` where none, -1 outside of every cell."""
-    cell: I64
-    """int64[piece]: the cell that the piece lies in, -1 for none."""
+    layer: I8
+    """int8[piece]: index of the topmost layer, ``background`` where none, -1 outside of every cell."""
     sums: F64
     """float64[cell, layer + 1]: nanoseconds; the last column is the background. Rows add up to the cells' lengths."""
     background: int
@@ -109,38 +111,78 @@ class Painting:
         return result
 
 
+MAX_LAYERS = 62
+"""As many as one word has bits for, besides that of the cell."""
+_CHUNK_EDGES = 1 << 15
+"""Edges painted at a time: what is sorted stays in the processor's cache."""
+_CODE_BITS = 7
+"""Of a layer's number, doubled, and whether it begins or ends there."""
+
+
 def paint(layers: Sequence[Intervals], cells: Intervals) -> Painting:
     """Give every moment of every cell to the first of ``layers`` that covers it, else to the background.
 
     Args:
-        layers: interval sets, topmost first; members may overlap.
+        layers: interval sets, topmost first, ``MAX_LAYERS`` at most; members may overlap.
         cells: disjoint, sorted intervals (steps); moments outside of all cells are not painted.
 
-    Cost: O(L n log n) for n interval ends and L layers.
+    Raises:
+        ValueError: there are too many layers.
+
+    Cost: O(n log n) for n interval ends.
     """
+    if len(layers) > MAX_LAYERS:
+        raise ValueError(f"{len(layers)} layers, {MAX_LAYERS} at most")
     lo, hi = cells
-    edges = np.sort(np.concatenate([lo, hi, *(part for layer in layers for part in layer)]), kind="stable")
-    edges = edges[np.append(True, np.diff(edges) > 0)] if len(edges) else edges
-    if len(lo):
-        edges = edges[(edges >= lo[0]) & (edges <= hi[-1])]
-    pieces = max(0, len(edges) - 1)
     background = len(layers)
-    shown = np.full(pieces, background, np.int64)
-    for index in range(background - 1, -1, -1):
-        starts, ends = layers[index]
-        if not len(starts):
-            continue
-        begin = np.clip(np.searchsorted(edges, starts), 0, pieces)
-        stop = np.clip(np.searchsorted(edges, ends), 0, pieces)
-        depth = np.bincount(begin, minlength=pieces + 1) - np.bincount(stop, minlength=pieces + 1)
-        shown[np.cumsum(depth)[:pieces] > 0] = index
-    cell = np.searchsorted(lo, edges[:-1], side="right") - 1
-    inside = (cell >= 0) & (edges[:-1] < hi[np.maximum(cell, 0)]) if len(lo) else np.zeros(pieces, bool)
-    cell = np.where(inside, cell, -1)
-    lengths = np.diff(edges)
-    width = background + 1
-    key = cell[inside] * width + shown[inside]
-    counts = np.bincount(key, weights=lengths[inside].astype(np.float64), minlength=len(lo) * width)
-    sums: F64 = counts.reshape(len(lo), width).astype(np.float64)
-    shown[~inside] = -1
-    return Painting(edges=edges, layer=shown, cell=cell, sums=sums, background=background)
+    disjoint = [merge(*layer) for layer in layers]
+    chunks = min(len(lo), 1 + 2 * sum(len(starts) for starts, _ in disjoint) // _CHUNK_EDGES)
+    bounds = np.linspace(0, len(lo), chunks + 1).astype(np.int64).tolist()
+    follows = np.append(lo, hi[-1:])
+    parts = [_paint(disjoint, (lo[first:last], hi[first:last]), int(follows[last])) for first, last in pairwise(bounds)]
+    none = np.empty(0, np.int64)
+    return Painting(
+        edges=np.concatenate([none, *(part.edges for part in parts), hi[-1:]]),
+        layer=np.concatenate([none.astype(np.int8), *(part.layer for part in parts)]),
+        sums=np.concatenate([np.empty((0, background + 1)), *(part.sums for part in parts)]),
+        background=background,
+    )
+
+
+def _paint(layers: Sequence[Intervals], cells: Intervals, until: int) -> Painting:
+    """Paint some cells and what follows them, without the last edge. Layers are disjoint and sorted.
+
+    Edges of all layers are passed in the order of time, with one bit for each layer that is open, and one above them
+    for the cell: the lowest bit that is set is what shows.
+    """
+    lo = cells[0]
+    background = len(layers)
+    origin = int(lo[0])
+    keys, steps = [], np.zeros(2 * background + 2, np.int64)
+    for index, (starts, ends) in enumerate((*layers, cells)):
+        first, last = np.searchsorted(ends, origin, side="right"), np.searchsorted(starts, until, side="left")
+        if first < last:
+            begin, end = starts[first:last] - origin, ends[first:last] - origin
+            begin[0], end[-1] = max(0, begin[0]), min(end[-1], until - origin)
+            keys += [begin << _CODE_BITS | 2 * index, end << _CODE_BITS | 2 * index + 1]
+            steps[2 * index : 2 * index + 2] = 1 << index, -(1 << index)
+    key = np.sort(np.concatenate(keys))
+    open_ = np.cumsum(steps[key & (1 << _CODE_BITS) - 1])
+    times = key >> _CODE_BITS
+    settled = np.flatnonzero(np.diff(times, append=until - origin) > 0)  # the last of the edges at one moment
+    times, open_ = times[settled], open_[settled]
+    layer = np.frexp((open_ & -open_).astype(np.float64))[1] - 1
+    layer[open_ < 1 << background] = -1
+    first_of = np.searchsorted(times, lo - origin)
+    in_cell = np.repeat(np.arange(len(lo)), np.diff(first_of, append=len(times)))
+    width = background + 2
+    lengths = np.diff(times, append=until - origin).astype(np.float64)
+    sums = np.bincount(in_cell * width + layer + 1, weights=lengths, minlength=len(lo) * width).astype(np.float64)
+    shown = np.diff(layer, prepend=-2) != 0
+    shown[first_of] = True
+    return Painting(
+        edges=times[shown] + origin,
+        layer=layer[shown].astype(np.int8),
+        sums=sums.reshape(-1, width)[:, 1:],
+        background=background,
+    )

@@ -18,7 +18,7 @@ from stepscope.derive.op_domain import Activity
 from stepscope.model.optrace import Category, LineKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from stepscope.derive.intervals import Intervals, Painting
     from stepscope.derive.op_domain import Domain
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stepscope.derive.op_periods import Periods
     from stepscope.derive.op_waits import Waits
     from stepscope.model.optrace import OpTrace
-    from stepscope.model.records import F64, Bool
+    from stepscope.model.records import F64, I64
 
 LEVEL_0 = ("saving", "callbacks", "evaluation", "building", "gc")
 """Components of level 0 that name what the host did better than the ops in them do: a model call inside of a callback
@@ -56,12 +56,17 @@ PARTS: dict[str, str] = {
 }
 """Parts in the order of painting, and what they mean."""
 _HOST = {
-    "collective": (Activity.COLLECTIVE,),
-    "compile": (Activity.COMPILE,),
-    "host-python": (Activity.PYTHON,),
-    "host-compute": (Activity.OP,),
-    "launch": (Activity.LAUNCH, Activity.COPY),
+    Activity.COLLECTIVE: "collective",
+    Activity.COMPILE: "compile",
+    Activity.PYTHON: "host-python",
+    Activity.OP: "host-compute",
+    Activity.LAUNCH: "launch",
+    Activity.COPY: "launch",
 }
+_RUNTIME, _SCHEDULING = list(PARTS).index("runtime"), list(PARTS).index("scheduling")
+_PART_OF = np.array([list(PARTS).index(_HOST[a]) if a in _HOST else -1 for a in Activity], np.int8)
+"""Of each activity the part that it is, -1 where that depends."""
+_HOST_PARTS = sorted({*_PART_OF[_PART_OF >= 0].tolist(), _RUNTIME, _SCHEDULING})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,18 +169,31 @@ def _device_layers(trace: OpTrace, launches: Launches) -> dict[str, Intervals]:
 
 def _host_layers(trace: OpTrace, periods: Periods, domain: Domain) -> dict[str, Intervals]:
     """Parts that host threads show. Only what works for the step counts; the pipeline's work is behind its wait."""
-    marks = np.isin(trace.categories(), (Category.STEP, Category.MEMORY))
-    rows = np.flatnonzero(domain.host & ~domain.of_input & ~marks)
-    pieces = op_pieces.build(trace, rows, domain.parent)
-    activity = domain.activity[pieces.event]
+    marks = (trace.metas.category == Category.STEP) | (trace.metas.category == Category.MEMORY)
+    rows = np.flatnonzero(domain.host & ~domain.of_input & ~marks[trace.events.meta])
+    found: dict[int, list[Intervals]] = {number: [] for number in _HOST_PARTS}
+    for pieces in op_pieces.parts(trace, rows, domain.parent):
+        activity = domain.activity[pieces.event]
+        part = _PART_OF[activity]
+        around = activity == Activity.RUNTIME
+        if len(pieces) and pieces.line[0] == periods.line:
+            around |= activity == Activity.OTHER
+        part[around] = _RUNTIME
+        part[domain.blocked[pieces.event] & ((part < 0) | around)] = _SCHEDULING
+        for number in _HOST_PARTS:
+            chosen = np.flatnonzero(part == number)
+            if len(chosen):
+                found[number].append(_without_seams(pieces.start_ns[chosen], pieces.end_ns[chosen]))
+    return {list(PARTS)[number]: _together(parts) for number, parts in found.items()}
 
-    def when(chosen: Bool) -> Intervals:
-        return intervals.merge(pieces.start_ns[chosen], pieces.end_ns[chosen])
 
-    blocked = domain.blocked[pieces.event]
-    around = (activity == Activity.RUNTIME) | ((activity == Activity.OTHER) & (pieces.line == periods.line))
-    return {
-        **{part: when(np.isin(activity, kinds)) for part, kinds in _HOST.items()},
-        "runtime": when(around & ~blocked),
-        "scheduling": when(blocked),
-    }
+def _without_seams(start: I64, end: I64) -> Intervals:
+    """Disjoint intervals by start, those that touch made one."""
+    seam = start[1:] == end[:-1]
+    return start[np.append(True, ~seam)], end[np.append(~seam, True)]
+
+
+def _together(parts: Sequence[Intervals]) -> Intervals:
+    none = intervals.empty()
+    starts, ends = (np.concatenate(column) for column in zip(none, *parts, strict=True))
+    return intervals.merge(starts, ends)

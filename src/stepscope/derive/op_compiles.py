@@ -95,24 +95,31 @@ def build(trace: OpTrace, domain: Domain, periods: Periods) -> Compiles:
 
 
 def _program_names(trace: OpTrace, domain: Domain, outer: I64) -> list[str]:
-    """Name of the program that each compilation makes: the first that an event in it carries."""
+    """Name of the program that each compilation makes: the first that an event in it carries.
+
+    An event of another thread is in it by its time: XLA compiles on a pool while the step's thread waits.
+    """
     found = dict.fromkeys(outer.tolist(), "")
+    start, end = trace.events.start_ns, trace.events.end_ns
     for stat in _NAMES:
         codes, texts = trace.texts(stat)
         for row in np.flatnonzero((codes >= 0) & domain.host & (trace.categories() == Category.COMPILE)).tolist():
             at = row
             while at >= 0 and at not in found:
                 at = int(domain.parent[at])
+            if at < 0:
+                around = outer[(start[outer] <= start[row]) & (end[row] <= end[outer])]
+                at = int(around[0]) if len(around) == 1 else -1
             if at >= 0 and not found[at]:
                 found[at] = texts[int(codes[row])]
     return list(found.values())
 
 
 def _runs(trace: OpTrace) -> dict[str, list[tuple[int, int]]]:
-    """Program to (first start, id) of each of its versions that ran, by start."""
+    """Program to (first start, id) of each of its versions that ran, by start; -1 where events give no id: in JSON."""
     modules, texts = trace.texts(StatName.HLO_MODULE)
     ids = trace.ints(StatName.PROGRAM_ID)
-    rows = np.flatnonzero((modules >= 0) & (ids >= 0))
+    rows = np.flatnonzero(modules >= 0)
     if not len(rows):
         return {}
     keys = np.stack([modules[rows].astype(np.int64), ids[rows]], axis=1)

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive import op_nesting
+from stepscope.derive.op_nesting import Nesting
 from stepscope.model.optrace import DEVICE_KINDS, Category, LineKind, PlaneKind
 from stepscope.model.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.model.optrace import Line, OpTrace
+    from stepscope.model.optrace import I8, I32, Line, OpTrace
     from stepscope.model.records import I64, Bool
 
 RUN_ID = "id"
@@ -40,6 +41,8 @@ _GET_NEXT_TYPES = frozenset(
         "MultiDeviceIteratorGetNextFromShard",
     }
 )
+LOADER = "enumerate(DataLoader)#"
+"""PyTorch's name for taking a batch; what lies inside makes it. Source: torch/utils/data/dataloader.py."""
 _AROUND_OPS = frozenset(
     {
         "Case",
@@ -58,6 +61,7 @@ _AROUND_OPS = frozenset(
 _BLOCKED = frozenset({"KernelAndDeviceFunc::Run", "FunctionRun", "ThunkExecutor::Execute (wait for completion)"})
 """Calls of functions whose ops run on other threads."""
 _RECEIVES = frozenset({"_Recv", "_HostRecv", "Recv"})
+_PYTHON_OPS = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 
 
 class Activity(IntEnum):
@@ -99,14 +103,14 @@ _BY_CATEGORY = {
 class Runs:
     """Runs of the executor, read when they are asked for."""
 
-    def __init__(self, trace: OpTrace, parent: I64, told: Bool) -> None:
-        self._trace, self._parent, self._told = trace, parent, told
+    def __init__(self, trace: OpTrace, nesting: Nesting, told: Bool) -> None:
+        self._trace, self._nesting, self._told = trace, nesting, told
         """``told``: events whose stat ``id`` is their run's number; of a stage's event it is the stage's."""
 
     @cached_property
     def number(self) -> I64:
         """Number of the run that each event belongs to, 0 where it is not known: int64[event]."""
-        return _inherited(np.where(self._told, self._trace.ints(RUN_ID, missing=0), 0), self._parent)
+        return self._nesting.inherited(np.where(self._told, self._trace.ints(RUN_ID, missing=0), 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +122,7 @@ class Domain:
     of_input: Bool
     """It works for the input pipeline. What only waits for it (``GET_NEXT``) does not."""
     runs: Runs
-    activity: I64
+    activity: I8
     """``Activity``."""
     blocked: Bool
     """Its own time, without that of the events inside, is waiting for work elsewhere."""
@@ -140,26 +144,30 @@ def build(trace: OpTrace) -> Domain:
     """Look at every host event of a trace. Cost: a few passes over the events, and the stats of runs and launches."""
     events = trace.events
     host = _host_events(trace)
-    parent = _parents(trace)
+    nesting = _nesting(trace)
     metas = _per_meta(trace)
-    executor = np.isin(trace.metas.category, [Category.EXECUTOR, Category.CALL, Category.INPUT]) | metas.captured
-    runs = Runs(trace, parent, host & (executor & ~metas.stage)[events.meta])
-    of_input = host & (metas.stage | metas.captured)[events.meta]
-    if metas.captured.any():
+    marks = np.where(host, metas.marks[events.meta], 0)
+    captured = marks & _CAPTURED_MARK != 0
+    runs = Runs(trace, nesting, marks & _TOLD_MARK != 0)
+    of_input = marks & (_STAGE_MARK | _CAPTURED_MARK) != 0
+    if captured.any():
         number = runs.number
-        theirs = np.unique(number[metas.captured[events.meta] & (number != 0)])
-        of_input |= host & np.isin(number, theirs) & ~metas.get_next[events.meta]
-    of_input = _spread(of_input, parent)
-    activity = metas.activity[events.meta].copy()
+        theirs = np.unique(number[captured & (number != 0)])
+        of_input |= np.isin(number, theirs) & host & (marks & _GET_NEXT_MARK == 0)
+    loader = marks & _LOADER_MARK != 0
+    of_input = nesting.spread(of_input | loader) & ~loader
+    activity = metas.activity[events.meta]
     ran = trace.stats.of_events(StatName.HLO_OP).rows  # XLA's ops on host threads carry no more than their name
     activity[ran[(activity[ran] == Activity.OTHER) & host[ran]]] = Activity.OP
-    launching = _launching(trace, parent, host)
+    launching = _launching(trace, nesting.parent, host)
     activity[launching & (activity == Activity.OP)] = Activity.LAUNCH
-    activity[_compiling(trace, host & (activity == Activity.COMPILE), parent)] = Activity.COMPILE
+    compiles = host & (activity == Activity.COMPILE)
+    if compiles.any():
+        activity[_compiling(trace, compiles, nesting)] = Activity.COMPILE
     activity[~host] = Activity.OTHER
-    waits = np.isin(activity, (Activity.WAIT, Activity.GET_NEXT)) | metas.blocked[events.meta]
+    waits = (activity == Activity.WAIT) | (activity == Activity.GET_NEXT) | (marks & _BLOCKED_MARK != 0)
     return Domain(
-        parent=parent,
+        parent=nesting.parent,
         of_input=of_input,
         runs=runs,
         activity=activity,
@@ -168,41 +176,71 @@ def build(trace: OpTrace) -> Domain:
     )
 
 
+_STAGE_MARK, _CAPTURED_MARK, _BLOCKED_MARK, _GET_NEXT_MARK, _LOADER_MARK, _TOLD_MARK = (
+    np.int8(1 << bit) for bit in range(6)
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PerMeta:
-    """Shapes: [meta]."""
+    """Shapes: int8[meta]."""
 
-    stage: Bool
-    captured: Bool
-    blocked: Bool
-    get_next: Bool
-    activity: I64
+    marks: I8
+    """What its name says, one bit each."""
+    activity: I8
 
 
 def _per_meta(trace: OpTrace) -> _PerMeta:
-    names = [trace.strings[i] for i in trace.metas.name.tolist()]
-    types = [trace.strings[i] for i in trace.metas.op_type.tolist()]
-    get_next = _mask(names, lambda n: n.startswith(_GET_NEXT)) | _mask(types, lambda t: t in _GET_NEXT_TYPES)
-    activity = np.zeros(len(names), np.int64)
+    names = _Texts(trace, trace.metas.name)
+    types = _Texts(trace, trace.metas.op_type)
+    get_next = names.where(lambda n: n.startswith(_GET_NEXT)) | types.where(lambda t: t in _GET_NEXT_TYPES)
+    activity = np.zeros(len(trace.metas), np.int8)
     for category, meaning in _BY_CATEGORY.items():
         activity[trace.metas.category == category] = meaning
-    activity[_mask(types, lambda t: t in _AROUND_OPS)] = Activity.RUNTIME
-    activity[_mask(types, lambda t: t in _RECEIVES)] = Activity.WAIT
-    activity[_mask(types, lambda t: t in {"PyFunc", "EagerPyFunc", "PyFuncStateless"})] = Activity.PYTHON
-    activity[get_next] = Activity.GET_NEXT
-    stage = _mask(names, lambda n: n.startswith(_STAGES) or (n.endswith(_STAGE_WORK) and "/" not in n))
+    activity[types.where(lambda t: t in _AROUND_OPS)] = Activity.RUNTIME
+    activity[types.where(lambda t: t in _RECEIVES)] = Activity.WAIT
+    activity[types.where(lambda t: t in _PYTHON_OPS)] = Activity.PYTHON
+    loader = names.where(lambda n: n.startswith(LOADER))
+    activity[get_next | loader] = Activity.GET_NEXT
+    stage = names.where(lambda n: n.startswith(_STAGES) or (n.endswith(_STAGE_WORK) and "/" not in n))
     activity[stage] = Activity.STAGE
-    return _PerMeta(
-        stage=stage,
-        captured=_mask(names, lambda n: n.startswith(CAPTURED)),
-        blocked=_mask(names, lambda n: n in _BLOCKED or (n.startswith(CAPTURED) and not n.endswith("Async"))),
-        get_next=get_next,
-        activity=activity,
-    )
+    captured = names.where(lambda n: n.startswith(CAPTURED))
+    executor = np.isin(trace.metas.category, [Category.EXECUTOR, Category.CALL, Category.INPUT]) | captured
+    marks = np.zeros(len(trace.metas), np.int8)
+    for mark, marked in (
+        (_STAGE_MARK, stage),
+        (_CAPTURED_MARK, captured),
+        (_BLOCKED_MARK, names.where(lambda n: n in _BLOCKED or (n.startswith(CAPTURED) and not n.endswith("Async")))),
+        (_GET_NEXT_MARK, get_next),
+        (_LOADER_MARK, loader),
+        (_TOLD_MARK, executor & ~stage),
+    ):
+        marks[marked] |= mark
+    return _PerMeta(marks=marks, activity=activity)
 
 
-def _mask(texts: list[str], holds: Callable[[str], bool]) -> Bool:
-    return np.fromiter((holds(text) for text in texts), np.bool_, len(texts))
+class _Texts:
+    """A text column of the metas. Most texts say nothing here, and are looked at once."""
+
+    def __init__(self, trace: OpTrace, column: I32) -> None:
+        used = np.flatnonzero(np.bincount(column, minlength=1)).tolist()
+        texts = ((i, trace.strings[i]) for i in used)
+        self._telling = [
+            (i, t) for i, t in texts if t in _TELLING or t.startswith(_TELLING_HEADS) or t.endswith(_STAGE_WORK)
+        ]
+        self._column = column
+        self._strings = len(trace.strings)
+
+    def where(self, holds: Callable[[str], bool]) -> Bool:
+        """The metas whose text it holds for: one of ``_TELLING``, or with such a head or end."""
+        chosen = np.zeros(self._strings, np.bool_)
+        chosen[[i for i, text in self._telling if holds(text)]] = True
+        found: Bool = chosen[self._column]
+        return found
+
+
+_TELLING = _BLOCKED | _RECEIVES | _AROUND_OPS | _GET_NEXT_TYPES | _PYTHON_OPS
+_TELLING_HEADS = (*_GET_NEXT, *_STAGES, CAPTURED, LOADER)
 
 
 def _host_lines(trace: OpTrace) -> list[Line]:
@@ -217,25 +255,14 @@ def _host_events(trace: OpTrace) -> Bool:
     return host
 
 
-def _parents(trace: OpTrace) -> I64:
-    """The enclosing event of every event on a host thread; -1 elsewhere and for none."""
+def _nesting(trace: OpTrace) -> Nesting:
+    """Which event of a host thread lies in which."""
     parent = np.full(len(trace.events), -1, np.int64)
+    depth = np.zeros(len(trace.events), np.int32)
     for line in _host_lines(trace):
-        above = op_nesting.parents(trace.events.start_ns[line.slice], trace.events.dur_ns[line.slice])
+        above, depth[line.slice] = op_nesting.nest(trace.events.start_ns[line.slice], trace.events.dur_ns[line.slice])
         parent[line.slice] = np.where(above >= 0, above + line.first, -1)
-    return parent
-
-
-def _inherited(values: I64, parent: I64) -> I64:
-    """Each event's value, or that of the nearest enclosing event that has one."""
-    values = values.copy()
-    above = parent.copy()
-    while True:
-        open_ = np.flatnonzero((values == 0) & (above >= 0))
-        if not len(open_):
-            return values
-        values[open_] = values[above[open_]]
-        above[open_] = parent[above[open_]]
+    return Nesting(parent=parent, levels=op_nesting.levels(depth))
 
 
 def nearest(parent: I64, wanted: Bool, rows: I64) -> I64:
@@ -248,21 +275,16 @@ def nearest(parent: I64, wanted: Bool, rows: I64) -> I64:
         above[passed] = parent[above[passed]]
 
 
-def _spread(flag: Bool, parent: I64) -> Bool:
-    """The events that are flagged or lie inside of one that is."""
-    return _inherited(flag.astype(np.int64), parent) > 0
-
-
-def _compiling(trace: OpTrace, flag: Bool, parent: I64) -> Bool:
+def _compiling(trace: OpTrace, flag: Bool, nesting: Nesting) -> Bool:
     """Compilers' passes, which have names of their own, and JAX calls that trace and compile before they run."""
     jitted = np.array([text.startswith("PjitFunction(") for text in trace.strings], np.bool_)[trace.names()]
     calls = np.zeros(len(flag), np.bool_)
     for row in np.flatnonzero(flag).tolist():
-        at = int(parent[row])
+        at = int(nesting.parent[row])
         while at >= 0 and not calls[at]:
             calls[at] = bool(jitted[at])
-            at = int(parent[at])
-    return _spread(flag | calls, parent)
+            at = int(nesting.parent[at])
+    return nesting.spread(flag | calls)
 
 
 def _launching(trace: OpTrace, parent: I64, host: Bool) -> Bool:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from stepscope.derive.intervals import Intervals
     from stepscope.derive.op_breakdown import Breakdown
-    from stepscope.model.records import I64
 
 BUSY = ("device-compute", "collective", "copy-to-device", "copy-from-device", "copy-on-device")
 """Parts in which a device does something. A device that waits for another one is idle."""
@@ -79,7 +78,7 @@ def _part(breakdown: Breakdown, start: int, end: int) -> str:
     painting = breakdown.painting
     first = int(np.searchsorted(painting.edges, start, side="right")) - 1
     last = int(np.searchsorted(painting.edges, end, side="left"))
-    layers: I64 = painting.layer[first:last]
+    layers = painting.layer[first:last]
     lengths = np.diff(np.clip(painting.edges[first : last + 1], start, end))
     weights = np.bincount(np.maximum(layers, 0), weights=lengths * (layers >= 0), minlength=1)
     return list(op_breakdown.PARTS)[int(weights.argmax())]

@@ -45,6 +45,8 @@ class OpTime:
     name: str
     type: str
     """As it ran: the optimizer may have replaced the node's own."""
+    plane: str
+    """What of the trace it ran on."""
     calls: int
     self_ps: int
     row: int
@@ -144,13 +146,13 @@ def build(trace: OpTrace, index: GraphIndex) -> OpLines:
         for part, data in ((1.0 - share, False), (share, True)):
             if part > 0:
                 node = index.node_of(row.name, row.type, data=data)
-                ops.append(_op(index, node, row, part))
+                ops.append(_op(index, node, row, trace.planes[row.plane].name, part))
     ops.sort(key=lambda op: -op.self_ps)
     total = sum(op.self_ps for op in ops)
     return OpLines(ops=tuple(ops), total_ps=total, joined_ps=sum(op.self_ps for op in ops if op.row != NOT_FOUND))
 
 
-def _op(index: GraphIndex, node: int, row: op_stats.OpRow, part: float) -> OpTime:
+def _op(index: GraphIndex, node: int, row: op_stats.OpRow, plane: str, part: float) -> OpTime:
     gradient = node != NOT_FOUND and index.is_gradient(node)
     forward = index.forward_of(node) if gradient else NOT_FOUND
     of = forward if forward != NOT_FOUND else node
@@ -161,6 +163,7 @@ def _op(index: GraphIndex, node: int, row: op_stats.OpRow, part: float) -> OpTim
     return OpTime(
         name=row.name,
         type=row.type,
+        plane=plane,
         calls=round(row.calls * part),
         self_ps=round(row.self_ps * part),
         row=node,

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from stepscope.model.records import I64
+    from collections.abc import Iterator, Sequence
+
+    from stepscope.model.optrace import I32
+    from stepscope.model.records import I64, Bool
+
+_CHUNK = 1 << 15
+"""Events taken at a time: their columns stay in the processor's cache."""
 
 
 def parents(start_ns: I64, dur_ns: I64) -> I64:
@@ -19,19 +27,96 @@ def parents(start_ns: I64, dur_ns: I64) -> I64:
 
     Cost: one sort, and one pass for each level of nesting.
     """
-    result = np.full(len(start_ns), -1, np.int64)
+    return nest(start_ns, dur_ns)[0]
+
+
+def nest(start_ns: I64, dur_ns: I64) -> tuple[I64, I32]:
+    """Parents, as ``parents`` says, and how many events are around each one: int32[event]."""
+    parent = np.full(len(start_ns), -1, np.int64)
+    depth = np.zeros(len(start_ns), np.int32)
     rows = np.flatnonzero(dur_ns > 0)
     start = start_ns[rows]
-    depth = np.arange(len(rows)) - np.searchsorted(np.sort(start + dur_ns[rows]), start, "right")
-    if not depth.any():
+    end = start + dur_ns[rows]
+    for part in apart(start, end):
+        level = _depth(start[part], end[part])
+        if level.any():
+            mine = rows[part]
+            inner, outer = _enclosed(level)
+            parent[mine[inner]] = mine[outer]
+            depth[mine] = level
+    return parent, depth
+
+
+def _depth(start: I64, end: I64) -> I64:
+    """How many spans, all of which last, are open when each one begins."""
+    return np.arange(len(start)) - np.searchsorted(np.sort(end), start, "right")
+
+
+def _enclosed(depth: I64) -> tuple[I64, I64]:
+    """The spans that lie in others, and the one that each lies in: the last one before it that is less deep.
+
+    Depth rises by one at a time: what is deeper than the span before it lies in that, the others of its depth where the
+    one before them of that depth does.
+    """
+    order = _by_depth(depth)
+    inner = order[np.searchsorted(depth[order], 1) :]
+    follows = depth[inner] > depth[inner - 1]
+    outer = inner[np.maximum.accumulate(np.where(follows, np.arange(len(inner)), 0))] - 1
+    return inner, outer
+
+
+def levels(depth: I32) -> Sequence[I64]:
+    """The events of each depth from 1 on, rising."""
+    nested = np.flatnonzero(depth)
+    order = nested[_by_depth(depth[nested])]
+    bounds = np.cumsum(np.bincount(depth[nested])).tolist()
+    return [order[first:last] for first, last in pairwise(bounds)]
+
+
+def _by_depth(depth: I64 | I32) -> I64:
+    small = depth.astype(np.min_scalar_type(int(depth.max(initial=0))))  # small numbers are sorted by counting
+    return np.argsort(small, kind="stable")
+
+
+def apart(start: I64, end: I64) -> Iterator[slice]:
+    """Spans by start in slices, each so that all before it have ended when its first begins."""
+    first, size = 0, _CHUNK
+    while first < len(start):
+        last = first + size
+        cut = len(start)
+        if last < len(start):
+            free = np.flatnonzero(start[first + 1 : last + 1] >= np.maximum.accumulate(end[first:last]))
+            if not len(free):
+                size *= 2
+                continue
+            cut = first + 1 + int(free[-1])
+        yield slice(first, cut)
+        first, size = cut, _CHUNK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nesting:
+    """Which of a trace's events lies in which."""
+
+    parent: I64
+    """The enclosing event, -1 for none: int64[event]."""
+    levels: Sequence[I64]
+    """Events that have a parent, by depth, the outer ones first."""
+
+    def spread(self, flag: Bool) -> Bool:
+        """The events that are flagged or lie inside of one that is."""
+        result: Bool = flag.copy()
+        for rows in self.levels:
+            result[rows] |= result[self.parent[rows]]
         return result
-    by_depth = np.argsort(depth, kind="stable")
-    bounds = np.searchsorted(depth[by_depth], np.arange(int(depth.max()) + 2))
-    for level in range(1, len(bounds) - 1):
-        outer = by_depth[bounds[level - 1] : bounds[level]]
-        inner = by_depth[bounds[level] : bounds[level + 1]]
-        result[rows[inner]] = rows[outer[np.searchsorted(outer, inner) - 1]]
-    return result
+
+    def inherited(self, values: I64) -> I64:
+        """Each event's value, or that of the nearest enclosing event that has one, else 0."""
+        result: I64 = values.copy()
+        for rows in self.levels:
+            mine = result[rows]
+            result[rows] = np.where(mine != 0, mine, result[self.parent[rows]])
+        return result
 
 
 def self_times(dur: I64, parent: I64) -> I64:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive import op_steps
+from stepscope.wire.kinds import STEP_MARKER
 
 if TYPE_CHECKING:
     from stepscope.derive.intervals import Intervals
@@ -72,7 +73,7 @@ def build(trace: OpTrace) -> Periods:
 
 def of(trace: OpTrace, steps: op_steps.Steps) -> Periods:
     """Periods of some steps. The last one ends with its own event, and is left out where others remain: what follows
-    it is not known.
+    it is not known. A capture of our own marks whole steps, from end to end: its last one is kept.
     """
     start, end = steps.start_ns, steps.start_ns + steps.dur_ns
     number = np.where(steps.number >= 0, steps.number, np.arange(len(steps)))
@@ -80,8 +81,9 @@ def of(trace: OpTrace, steps: op_steps.Steps) -> Periods:
         periods = np.diff(start)
         usual = float(np.median(periods))
         follows = np.where(periods > MAX_GAP_FACTOR * usual, np.maximum(end[:-1], start[:-1] + 1), start[1:])
-        end = np.minimum(follows, start[1:])
-        start, number = start[:-1], number[:-1]
+        last = len(start) if steps.name == STEP_MARKER else len(start) - 1
+        end = np.append(np.minimum(follows, start[1:]), end[-1])[:last]
+        start, number = start[:last], number[:last]
     return Periods(
         start_ns=start,
         end_ns=end,

@@ -7,13 +7,17 @@ they cover what its events cover.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepscope.derive.op_domain import nearest
+from stepscope.derive.op_nesting import apart
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stepscope.model.optrace import OpTrace
     from stepscope.model.records import I64, Bool
 
@@ -50,22 +54,37 @@ def build(trace: OpTrace, rows: I64, parent: I64) -> Pieces:
 
     Cost: one sort of two edges an event.
     """
+    found = list(parts(trace, rows, parent))
+    none = np.empty(0, np.int64)
+    return Pieces(
+        start_ns=np.concatenate([none, *(part.start_ns for part in found)]),
+        end_ns=np.concatenate([none, *(part.end_ns for part in found)]),
+        event=np.concatenate([none, *(part.event for part in found)]),
+        line=np.concatenate([none, *(part.line for part in found)]),
+    )
+
+
+def parts(trace: OpTrace, rows: I64, parent: I64) -> Iterator[Pieces]:
+    """What ``build`` gives, some pieces of one line at a time."""
     events = trace.events
     rows = rows[events.dur_ns[rows] > 0]
-    if not len(rows):
-        none = np.empty(0, np.int64)
-        return Pieces(start_ns=none, end_ns=none, event=none, line=none)
     shown = np.zeros(len(events), np.bool_)
     shown[rows] = True
     above = nearest(parent, shown, rows)
-    start, end, line = events.start_ns[rows], events.end_ns[rows], events.line[rows].astype(np.int64)
-    first = int(start.min())
-    shift = line * (int(end.max()) - first + 1) - first  # lines one behind the other: one sort for all
+    bounds = np.searchsorted(rows, [*(line.first for line in trace.lines), len(events)]).tolist()
+    for line, (first, last) in zip(trace.lines, pairwise(bounds), strict=True):
+        mine = rows[first:last]
+        start = events.start_ns[mine]
+        end = start + events.dur_ns[mine]
+        for part in apart(start, end):
+            yield _cut(start[part], end[part], mine[part], above[first:last][part], line.index)
+
+
+def _cut(start: I64, end: I64, rows: I64, above: I64, line: int) -> Pieces:
     # at one moment ends come before starts, inner ends before outer ones, outer starts before inner ones
-    edges = np.concatenate([(end + shift)[::-1], start + shift])
+    edges = np.concatenate([end[::-1], start])
     order = np.argsort(edges, kind="stable")
-    at = np.concatenate([end[::-1], start])[order]
-    lines = np.concatenate([line[::-1], line])[order]
+    at = edges[order]
     current = np.concatenate([above[::-1], rows])[order]
-    keep = np.flatnonzero((np.diff(at) > 0) & (current[:-1] >= 0) & (lines[1:] == lines[:-1]))
-    return Pieces(start_ns=at[keep], end_ns=at[keep + 1], event=current[keep], line=lines[keep])
+    keep = np.flatnonzero((np.diff(at) > 0) & (current[:-1] >= 0))
+    return Pieces(start_ns=at[keep], end_ns=at[keep + 1], event=current[keep], line=np.full(len(keep), line))

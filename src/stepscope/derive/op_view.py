@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from stepscope.derive import (
     op_labels,
     op_lanes,
     op_launch,
+    op_loader,
     op_memory,
     op_path,
     op_periods,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from stepscope.derive.op_labels import Labels
     from stepscope.derive.op_lanes import Lanes
     from stepscope.derive.op_launch import Launches
+    from stepscope.derive.op_loader import Loader
     from stepscope.derive.op_memory import Timeline
     from stepscope.derive.op_path import Gain, Path, Segment
     from stepscope.derive.op_periods import Periods
@@ -49,6 +51,10 @@ if TYPE_CHECKING:
     from stepscope.derive.op_waits import Waits
     from stepscope.model.optrace import OpTrace
 
+Framework = Literal["tensorflow", "jax", "torch"]
+KINETO = "kineto"
+"""Format of PyTorch's traces."""
+_JITTED = "PjitFunction("
 PYTHON = "Python"
 """What user Python on a critical path is called."""
 
@@ -74,6 +80,13 @@ class OpView:
     def periods(self) -> Periods:
         """The steps."""
         return op_periods.build(self.trace)
+
+    @cached_property
+    def framework(self) -> Framework:
+        """Whose profiler wrote it, as far as its events tell."""
+        if self.trace.source.format == KINETO:
+            return "torch"
+        return "jax" if any(text.startswith(_JITTED) for text in self.trace.strings) else "tensorflow"
 
     @property
     def shows_steps(self) -> bool:
@@ -145,6 +158,11 @@ class OpView:
         """The input pipeline that fed the steps."""
         found = self._stage_calls
         return op_stages.build(*found) if found is not None else None
+
+    @cached_property
+    def loader(self) -> Loader | None:
+        """PyTorch's loader that fed the steps."""
+        return op_loader.build(self.trace, self.waits)
 
     @cached_property
     def lanes(self) -> Lanes:

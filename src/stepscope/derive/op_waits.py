@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stepscope.derive.intervals import Intervals
     from stepscope.derive.op_domain import Domain
     from stepscope.model.optrace import OpTrace
-    from stepscope.model.records import I64, Bool
+    from stepscope.model.records import I64
 
 READY_NS = 300_000
 """A batch that is ready is taken in less: the same bound as ``pipeline.MAX_HANDOVER_NS``, measured."""
@@ -57,9 +57,7 @@ def build(trace: OpTrace, domain: Domain) -> Waits:
 
 def _late_starts(trace: OpTrace, domain: Domain, asked: I64) -> Intervals:
     """From the function call before each of some moments to the first thing that the executor does for it."""
-    mine = domain.host & ~domain.of_input
-    called = np.sort(trace.events.start_ns[_named(trace, "FunctionRun") & mine])
-    began = np.sort(trace.events.start_ns[_named(trace, "ExecutorState::Process") & mine])
+    called, began = _starts(trace, domain, "FunctionRun"), _starts(trace, domain, "ExecutorState::Process")
     last = np.unique(np.searchsorted(called, asked, side="right") - 1)
     call = called[last[last >= 0]]
     first = np.searchsorted(began, call, side="left")
@@ -67,7 +65,7 @@ def _late_starts(trace: OpTrace, domain: Domain, asked: I64) -> Intervals:
     return call[known], began[first[known]]
 
 
-def _named(trace: OpTrace, name: str) -> Bool:
-    wanted = np.array([text == name for text in trace.strings], np.bool_)
-    result: Bool = wanted[trace.names()]
-    return result
+def _starts(trace: OpTrace, domain: Domain, name: str) -> I64:
+    """When the step's events of a name began, rising."""
+    rows = trace.events_of(trace.metas_named(name))
+    return np.sort(trace.events.start_ns[rows[domain.host[rows] & ~domain.of_input[rows]]])

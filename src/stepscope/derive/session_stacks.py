@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.python_splice import spliced
 from stepscope.derive.stack_merge import merged
 from stepscope.model.events import Code, Stack, ThreadSeen
 from stepscope.model.stacks import (
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from stepscope.model.session import Session, Worker
 
+AGENT_THREAD = "stepscope-agent"
+"""Name of the thread that samples."""
 PYTHON = "python"
 """The event of the stacks that the agent samples."""
 _KEPT_FRAMES, _KEPT_ROOT_FRAMES = 60, 15
@@ -38,11 +41,21 @@ LEFT_OUT = Frame("[frames left out]", kind=FrameKind.PYTHON, resolved=False)
 
 
 def profiles(session: Session) -> tuple[StackProfile, ...]:
-    """One profile for each event, in the order: native events as captured, then "python". None without samples."""
+    """One profile for each event, in the order: native events as captured, then "python". None without samples.
+
+    Native stacks have Python's functions and lines where the agent sampled the thread close by in time.
+    """
     by_event: dict[str, list[StackProfile]] = {}
-    for profile in session.stacks:
-        by_event.setdefault(profile.event, []).append(profile)
     ours = session.manifest.run_dir
+    seen = [python_profile(worker) for worker in session.workers] if session.stacks else []
+    agents = {
+        (worker.info.pid, thread.native)
+        for worker in session.workers
+        for thread in worker.all(ThreadSeen)
+        if thread.name == AGENT_THREAD
+    }
+    for profile in session.stacks:
+        by_event.setdefault(profile.event, []).append(spliced(profile, seen, agents=agents, ours=ours))
     python = [made for worker in session.workers if len((made := python_profile(worker, ours=ours)).samples)]
     if python:
         by_event.setdefault(PYTHON, []).extend(python)

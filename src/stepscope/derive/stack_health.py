@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.python_splice import without_python
 from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, StackFlag
 
 if TYPE_CHECKING:
@@ -56,9 +57,11 @@ class Health:
     truncated_ratio: float | None
     """The stack does not reach its thread's start, or lacks frames between. Of what the source tells."""
     attached_ratio: float
-    """Generated code that was attached to its op by time."""
+    """Generated code that was attached to its op."""
     approximate_ratio: float
-    """Python frames from a sample close by."""
+    """Python frames, or callers of generated code, from a sample close by."""
+    unnamed_python_ratio: float
+    """The interpreter runs, and none of the functions that it runs is known."""
     frameless_ratio: float
     """Samples without any frame."""
 
@@ -81,6 +84,7 @@ def health(profile: StackProfile) -> Health:
         truncated_ratio=ratio((samples.flags & StackFlag.TRUNCATED) != 0) if told.any() else None,
         attached_ratio=ratio((samples.flags & StackFlag.ATTACHED) != 0),
         approximate_ratio=ratio((samples.flags & StackFlag.APPROXIMATE) != 0),
+        unnamed_python_ratio=ratio(without_python(profile)[samples.stack]),
         frameless_ratio=ratio(none),
     )
 

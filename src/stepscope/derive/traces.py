@@ -34,6 +34,11 @@ class OpTraces:
     """By name."""
     problems: tuple[str, ...] = ()
 
+    @property
+    def main(self) -> OpView | None:
+        """The one that shows the most steps; None where none shows any."""
+        return max((v for v in self.views if v.shows_steps), key=lambda v: len(v.periods), default=None)
+
 
 def build(session: Session, steps: Steps | None) -> OpTraces:
     """The op traces of the process that makes the steps; all of the session's where no step was measured."""

@@ -42,6 +42,8 @@ from stepscope.derive import (
     traces,
     uploads,
 )
+from stepscope.derive.graph_index import GraphIndex
+from stepscope.derive.step_ops import StepOps
 from stepscope.derive.steps import TRAIN_ROLES
 from stepscope.model.events import DatasetMade, Framework, ModelBuilt, Traced
 from stepscope.model.finding import Place
@@ -259,6 +261,17 @@ class SessionView:
     def traced_ops(self) -> TracedOps | None:
         """The newest op trace, joined to the graph table."""
         return traced_ops.build(self.session, self.worker)
+
+    @cached_property
+    def graphs(self) -> GraphIndex | None:
+        """The nodes of the graphs of the process that makes the steps; None where none was read."""
+        return GraphIndex(self.worker) if self.worker is not None and len(self.worker.graphs) else None
+
+    @cached_property
+    def step_ops(self) -> StepOps | None:
+        """The ops of the traced steps with their nodes; None without a trace of steps, or without graphs."""
+        trace = self.op_traces.main
+        return StepOps(trace, self.graphs) if trace is not None and self.graphs is not None else None
 
     @property
     def predicts(self) -> bool:

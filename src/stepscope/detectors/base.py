@@ -29,6 +29,7 @@ class Signal(Enum):
     INPUT_WAIT = "input wait inside of the compiled step"
     TRACES = "traces of tf.functions"
     GRAPHS = "sizes of the graphs of sessions"
+    NODES = "nodes of traced graphs"
     HOST = "CPU samples of the host"
     MEMORY = "samples of the process's memory"
     FAULTS = "counts of page faults"
@@ -37,6 +38,9 @@ class Signal(Enum):
     RESOURCES = "samples of network and disks"
     GPU = "samples of the GPU"
     LIVE_BYTES = "live bytes of the GPU's memory"
+    OP_TRACE = "op trace of some steps"
+    DEVICE_TRACE = "work of a device in an op trace"
+    RUN = "measured run"
 
 
 HINTS = {
@@ -46,6 +50,7 @@ HINTS = {
     Signal.INPUT_WAIT: "needs TensorFlow 2.17 or newer with tf.data's autotune on",
     Signal.TRACES: "no tf.function was seen",
     Signal.GRAPHS: "no session was made while the agent's thread ran",
+    Signal.NODES: "graphs are read a second after the last trace: the run was too short, or traced nothing",
     Signal.HOST: "the steady part must last at least 2 s (samples once a second)",
     Signal.RESOURCES: "the steady part must last at least 4 s (samples once a second)",
     Signal.GPU: "pip install 'stepscope[gpu]'; the steady part must last at least 4 s",
@@ -53,8 +58,20 @@ HINTS = {
     Signal.MEMORY: "the steady part must last at least 8 s (samples once a second)",
     Signal.FAULTS: "the steady part must last at least 5 s (samples once a second)",
     Signal.NATIVE: "stepscope trace JOB --kind native",
+    Signal.OP_TRACE: "stepscope trace JOB while it runs, or stepscope import FILE",
+    Signal.DEVICE_TRACE: "an op trace of a job that runs on a GPU or TPU: stepscope trace JOB, stepscope import FILE",
+    Signal.RUN: "this session was imported: stepscope run JOB",
     Signal.SIZES: "recorded is the number of samples of a step, not their length",
 }
+
+IMPORTED_HINTS = HINTS | {
+    Signal.OP_TRACE: "the file shows no steps: no marker, and nothing that repeats and takes the time",
+    Signal.DEVICE_TRACE: "the file shows no steps with work of a GPU or TPU",
+    Signal.NATIVE: "stepscope import FILE of sampled stacks",
+}
+"""Of a session of other tools' files."""
+_IN_FILES = frozenset({Signal.OP_TRACE, Signal.DEVICE_TRACE, Signal.NATIVE})
+"""What other tools' files may hold. Whoever misses more than these misses but one thing: a run of ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +122,9 @@ class Detector(Generic[P]):
 def present(view: SessionView) -> frozenset[Signal]:
     """The signals that the session holds."""
     found = set()
+    trace = view.op_traces.main
+    if trace is not None:
+        found |= {Signal.OP_TRACE, *([Signal.DEVICE_TRACE] if trace.device >= 0 else [])}
     if view.standstill is not None:
         found.add(Signal.STACKS)
     for signal, there in (
@@ -124,6 +144,7 @@ def present(view: SessionView) -> frozenset[Signal]:
             found.add(Signal.INPUT_WAIT)
         sampled = {
             Signal.GRAPHS: view.graph_growth is not None,
+            Signal.NODES: view.graphs is not None,
             Signal.MEMORY: view.memory_growth is not None,
             Signal.RESOURCES: view.resources is not None,
             Signal.GPU: bool(view.gpus),
@@ -142,16 +163,20 @@ def run(
         Findings ranked by cost; what became of each detector; what failed.
     """
     have = present(view)
+    imported = view.session.manifest.mode == "import"
+    hints = IMPORTED_HINTS if imported else HINTS
     findings: list[Finding] = []
     checked: list[Checked] = []
     failures: list[Diagnostic] = []
     for detector in detectors:
-        if detector.applies is not None and (why := detector.applies(view)):
+        missing = sorted(detector.needs - have, key=lambda s: s.name)
+        if imported and not _IN_FILES.issuperset(missing):
+            missing = [Signal.RUN]
+        elif detector.applies is not None and (why := detector.applies(view)):
             checked.append(_checked(detector, "not-applicable", [], why))
             continue
-        missing = sorted(detector.needs - have, key=lambda s: s.name)
         if missing:
-            checked.append(_checked(detector, "not-applicable", missing, HINTS[missing[0]]))
+            checked.append(_checked(detector, "not-applicable", missing, hints[missing[0]]))
             continue
         try:
             results = list(detector.detect(view, detector.params))
@@ -234,7 +259,8 @@ def cost_of(
     A cost that is paid once is a share of another time: it gives its own ``ns_per_step``, spread over all steps.
     """
     steps = view.steps
-    mean = steps.steady_ns / steps.steady_count if steps and steps.steady_count else 0.0
+    trace = view.op_traces.main
+    mean = steps.steady_ns / steps.steady_count if steps else trace.periods.mean_ns if trace is not None else 0.0
     return Cost(
         ratio=_clip(ratio),
         low=_clip(ratio if low is None else min(low, ratio)),

@@ -9,8 +9,8 @@ Each call runs over a whole data set on the training thread. Once an epoch this 
 multiplies the cost of validation.
 
 ## Evidence
-`evaluation_ratio`: share of the steady wall time inside of these calls, each timed. `steps_between`: steady steps per
-call.
+`evaluation_ratio`: share of the steady wall time, rests included, inside of these calls, each timed. `steps_between`:
+steady steps per call.
 
 ## Known limits
 Whether so frequent a validation is wanted (early stopping on very long epochs) only the user knows.
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import intervals
+from stepscope.derive import intervals, rest
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -61,26 +61,31 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     loops = on_thread & (records.kind == Kind.LOOP)
     roles = [n.id for n in session.names.values() if n.role in {"evaluate", "predict"}]
     loops &= np.isin(records.name, roles)
-    loop_starts = records.start_ns[loops]
-    loop_ends = loop_starts + records.dur_ns[loops]
+    names = records.name[loops]
+    starts = records.start_ns[loops]
+    ends = starts + records.dur_ns[loops]
+    first, last = steps.span
+    rests = intervals.clip(rest.periods(records), (np.array([first]), np.array([last])))
+    looked_at = intervals.union(steps.windows, rests)
     for row in session.named_times(Kind.CALLBACK):
         if "batch" not in row.name.hook:
             continue
         mine = on_thread & (records.kind == Kind.CALLBACK) & (records.name == row.name.id)
         spans = intervals.merge(records.start_ns[mine], records.start_ns[mine] + records.dur_ns[mine])
-        inside = (intervals.clipped_sum(loop_starts, loop_ends, spans) == loop_ends - loop_starts) & (
-            intervals.clipped_sum(loop_starts, loop_ends, steps.windows) > 0
-        )
+        inside = intervals.clipped_sum(starts, ends, spans) == ends - starts
+        # in a rest callbacks leave no records, loops do: those called at the same place
+        inside |= np.isin(names, names[inside]) & (intervals.clipped_sum(starts, ends, rests) > 0)
+        inside &= intervals.clipped_sum(starts, ends, looked_at) > 0
         calls = int(inside.sum())
-        spent = intervals.total(intervals.clip(intervals.merge(loop_starts[inside], loop_ends[inside]), steps.windows))
-        ratio = spent / steps.steady_ns
+        spent = intervals.total(intervals.clip(intervals.merge(starts[inside], ends[inside]), looked_at))
+        ratio = spent / intervals.total(looked_at)
         if calls < params.min_calls or ratio < params.min_ratio:
             continue
-        name = session.names[int(records.name[loops][inside][0])]
+        name = session.names[int(names[inside][0])]
         where = [session.place(row.name.file, row.name.line, row.name.end_line, row.name.text)]
         if name.call_file:
             where.insert(0, session.place(name.call_file, name.call_line, function=name.call_function))
-        between = steps.steady_count / calls
+        between = (steps.steady_count + steps.skipped) / calls
         yield Finding(
             code=DETECTOR.code,
             name=DETECTOR.name,

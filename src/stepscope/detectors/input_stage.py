@@ -198,4 +198,5 @@ DETECTOR = Detector(
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,
+    yields_to=frozenset({"INP005", "INP006"}),
 )

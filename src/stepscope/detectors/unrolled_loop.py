@@ -9,16 +9,19 @@ Every turn adds its ops, their gradients and their optimisation. Graphs of thous
 to make, use memory, and run no faster than a loop inside of the graph.
 
 ## Evidence
-`tracing_ratio`: share of the time from model building to the last step (imports left out) in traces. `loop_ratio`:
-share of the samples in user code of that time with the loop on the stack. `graph_nodes`: ops of the largest graph.
-`nodes_per_variable`: they grow with the turns of a loop that repeats the same computation; a loop over layers brings
-variables with each turn (a stack of twelve transformer blocks trains with 20 nodes per variable, 80 time steps of a
-recurrent cell with 400 or more).
+`tracing_ratio`: share of the time from model building to the last step (imports left out) in traces. `graph_nodes`: ops
+of the largest graph. Of the graph's nodes: `turns`: how often the same line made the same kind of op in the same layer;
+`loop_ratio`: share of the nodes that are such copies; `variables`: weights that they read. Turns that read weights of
+their own are a loop over layers, which is none of this.
+
+A job that ends within seconds after its last trace has no table of nodes. Then `loop_ratio` is the share of the samples
+in user code of that time with the loop on the stack, and `nodes_per_variable` tells the loop: a stack of twelve
+transformer blocks trains with 20 nodes per variable, 80 time steps of a recurrent cell with 400 or more.
 
 ## Known limits
-A loop over layers is no problem, however large its graph, and is told by its variables. Loops over something else
-than a range are not looked at. What the large graph costs in each step is not part of the cost; `ns_per_step` is the
-cost spread over all steps of the run.
+Loops over something else than a range are not looked at. What the large graph costs in each step is not part of the
+cost. It is paid once: `ratio` is its share of the time from model building to the last step, and `ns_per_step` the same
+time divided by the steps of the run, so that a longer run has a smaller one.
 
 ## Remedy
 Use a loop of the graph: `tf.while_loop`, `tf.scan`, `for i in tf.range(n)` under AutoGraph, or `keras.layers.RNN` with
@@ -34,7 +37,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import first_traces
+from stepscope.derive import first_traces, repeated_code
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -42,6 +45,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.derive.first_traces import FirstTraces
     from stepscope.derive.view import SessionView
 
 
@@ -52,37 +56,96 @@ class Params:
     min_ratio: Ratio = Ratio(0.15)
     """Of the time from model building to the last step: below it a long first step is no finding."""
     min_loop_ratio: Ratio = Ratio(0.3)
-    """Of the tracing time sampled in user code."""
+    """Of the nodes, or of the tracing time sampled in user code."""
     min_nodes: int = 1_000
     """Ops of the largest graph; M3 of the static-check measurements: range(300) made 1,202."""
+    min_turns: int = 16
+    """A dozen turns make a graph that is no larger than those of deep networks."""
     min_nodes_per_variable: float = 100.0
     """Of the largest graph. Measured: layers in a loop 8 to 20, time steps in a loop 380 to 2,400."""
     min_samples: int = 10
     """Fewer say nothing about lines."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loop:
+    """The loop, and how it is known."""
+
+    place: tuple[str, str, int, int]
+    """File, function, first and last line."""
+    ratio: float
+    evidence: tuple[Evidence, ...]
+
+
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
-    """Yield at most one finding: the loop with most of the tracing time."""
+    """Yield at most one finding: the loop with most of the graph."""
     traces = first_traces.build(session)
-    if traces is None or not traces.loops or traces.nodes < params.min_nodes:
+    if traces is None or traces.nodes < params.min_nodes or traces.ratio < params.min_ratio:
         return
-    if traces.nodes_per_variable < params.min_nodes_per_variable:
+    index = session.graphs
+    known = index is not None and traces.graph in index.graphs
+    if not known and not session.sampled:
+        yield Undecided(
+            missing=Signal.NODES, hint=f"a graph of {traces.nodes:,} nodes was not read, nor its making seen"
+        )
         return
-    loop = traces.loops[0]
-    ratio = traces.ratio * loop.ratio
-    if ratio < params.min_ratio or loop.ratio < params.min_loop_ratio or loop.samples < params.min_samples:
+    loop = _by_nodes(session, traces, params) if known else _by_samples(traces, params)
+    if loop is None or loop.ratio < params.min_loop_ratio or traces.ratio * loop.ratio < params.min_ratio:
         return
-    share = format_ratio(traces.ratio)
+    yield _finding(session, traces, loop, params)
+
+
+def _by_nodes(session: SessionView, traces: FirstTraces, params: Params) -> _Loop | None:
+    index = session.graphs
+    if index is None:
+        return None
+    found = repeated_code.build(index, traces.graph, session.session.sources, params.min_turns)
+    if found is None or found.variables >= found.turns:
+        return None
+    sampled = traces.loops[0] if traces.loops and traces.loops[0].samples >= params.min_samples else None
+    if sampled is None and found.loop is None:
+        return None
+    place = (sampled.file, sampled.function, sampled.line, sampled.end_line) if sampled is not None else found.loop
+    return place and _Loop(
+        place=place,
+        ratio=found.ratio,
+        evidence=(
+            Evidence(metric="loop_ratio", value=found.ratio, unit="ratio", threshold=params.min_loop_ratio),
+            Evidence(metric="turns", value=found.turns, unit="turns", threshold=params.min_turns),
+            Evidence(metric="variables", value=found.variables, unit="variables"),
+        ),
+    )
+
+
+def _by_samples(traces: FirstTraces, params: Params) -> _Loop | None:
     limit = params.min_nodes_per_variable
+    if not traces.loops or traces.nodes_per_variable < limit or traces.loops[0].samples < params.min_samples:
+        return None
+    loop = traces.loops[0]
     density = (
         (Evidence(metric="nodes_per_variable", value=traces.nodes_per_variable, unit="nodes", threshold=limit),)
         if math.isfinite(traces.nodes_per_variable)
         else ()
     )
-    yield Finding(
+    return _Loop(
+        place=(loop.file, loop.function, loop.line, loop.end_line),
+        ratio=loop.ratio,
+        evidence=(
+            Evidence(metric="loop_ratio", value=loop.ratio, unit="ratio", threshold=params.min_loop_ratio),
+            *density,
+            Evidence(metric="samples", value=loop.samples, unit="samples", threshold=params.min_samples),
+        ),
+    )
+
+
+def _finding(session: SessionView, traces: FirstTraces, loop: _Loop, params: Params) -> Finding:
+    ratio = traces.ratio * loop.ratio
+    file, function, line, end_line = loop.place
+    share = format_ratio(traces.ratio)
+    return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"the Python loop in {loop.function} is unrolled into a graph of {traces.nodes:,} nodes; tracing takes "
+        title=f"the Python loop in {function} is unrolled into a graph of {traces.nodes:,} nodes; tracing takes "
         f"{format_ns(traces.tracing_ns)}, {share} of the time from model building to the last step",
         severity=severity_of(ratio),
         confidence=0.85,
@@ -91,13 +154,11 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         introduced_stage="model building",
         exposed_stage="initialization",
         pipeline_stage="forward-backward",
-        where=(session.place(loop.file, loop.line, loop.end_line, loop.function),),
+        where=(session.place(file, line, end_line, function),),
         evidence=(
             Evidence(metric="tracing_ratio", value=traces.ratio, unit="ratio", threshold=params.min_ratio),
-            Evidence(metric="loop_ratio", value=loop.ratio, unit="ratio", threshold=params.min_loop_ratio),
             Evidence(metric="graph_nodes", value=traces.nodes, unit="nodes", threshold=params.min_nodes),
-            *density,
-            Evidence(metric="samples", value=loop.samples, unit="samples", threshold=params.min_samples),
+            *loop.evidence,
         ),
         cost=cost_of(session, ratio, low=0.8 * ratio, high=traces.ratio, ns_per_step=traces.per_step(ratio)),
         remedies=(
@@ -115,7 +176,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 DETECTOR = Detector(
     code="GRF002",
     name="unrolled-python-loop",
-    needs=frozenset({Signal.STEPS, Signal.SAMPLES, Signal.TRACES}),
+    needs=frozenset({Signal.STEPS, Signal.TRACES}),
     params=Params(),
     detect=detect,
 )

@@ -14,6 +14,8 @@ _FIXED = {0x00: "<Q", 0x02: "<H", 0x03: "<I", 0x04: "<Q", 0x0A: "<h", 0x0B: "<i"
 _UNSIGNED, _SIGNED, _OMITTED, _RELATIVE = 0x01, 0x09, 0xFF, 0x10
 _CONTINUED, _NEGATIVE, _SEVEN = 0x80, 0x40, 0x7F
 _MAX_STATES, _MAX_TEXT = 64, 32
+_OF_REGISTER = frozenset((0x05, 0x06, 0x07, 0x08, 0x09, 0x10, 0x11, 0x14, 0x15, 0x16, 0x2F))
+"""Instructions whose first operand is the register that they are about."""
 
 
 class Rule(NamedTuple):
@@ -165,15 +167,15 @@ def _run(code: Cursor, common: Common, state: _State, address: int, until: int, 
     factor = common.data_factor
     while code.at < len(code.data):
         byte = code.byte()
-        low = byte & 0x3F
+        number = code.unsigned() if byte in _OF_REGISTER else byte & 0x3F
         step = -1
         match byte & 0xC0 or byte:
             case 0x40:  # advance_loc
-                step = low
-            case 0x80:  # offset
-                state.registers[low] = Rule("offset", offset=code.unsigned() * factor)
-            case 0xC0:  # restore
-                _restore(state, low, first)
+                step = number
+            case 0x80 | 0x05:  # offset, offset_extended
+                state.registers[number] = Rule("offset", offset=code.unsigned() * factor)
+            case 0xC0 | 0x06:  # restore, restore_extended
+                _restore(state, number, first)
             case 0x00 | 0x2D:  # nop; negate_ra_state
                 pass
             case 0x01:  # set_loc
@@ -186,16 +188,12 @@ def _run(code: Cursor, common: Common, state: _State, address: int, until: int, 
                 step = code.fixed("<H")
             case 0x04:
                 step = code.fixed("<I")
-            case 0x05:  # offset_extended
-                state.registers[code.unsigned()] = Rule("offset", offset=code.unsigned() * factor)
-            case 0x06:  # restore_extended
-                _restore(state, code.unsigned(), first)
             case 0x07:  # undefined
-                state.registers[code.unsigned()] = Rule("undefined")
+                state.registers[number] = Rule("undefined")
             case 0x08:  # same_value
-                state.registers[code.unsigned()] = Rule("same")
+                state.registers[number] = Rule("same")
             case 0x09:  # register
-                state.registers[code.unsigned()] = Rule("register", code.unsigned())
+                state.registers[number] = Rule("register", code.unsigned())
             case 0x0A:  # remember_state
                 if len(state.saved) >= _MAX_STATES:
                     raise FormatError("states of a call frame nest too deep")
@@ -211,23 +209,23 @@ def _run(code: Cursor, common: Common, state: _State, address: int, until: int, 
             case 0x0F:  # def_cfa_expression
                 state.cfa = Rule("expression", code=code.block())
             case 0x10:  # expression
-                state.registers[code.unsigned()] = Rule("expression", code=code.block())
+                state.registers[number] = Rule("expression", code=code.block())
             case 0x11:  # offset_extended_sf
-                state.registers[code.unsigned()] = Rule("offset", offset=code.signed() * factor)
+                state.registers[number] = Rule("offset", offset=code.signed() * factor)
             case 0x12:  # def_cfa_sf
                 state.cfa = Rule("register", code.unsigned(), code.signed() * factor)
             case 0x13:  # def_cfa_offset_sf
                 state.cfa = Rule("register", _cfa(state).number, code.signed() * factor)
             case 0x14:  # val_offset
-                state.registers[code.unsigned()] = Rule("value", offset=code.unsigned() * factor)
+                state.registers[number] = Rule("value", offset=code.unsigned() * factor)
             case 0x15:  # val_offset_sf
-                state.registers[code.unsigned()] = Rule("value", offset=code.signed() * factor)
+                state.registers[number] = Rule("value", offset=code.signed() * factor)
             case 0x16:  # val_expression
-                state.registers[code.unsigned()] = Rule("value-expression", code=code.block())
+                state.registers[number] = Rule("value-expression", code=code.block())
             case 0x2E:  # GNU_args_size
                 code.unsigned()
             case 0x2F:  # GNU_negative_offset_extended
-                state.registers[code.unsigned()] = Rule("offset", offset=-code.unsigned() * factor)
+                state.registers[number] = Rule("offset", offset=-code.unsigned() * factor)
             case _:
                 raise FormatError(f"instruction {byte:#x} of a call frame is not known")
         if step >= 0:

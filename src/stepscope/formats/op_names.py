@@ -10,6 +10,7 @@ captures of those versions.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from stepscope.model.optrace import Category, LineKind, PlaneKind
@@ -129,7 +130,7 @@ def parse_op(full_name: str) -> tuple[str, str] | None:
     name, colon, kind = full_name.partition(":")
     if not colon:
         return None
-    if kind and _OP_TYPE.fullmatch(kind) and _OP_NAME.fullmatch(name):
+    if kind and _is_type(kind) and _OP_NAME.fullmatch(name):
         return name, kind
     if name == "Iterator":
         return None
@@ -137,6 +138,17 @@ def parse_op(full_name: str) -> tuple[str, str] | None:
     if _JAX_TYPE.fullmatch(kind) and name:
         return name, kind.partition("[")[0]
     return (name, kind) if full_name.endswith(":") and name else None
+
+
+@lru_cache(maxsize=1024)
+def _is_type(kind: str) -> bool:
+    return _OP_TYPE.fullmatch(kind) is not None
+
+
+@lru_cache(maxsize=1024)
+def _category(op_type: str) -> Category:
+    """Of an op on the host."""
+    return Category.COLLECTIVE if _COLLECTIVE_OP.fullmatch(op_type) else Category.OP
 
 
 def _derived_type(name: str) -> str:
@@ -218,8 +230,7 @@ def _host_span(name: str) -> Meaning:
         return Meaning(category=Category.INPUT, op_name=name, op_type=DATASET)
     op = parse_op(name)
     if op is not None:
-        collective = _COLLECTIVE_OP.fullmatch(op[1])
-        return Meaning(category=Category.COLLECTIVE if collective else Category.OP, op_name=op[0], op_type=op[1])
+        return Meaning(_category(op[1]), op[0], op[1])
     known = _EXACT.get(name)
     if known is None and name.startswith(_ALL_PREFIXES):
         known = next(category for prefix, category in _PREFIXES if name.startswith(prefix))

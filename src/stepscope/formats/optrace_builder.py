@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.formats.op_names import is_derived, meaning
+from stepscope.formats.op_names import Meaning, hlo_type, is_derived, meaning
 from stepscope.formats.stat_columns import Strings, column_of_pairs
 from stepscope.model.finding import Diagnostic
 from stepscope.model.optrace import (
+    Category,
     Dropped,
     Events,
     Line,
@@ -24,12 +25,11 @@ from stepscope.model.optrace import (
     PlaneKind,
     TraceSource,
 )
-from stepscope.model.optrace_stats import LoadedStats, PlainStat
+from stepscope.model.optrace_stats import LoadedStats, PlainStat, StatName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.formats.op_names import Meaning
     from stepscope.model.optrace import I32
     from stepscope.model.optrace_stats import StatColumn
     from stepscope.model.records import I64
@@ -119,7 +119,9 @@ class OpTraceBuilder:
             category = str(stats.get("hlo_category", "")) if stats else ""
             key = (name, kind, place.kind, category, step)
             known = self._meanings.get(key)
-            if known is None:
+            if kind is PlaneKind.HOST and stats and StatName.HLO_OP in stats:  # XLA on the CPU names its ops
+                known = Meaning(category=Category.OP, op_name=name, op_type=hlo_type(name))
+            elif known is None:
                 known = self._meanings[key] = meaning(name, kind, place.kind, hlo_category=category, step=step)
         meta = self._metas.setdefault((place.plane, name, known), len(self._metas))
         number = len(self._events.line)

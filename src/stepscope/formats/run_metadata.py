@@ -21,6 +21,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from stepscope.errors import FormatError
+from stepscope.formats import damage
 from stepscope.formats.op_names import Meaning, meaning
 from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.formats.protobuf import fields, number, signed, text
@@ -38,6 +39,7 @@ Message = dict[int, list[Value]]
 """Field number to its values."""
 
 FORMAT = "run-metadata"
+_WHOLE = "whole RunMetadata as a traced Session.run gave it"
 _DEVICE = re.compile(r"(?P<root>.*?/(?:device:(?P<kind>\w+)|(?P<old>cpu|gpu|tpu)):(?P<number>\d+))(?:/(?P<stream>.+))?")
 _LABEL = re.compile(r"(?P<name>.*?) = (?P<type>\w+)\(.*", re.DOTALL)
 _KINDS = {"CPU": PlaneKind.HOST, "GPU": PlaneKind.GPU, "TPU": PlaneKind.TPU}
@@ -68,13 +70,16 @@ def read_bytes(content: bytes, name: str = "") -> OpTrace:
         ]
         nodes = [[_message(node) for node in device.get(2, [])] for device in devices]
     except FormatError as error:
-        raise FormatError(f"{name}: no RunMetadata, or damaged: {error}") from error
+        hint = damage.hint(content[: damage.PROBE_BYTES], _WHOLE)
+        raise FormatError(f"{name}: no RunMetadata, or damaged: {error}{hint}") from error
     if not any(nodes):
-        raise FormatError(f"{name}: no RunMetadata of a traced run: no node in its {len(content)} bytes")
+        raise FormatError(
+            f"{name}: no RunMetadata of a traced run: no node in its {len(content)} bytes; expected {_WHOLE}"
+        )
     starts = [_start_ns(node) for device in nodes for node in device]
     ends = [_start_ns(node) + _dur_ns(node) for device in nodes for node in device]
     if max(ends) > _MAX_NS or min(starts) < 0:
-        raise FormatError(f"{name}: no RunMetadata, or damaged: a node lies beyond all bounds")
+        raise FormatError(f"{name}: no RunMetadata, or damaged: a node lies beyond all bounds; expected {_WHOLE}")
     source = TraceSource(
         format=FORMAT, name=name, size_bytes=len(content), started_unix_ns=min(starts), dur_ns=max(ends) - min(starts)
     )

@@ -228,6 +228,8 @@ class _Assembly:
 
     def _build(self, builder: OpTraceBuilder, pid: str, process: _Process, zero: float, *, kineto: bool) -> None:
         name, kind, number = _plane_of(pid, process)
+        if kineto and _is_bookkeeping(process):
+            kind = PlaneKind.METADATA
         plane = builder.plane(name, kind, ordinal=number)
         for key, thread in process.threads.items():
             spans = [s for s in thread.spans if s.category not in ANNOTATIONS]
@@ -314,6 +316,12 @@ def _plane_of(pid: str, process: _Process) -> tuple[str, PlaneKind, int]:
     if kind is PlaneKind.OTHER and _NUMBER.fullmatch(pid):
         kind = PlaneKind.HOST
     return process.name or process.label or f"process {pid}", kind, ordinal(process.name)
+
+
+def _is_bookkeeping(process: _Process) -> bool:
+    """Whether a process of a kineto trace is the profiler itself: its recording and the mark of its end."""
+    spans = [span for thread in process.threads.values() for span in thread.spans]
+    return bool(spans) and all(s.category == "trace" or (not s.category and not s.dur) for s in spans)
 
 
 def _line_of(name: str, plane: PlaneKind, *, kineto: bool) -> LineKind:

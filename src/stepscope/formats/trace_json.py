@@ -78,6 +78,8 @@ def decode(content: bytes, name: str) -> TraceFile:
         raise FormatError(f"{name}: begins with {text[:12]!r}; expected JSON, an array or an object of trace events")
     try:
         return _read(text, name, 0)
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{name}: damaged: text that is no UTF-8 ({error.reason}); expected trace events") from error
     except msgspec.DecodeError as error:
         return _repaired(text, name, error)
 
@@ -121,6 +123,6 @@ def _repaired(text: bytes, name: str, error: msgspec.DecodeError) -> TraceFile:
             break
         try:
             return _read(text[: end + 1] + closing, name, len(text[end + 1 :].strip(b", \t\r\n")))
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             continue
     raise FormatError(f"{name}: damaged JSON ({error}); expected trace events") from error

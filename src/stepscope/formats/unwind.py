@@ -11,6 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from stepscope.errors import FormatError
 from stepscope.formats import expressions
 
 if TYPE_CHECKING:
@@ -22,7 +23,12 @@ MAX_FRAMES = 512
 MAX_SCAN_BYTES = 4096
 """How far the caller of generated code is looked for: oneDNN's kernels keep what they need in registers and in a frame
 of some hundred bytes."""
-_WORD = 8
+KEPT_POINTER_BYTES = 256
+"""From the stack pointer on, where a kernel that has moved it keeps what it was. Source: oneDNN,
+src/cpu/x64/gemm/f32/jit_avx512_common_gemm_f32.cpp: ORIG_SP lies at 120 in TensorFlow 2.21."""
+PUSHED_BYTES = 48
+"""By a kernel's prologue, between its caller's frame and the pointer that it keeps."""
+WORD = 8
 _U64 = struct.Struct("<Q")
 _STACK_POINTER, _RETURN_ADDRESS = 7, 16
 X86_REGISTERS = (0, 3, 2, 1, 4, 5, 6, 7, _RETURN_ADDRESS)
@@ -63,6 +69,8 @@ class Walk:
     whole: bool
     attached: bool = False
     """The leaf is generated code, whose caller was found by looking."""
+    pointers: tuple[int, ...] = ()
+    """The stack pointer in each of the frames."""
 
 
 def dwarf_registers(mask: int, values: Sequence[int]) -> dict[int, int]:
@@ -85,27 +93,33 @@ def walk(space: Space, registers: dict[int, int], stack: memoryview) -> Walk:
     leaf = space.code(machine.registers[_RETURN_ADDRESS])
     if leaf is not None and leaf.generated:
         return _from_generated(space, machine)
-    addresses: list[int] = []
-    whole = _walk_on(space, machine, addresses, called=False)
-    return Walk(addresses=tuple(addresses), whole=whole)
+    frames: list[tuple[int, int]] = []
+    whole = _walk_on(space, machine, frames, called=False)
+    return _walked(frames, whole=whole)
 
 
-def _walk_on(space: Space, machine: _Machine, addresses: list[int], *, called: bool) -> bool:
+def _walked(frames: Sequence[tuple[int, int]], *, whole: bool = False, attached: bool = False) -> Walk:
+    """``frames``: (address, stack pointer), leaf first."""
+    addresses, pointers = tuple(zip(*frames, strict=True)) or ((), ())
+    return Walk(addresses=addresses, whole=whole, attached=attached, pointers=pointers)
+
+
+def _walk_on(space: Space, machine: _Machine, frames: list[tuple[int, int]], *, called: bool) -> bool:
     """Add frames until the end; whether that is the start of a thread."""
-    while len(addresses) < MAX_FRAMES:
+    while len(frames) < MAX_FRAMES:
         address = machine.registers.get(_RETURN_ADDRESS, 0)
         if address == 0:
-            return bool(addresses)
+            return bool(frames)
         inside = address - called
         code = space.code(inside)
+        before = machine.registers[_STACK_POINTER]
         if code is not None:
-            addresses.append(inside)
+            frames.append((inside, before))
         if code is None or code.row is None:
             return False
-        before = machine.registers[_STACK_POINTER]
         try:
             ended = machine.leave(code.row)
-        except (LookupError, ValueError, struct.error):
+        except (LookupError, ValueError, struct.error, FormatError):
             return False
         if ended or (called and machine.registers[_STACK_POINTER] <= before):  # a stack that does not shrink is none
             return ended
@@ -114,29 +128,43 @@ def _walk_on(space: Space, machine: _Machine, addresses: list[int], *, called: b
 
 
 def _from_generated(space: Space, machine: _Machine) -> Walk:
-    """Look for the caller of generated code; the first candidate from which the walk comes to its end is it."""
-    leaf = machine.registers[_RETURN_ADDRESS]
-    for offset in range(0, min(len(machine.stack) - _WORD, MAX_SCAN_BYTES), _WORD):
-        candidate = _U64.unpack_from(machine.stack, offset)[0]
-        if not space.called_from(candidate):
+    """Look for the caller of generated code; the first candidate from which the walk comes to its end is it.
+
+    First where a kernel that has moved the stack pointer keeps the one that it had: below its buffer lies what earlier
+    calls have left.
+    """
+    leaf = (machine.registers[_RETURN_ADDRESS], machine.registers[_STACK_POINTER])
+    last = len(machine.stack) - WORD
+    kept = [
+        pointer - machine.base + PUSHED_BYTES
+        for pointer in kept_pointers(machine.stack, machine.base, machine.base + len(machine.stack))
+    ]
+    for offset in (*kept, *range(0, min(last + 1, MAX_SCAN_BYTES), WORD)):
+        if offset > last or not space.called_from(_U64.unpack_from(machine.stack, offset)[0]):
             continue
         for saved in _SAVED:
             caller = _caller(machine, offset, saved)
-            addresses = [leaf]
-            if caller is not None and _walk_on(space, caller, addresses, called=True):
-                return Walk(addresses=tuple(addresses), whole=False, attached=True)
-    return Walk(addresses=(leaf,), whole=False)
+            frames = [leaf]
+            if caller is not None and _walk_on(space, caller, frames, called=True):
+                return _walked(frames, attached=True)
+    return _walked([leaf])
+
+
+def kept_pointers(stack: memoryview, low: int, high: int) -> list[int]:
+    """Words near the stack pointer that may be one that a kernel has kept: those from ``low`` on and below ``high``."""
+    words = [_U64.unpack_from(stack, at)[0] for at in range(0, min(len(stack) - WORD + 1, KEPT_POINTER_BYTES), WORD)]
+    return [word for word in words if low <= word < high and word % WORD == 0]
 
 
 def _caller(machine: _Machine, offset: int, saved: Sequence[int]) -> _Machine | None:
     """The machine in the caller whose return address lies at an offset, below it the ``saved`` registers."""
-    if offset < _WORD * len(saved):
+    if offset < WORD * len(saved):
         return None
     registers = {n: v for n, v in machine.registers.items() if n not in _LOST_BY_CALLS}
     for place, number in enumerate(saved, 1):
-        registers[number] = _U64.unpack_from(machine.stack, offset - _WORD * place)[0]
+        registers[number] = _U64.unpack_from(machine.stack, offset - WORD * place)[0]
     registers[_RETURN_ADDRESS] = _U64.unpack_from(machine.stack, offset)[0]
-    registers[_STACK_POINTER] = machine.base + offset + _WORD
+    registers[_STACK_POINTER] = machine.base + offset + WORD
     return _Machine(registers, machine.stack, machine.base)
 
 
@@ -157,7 +185,7 @@ class _Machine:
             LookupError: they are not in what was kept.
         """
         at = address - self.base
-        if not 0 <= at <= len(self.stack) - _WORD:
+        if not 0 <= at <= len(self.stack) - WORD:
             raise LookupError(address)
         value: int = _U64.unpack_from(self.stack, at)[0]
         return value
@@ -170,9 +198,12 @@ class _Machine:
         """
         registers, stack, base = self.registers, self.stack, self.base
         cfa = self._cfa(row.cfa)
-        last = len(stack) - _WORD
+        last = len(stack) - WORD
         changed: dict[int, int] = {}
+        pointer = registers[_STACK_POINTER]
         for number, offset in row.saved:
+            if cfa + offset < pointer and number != row.return_register:
+                continue  # popped already: compilers do not say so at each pop of a function's end
             at = cfa + offset - base
             if not 0 <= at <= last:
                 raise LookupError(cfa + offset)

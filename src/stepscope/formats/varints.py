@@ -57,7 +57,7 @@ class Buffer:
 
     def text(self, first: int, last: int) -> str:
         """UTF-8; what is none is replaced."""
-        return self.content[first:last].decode("utf-8", "replace")
+        return str(self.content[first:last], "utf-8", "replace")
 
 
 def decode(buffer: Buffer, at: I64) -> tuple[I64, I64]:

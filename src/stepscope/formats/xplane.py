@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.errors import FormatError
-from stepscope.formats import hlo_signature
+from stepscope.formats import damage, hlo_signature
 from stepscope.formats.byte_source import ByteSource
 from stepscope.formats.op_names import THREADPOOL_PREFIX, hlo_type, is_derived, meaning
 from stepscope.formats.stat_columns import Strings
@@ -54,9 +54,7 @@ if TYPE_CHECKING:
 _EPOCH_NS = 10**17
 """Line clocks above this count from 1970, not from the start of the capture."""
 _UNKNOWN = WireMeta(name="(event without metadata)")
-_DECODED = b"\xef\xbf\xbd"
-_MANY_DECODED = 16
-_PROBE_BYTES = 1 << 20
+_WHOLE = "a whole xplane.pb as a profiler wrote it"
 
 
 def read_file(path: Path, *, keep_noise: bool = False) -> OpTrace:
@@ -88,13 +86,8 @@ def _read(source: ByteSource, *, keep_noise: bool) -> OpTrace:
     try:
         return _Assembly(source, read_space(source), keep_noise=keep_noise).trace()
     except FormatError as error:
-        raise FormatError(f"{source.name}: no XSpace, or damaged: {error}{_hint(source)}") from error
-
-
-def _hint(source: ByteSource) -> str:
-    if source.view[: min(source.size, _PROBE_BYTES)].tobytes().count(_DECODED) < _MANY_DECODED:
-        return "; expected a whole xplane.pb as a profiler wrote it"
-    return "; it went through a UTF-8 decoder, which cannot be undone: copy it again as binary"
+        head = source.view[: min(source.size, damage.PROBE_BYTES)].tobytes()
+        raise FormatError(f"{source.name}: no XSpace, or damaged: {error}{damage.hint(head, _WHOLE)}") from error
 
 
 @dataclass(slots=True)

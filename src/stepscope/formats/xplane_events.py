@@ -14,7 +14,7 @@ import numpy as np
 from stepscope.errors import FormatError
 from stepscope.formats.byte_source import ByteSource, Windows
 from stepscope.formats.protobuf import BYTES, VARINT, signed
-from stepscope.formats.varints import Buffer, decode_small, number_field
+from stepscope.formats.varints import Buffer, decode, number_field
 from stepscope.formats.wire_fields import fields, varint
 from stepscope.formats.xplane_heads import MARGIN, HeadFinder
 from stepscope.formats.xplane_wire import (
@@ -167,7 +167,9 @@ def _block(view: memoryview, buffer: Buffer, heads: I64, kinds: Kinds) -> EventB
     at: I64 = heads + 2
     large = data[heads + 1] >= _MORE
     if large.any():
-        at = decode_small(buffer, heads + 1)[1]
+        at += large
+        longer = np.flatnonzero(large & (data[heads + 2] >= _MORE))
+        at[longer] = decode(buffer, heads[longer] + 1)[1]
     ids, at, known = number_field(buffer, at, ends, _ID_TAG, small=True)
     meta = kinds.positions(ids)
     drop = kinds.dropped[meta] & known

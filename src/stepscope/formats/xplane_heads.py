@@ -6,8 +6,8 @@ the next lane's beginning. The first lane begins at a true event. A lane whose p
 before it is true from there on; what it went through before that is dropped, and a lane that is not met at all is
 walked once more, one event at a time. So a wrong guess costs time and never an event.
 
-A guess is seldom wrong for long: what looks like an event and is none is a stat inside of one (both are field 4), and
-the chain of an event's stats ends where the next event begins.
+A guess is seldom wrong, and not for long: what looks like an event and is none is a stat inside of one (both are field
+4), and the chain of an event's stats ends where the next event begins.
 """
 
 from __future__ import annotations
@@ -26,15 +26,21 @@ if TYPE_CHECKING:
 
 MARGIN = 11
 """Bytes that the head of an event takes at most: its tag and its length."""
-_LANE_BYTES = 4096
+_LANE_BYTES = 1024
 _MIN_LANES = 32
 """Fewer are not worth their set-up."""
-_LOOK_BYTES = 512
+_FEW_LANES = 12
+"""So many are walked one after the other sooner than at once."""
+_LOOK_BYTES = 56
 """How far an event is looked for from where a lane should begin."""
 _MORE, _DATA = 0x80, 0x7F
 _EVENT_TAG = tag(LINE_EVENTS, BYTES)
 _ID_TAG = 0x08
+_OFFSET_TAG = 0x10
+"""Of an event, behind its id; a stat has none."""
 _FAR = 1 << 61
+_HEAD_BYTES = 8
+"""Tag, length, tag and number of the id, tag of the offset: as far as is looked at."""
 
 
 class HeadFinder:
@@ -57,9 +63,13 @@ class HeadFinder:
             self._is_head = np.empty(end, np.bool_)
         is_head = self._is_head[:end]
         is_head.fill(False)
-        begin, reached = _walk_lanes(buffer, is_head, lanes, end)
+        begin = _begin(buffer.data, lanes)
+        passed, reached = _walk_lanes(buffer, is_head, begin, end)
         last = _join(buffer, is_head, begin, reached, end)
-        return np.append(np.flatnonzero(is_head), last)
+        true: I64 = passed[is_head[passed]]
+        if len(true) != np.count_nonzero(is_head):  # some were walked once more
+            true = np.flatnonzero(is_head).astype(np.int64, copy=False)
+        return np.append(true, last)
 
 
 def _walk(buffer: Buffer, at: int, end: int, known: Bool | None = None) -> tuple[list[int], int]:
@@ -81,12 +91,19 @@ def _walk(buffer: Buffer, at: int, end: int, known: Bool | None = None) -> tuple
 
 
 def _begin(data: U8, lanes: int) -> I64:
-    """Where lanes begin: where something begins that looks like an event or a stat, near where the lane should."""
+    """Where lanes begin: where something begins that looks like an event, near where the lane should."""
     starts = np.arange(lanes) * _LANE_BYTES
-    near = np.lib.stride_tricks.sliding_window_view(data, _LOOK_BYTES + 3)[starts]
-    first, short, long = near[:, :-3] == _EVENT_TAG, near[:, 2:-1] == _ID_TAG, near[:, 3:] == _ID_TAG
-    large = near[:, 1:-2] >= _MORE
-    looks = first & ((short & ~large) | (long & large))
+    width = _LOOK_BYTES + _HEAD_BYTES
+    near = np.lib.stride_tricks.sliding_window_view(data, width)[starts].reshape(-1)
+    content = [near[at : len(near) - _HEAD_BYTES + at] for at in range(_HEAD_BYTES)]
+    placed = near == _OFFSET_TAG
+    placed[:-2] |= placed[1:-1] | placed[2:]
+    short = (content[2] == _ID_TAG) & placed[4 : 4 - _HEAD_BYTES]
+    long = (content[3] == _ID_TAG) & placed[5 : 5 - _HEAD_BYTES]
+    large = content[1] >= _MORE
+    looks = np.zeros(len(near), np.bool_)
+    looks[:-_HEAD_BYTES] = (content[0] == _EVENT_TAG) & ((short & ~large) | (long & large))
+    looks = looks.reshape(lanes, width)[:, :_LOOK_BYTES]
     looks[0] = False
     looks[0, 0] = True
     found = looks.any(axis=1)
@@ -94,16 +111,16 @@ def _begin(data: U8, lanes: int) -> I64:
     return begin
 
 
-def _walk_lanes(buffer: Buffer, is_head: Bool, lanes: int, end: int) -> tuple[I64, I64]:
-    """Walk all lanes at once, marking what they pass; where each began and where it stopped."""
+def _walk_lanes(buffer: Buffer, is_head: Bool, begin: I64, end: int) -> tuple[I64, I64]:
+    """Walk all lanes at once, marking what they pass; what that is, rising, and where each lane stopped."""
     data = buffer.data
-    begin = _begin(data, lanes)
     limit = np.append(begin[1:], end)
-    reached = begin.copy()
+    reached: I64 = begin.copy()
+    passed = []
     lane = np.arange(len(begin))
     cursor = begin
-    while len(lane):
-        is_head[cursor] = True
+    while len(lane) > _FEW_LANES:
+        passed.append(cursor)
         cursor = _next(buffer, cursor)
         alive = data.take(cursor, mode="clip") == _EVENT_TAG
         alive &= cursor < limit
@@ -111,7 +128,12 @@ def _walk_lanes(buffer: Buffer, is_head: Bool, lanes: int, end: int) -> tuple[I6
             done, kept = np.flatnonzero(~alive), np.flatnonzero(alive)
             reached[lane[done]] = cursor[done]
             lane, cursor, limit = lane[kept], cursor[kept], limit[kept]
-    return begin, reached
+    for one, at, until in zip(lane.tolist(), cursor.tolist(), limit.tolist(), strict=True):
+        heads, reached[one] = _walk(buffer, at, until)
+        passed.append(np.array(heads, np.int64))
+    rising = np.sort(np.concatenate(passed))
+    is_head[rising] = True
+    return rising, reached
 
 
 def _next(buffer: Buffer, cursor: I64) -> I64:
@@ -135,24 +157,27 @@ def _next(buffer: Buffer, cursor: I64) -> I64:
 
 def _join(buffer: Buffer, is_head: Bool, begin: I64, reached: I64, end: int) -> int:
     """Keep of every lane's path what is true; returns where the last event ends."""
-    at = 0
-    ended = False
-    for first, stop, limit in zip(begin.tolist(), reached.tolist(), [*begin[1:].tolist(), end], strict=True):
-        if ended or at >= limit:
+    limits = np.append(begin[1:], end)
+    elsewhere = np.append(np.flatnonzero(reached != limits), len(begin) - 1)
+    lane, at = 0, 0
+    while lane < len(begin):
+        first, limit = int(begin[lane]), int(limits[lane])
+        if at == first:  # the guess was right, and so are those behind it up to a lane that stops elsewhere
+            lane = int(elsewhere[np.searchsorted(elsewhere, lane)])
+            at, limit = int(reached[lane]), int(limits[lane])
+        elif at >= limit:
             is_head[first:limit] = False
-            continue
-        met = bool(is_head[at])
-        if not met:
+        elif is_head[at]:
+            is_head[first:at] = False
+            at = int(reached[lane])
+        else:
             heads, after = _walk(buffer, at, limit, is_head)
             met = after < limit and bool(is_head[after])
             is_head[first : min(after, limit)] = False
             is_head[heads] = True
-            at = after
-        else:
-            is_head[first:at] = False
-        if met:
-            at = stop
-        ended = at < limit
-        if ended:
-            is_head[at:limit] = False
+            at = int(reached[lane]) if met else after
+        if at < limit:
+            is_head[at:] = False
+            break
+        lane += 1
     return at

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from stepscope.model.optrace_stats import PlainStat
     from stepscope.model.records import I64
 
-_WINDOW_BYTES = 4 << 20
-"""Read at a time."""
-_KEPT_VALUES = 1 << 16
+_WINDOW_BYTES = 1 << 20
+"""Read at a time: it stays in the processor's cache."""
+_KEPT_VALUES = 1 << 18
 _MAX_TABLE = 1 << 20
 _ALIASES = {"level 0": StatName.TF_OP}
 """Names that stats had before: TensorFlow 2.4 wrote a kernel's op so."""
@@ -164,8 +164,8 @@ class XplaneStats:
         found: list[_Values] = []
         for place in self._places:
             wanted = [key for key, text in place.plane.stat_names.items() if _ALIASES.get(text, text) == name]
-            rows = np.arange(max(first, place.first), min(last, place.last))
-            if wanted and len(rows):
+            if wanted:
+                rows = self._with_stats(max(first, place.first), min(last, place.last))
                 likely = self._perhaps(rows, wanted[0])
                 if len(wanted) > 1:
                     likely = np.unique(np.concatenate([likely, *(self._perhaps(rows, key) for key in wanted[1:])]))
@@ -181,7 +181,7 @@ class XplaneStats:
         for place in self._places:
             names = place.plane.stat_names
             strings = Strings()
-            for values in self._read(np.arange(place.first, place.last), place, None, strings):
+            for values in self._read(self._with_stats(place.first, place.last), place, None, strings):
                 by_name: dict[str, list[int]] = {}
                 for key in np.unique(values.ids).tolist():
                     by_name.setdefault(_named(names, key), []).append(key)
@@ -206,6 +206,11 @@ class XplaneStats:
             self._of_metas = {name: column_of_pairs(name, found) for name, found in pairs.items()}
         return self._of_metas
 
+    def _with_stats(self, first: int, last: int) -> I64:
+        """The events of some rows that have stats."""
+        rows: I64 = np.flatnonzero(self._size[first:last]) + first if first < last else np.empty(0, np.int64)
+        return rows
+
     def _perhaps(self, rows: I64, key: int) -> I64:
         """Rows of the events that may have the stat: those whose bytes hold its id as every writer encodes it."""
         pattern = bytes([_ID_TAG, *encode_varint(key)])
@@ -224,9 +229,10 @@ class XplaneStats:
 
     def _windows(self, rows: I64) -> Iterator[tuple[Buffer, I64]]:
         """The bytes of some events' stats, window by window, with those rows that lie in it, by position."""
-        rows = rows[self._size[rows] > 0]
-        rows = rows[np.argsort(self._at[rows], kind="stable")]
         starts = self._at[rows]
+        if (starts[1:] < starts[:-1]).any():
+            order = np.argsort(starts, kind="stable")
+            rows, starts = rows[order], starts[order]
         windows = Windows(self._source)
         first = 0
         while first < len(rows):

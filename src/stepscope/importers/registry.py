@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from stepscope.importers.base import Importer
     from stepscope.model.optrace import OpTrace
 
-ALL: tuple[Importer, ...] = (xplane.IMPORTER, run_metadata.IMPORTER, trace_events.IMPORTER)
+ALL: tuple[Importer, ...] = (trace_events.IMPORTER, xplane.IMPORTER, run_metadata.IMPORTER)
+"""In the order of asking: what JSON begins with is seldom the beginning of a protocol buffer, and not the other way."""
 XPLANE_ENDING = ".xplane.pb"
 
 

@@ -1,9 +1,17 @@
-"""Files of sampled stacks: perf script's text, folded stacks, pprof, speedscope. They are no op traces."""
+"""Files of sampled stacks: perf's, text or binary, folded stacks, pprof, speedscope. They are no op traces.
+
+Binary data of ``perf record`` is turned into text by perf: it knows its format in all versions, and where symbols lie.
+``--no-inline`` keeps it from starting a process for each library, which takes minutes with TensorFlow's.
+"""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import tempfile
 from typing import TYPE_CHECKING
 
+from stepscope.errors import FormatError
 from stepscope.formats.stacks import detect
 
 if TYPE_CHECKING:
@@ -11,20 +19,60 @@ if TYPE_CHECKING:
 
     from stepscope.model.stacks import StackProfile
 
+_PERF = b"PERFILE2"
+_FIELDS = ("-F", "comm,pid,tid,time,event,period,ip,sym,dso")
+_MAX_WORDS = 200
+
 
 def knows(path: Path) -> bool:
     """Whether the file at ``path`` holds stacks, as far as its beginning tells; not, where it cannot be read."""
-    try:
-        with path.open("rb") as stream:
-            return detect.knows(stream.read(detect.HEAD_BYTES))
-    except OSError:
-        return False
+    head = _head(path, detect.HEAD_BYTES)
+    return head.startswith(_PERF) or detect.knows(head)
 
 
 def read(path: Path) -> tuple[StackProfile, ...]:
     """Its profiles, the one to show first in front.
 
     Raises:
-        FormatError: the file is damaged.
+        FormatError: the file is damaged, or binary and there is no perf.
     """
+    if _head(path, len(_PERF)) == _PERF:
+        return _through_perf(path)
     return detect.read_file(path)
+
+
+def _head(path: Path, size: int) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(size)
+    except OSError:
+        return b""
+
+
+def _through_perf(path: Path) -> tuple[StackProfile, ...]:
+    """The profiles of the file at ``path``, one for each event.
+
+    Raises:
+        FormatError: perf is not installed, or cannot read it and says why.
+    """
+    program = shutil.which("perf")
+    if program is None:
+        raise FormatError(
+            f"{path}: binary data of perf record, and perf is not installed here; expected {detect.KINDS}: "
+            f"where perf is, perf script --no-inline -i {path.name} > stacks.txt"
+        )
+    with tempfile.TemporaryFile() as text:
+        for fields in (_FIELDS, ()):  # without fields: a recording that lacks one of them
+            text.seek(0)
+            text.truncate()
+            words = [program, "script", "--no-inline", "-i", str(path), *fields]
+            done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=text, stderr=subprocess.PIPE, check=False)
+            if done.returncode == 0:
+                break
+        else:
+            said = " ".join(done.stderr.decode("utf-8", "replace").split())[:_MAX_WORDS]
+            raise FormatError(f"{path}: perf script cannot read it: {said}; expected what perf record -g writes")
+        if text.tell() > detect.MAX_BYTES:
+            raise FormatError(f"{path}: more than {detect.MAX_BYTES >> 30} GiB of text; record a shorter window")
+        text.seek(0)
+        return detect.read(text.read(), where=str(path))

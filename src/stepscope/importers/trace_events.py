@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 from stepscope.formats import trace_events
 from stepscope.importers.base import Importer
 
 _GZIP = b"\x1f\x8b"
 
 
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*(?:[\[{\]]|$)|\{\s*(?:[\"}]|$))")
+"""An array of objects or an object, at least as far as it is shown."""
+
+
 def knows(head: bytes) -> bool:
-    """JSON, or a gzip file."""
-    return head.startswith(_GZIP) or head.lstrip()[:1] in {b"[", b"{"}
+    """JSON, or a gzip file. A line break before it is also how a protocol buffer begins: what follows tells."""
+    return head.startswith(_GZIP) or _JSON.match(head) is not None
 
 
 IMPORTER = Importer(

@@ -9,7 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from stepscope.model.op_summary import OpTraceSummary
+from stepscope.model.memory_map import MemoryMap
+from stepscope.model.op_summary import OpTraceSummary, TracedSteps
 from stepscope.model.op_table import OpTable
 from stepscope.model.overhead import Overhead
 from stepscope.model.structs import Struct
@@ -363,6 +364,10 @@ class Report(Struct, frozen=True, kw_only=True):
     source_check: SourceCheck | None = None
     """Null where the session holds no sources, or no TensorFlow or Keras was used."""
     op_traces: tuple[OpTraceSummary, ...] = ()
+    traced: TracedSteps | None = None
+    """Null where the session holds no op trace."""
+    memory: tuple[MemoryMap, ...] = ()
+    """Address spaces of the processes that were looked at, at most 8; the one with the most memory first."""
     series: dict[str, tuple[float, ...]] = msgspec.field(default_factory=dict)
     """Small series for charts, times in seconds since session start (keys: docs/report-schema.md)."""
 

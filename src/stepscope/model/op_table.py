@@ -40,6 +40,8 @@ class OpTime(Struct, frozen=True, kw_only=True):
     """As in ``MakerTime``, with ``line``."""
     line: int = 0
     gradient: bool = False
+    device: str = ""
+    """Plane of the trace that it ran on."""
     calls: int = 0
     ns: int
     ratio: float

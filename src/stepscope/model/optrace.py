@@ -286,7 +286,8 @@ class OpTrace:
 
     def metas_named(self, *names: str) -> I64:
         """The metas whose name is one of ``names``, rising."""
-        wanted = [i for i, text in enumerate(self.strings) if text in set(names)]
+        sought = set(names)
+        wanted = [i for i, text in enumerate(self.strings) if text in sought]
         return np.flatnonzero(np.isin(self.metas.name, np.array(wanted, np.int32))).astype(np.int64)
 
     def events_of(self, metas: I64) -> I64:

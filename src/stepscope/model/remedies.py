@@ -28,6 +28,7 @@ class EnvironmentRemedy:
     """What it brought where. Source: docs/decisions/0018."""
 
 
+HUGE_PAGES = "glibc-hugepages"
 _KEEP = "dirty_decay_ms:10000,muzzy_decay_ms:0,oversize_threshold:0"
 """jemalloc: freed pages stay for ten seconds, also of blocks from 8 MiB on (by default these go at once)."""
 
@@ -71,6 +72,12 @@ ENVIRONMENT_REMEDIES: Mapping[str, EnvironmentRemedy] = {
             text="run the job on tcmalloc: LD_PRELOAD=libtcmalloc_minimal.so.4",
             preload="libtcmalloc_minimal.so.4",
             package="libtcmalloc-minimal4",
+        ),
+        EnvironmentRemedy(
+            id=HUGE_PAGES,
+            text="let the C library's malloc ask for huge pages: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 or "
+            "newer, transparent_hugepage madvise or always)",
+            variables={"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
         ),
     )
 }

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from stepscope.model.address_space import MemoryLook
 from stepscope.model.event import Event
 from stepscope.model.events import AnyEvent
 from stepscope.model.finding import Diagnostic
@@ -222,3 +223,5 @@ class Session:
     """Captured stacks, a profile for each event and window."""
     op_traces: Sequence[StoredOpTrace] = ()
     """Captured or imported op traces, by name."""
+    memory_looks: Sequence[MemoryLook] = ()
+    """Looks at address spaces, by process and time."""

@@ -137,12 +137,9 @@ class SampleTable(Table):
         """
         if not len(self):
             return self
-        keys = np.stack([self.thread, self.stack, self.flags])
-        order = np.lexsort(keys)
-        fresh = np.concatenate([[True], np.any(np.diff(keys[:, order], axis=1) != 0, axis=0)])
-        group = np.empty(len(self), np.int64)
-        group[order] = np.cumsum(fresh) - 1
-        first = np.minimum.reduceat(order, np.flatnonzero(fresh))
+        values, flags = np.unique(self.flags, return_inverse=True)
+        threads_first = (self.thread + 1) * (int(self.stack.max()) + 2) + self.stack + 1
+        _, first, group = np.unique(threads_first * len(values) + flags, return_index=True, return_inverse=True)
         by_time = np.argsort(first)
         unknown = np.bincount(group, self.count == 0)[by_time] > 0
         counts = np.bincount(group, self.count)[by_time].astype(np.int64)

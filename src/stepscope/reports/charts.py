@@ -20,7 +20,7 @@ from stepscope.units import format_ns
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from stepscope.model.finding import Component, Cost, StepTimes
+    from stepscope.model.finding import Component, StepTimes
 
 Series = "Mapping[str, Sequence[float]]"
 
@@ -31,8 +31,6 @@ BANDS = 80
 """How many slices of a chart answer the pointer: each costs about 250 bytes of the page."""
 READ_PARTS, READ_LETTERS = 4, 88
 """How many parts of a stack the readout names, and how long it may be beside the unit of the axis."""
-LETTER, NARROW = 8.0, 680.0
-"""Width of a letter, and of the bar on a narrow page: what does not fit there is not written into the bar."""
 LOG_FROM = 12.0
 """Slowest over median step from which step times get a logarithmic axis; it reaches as far below the median."""
 LOG_COUNT_FROM = 60
@@ -151,42 +149,6 @@ def merged(components: Iterable[Component]) -> list[tuple[str, float, float]]:
         shares[part.component] = (ratio + part.ratio, ns + part.ns_per_step)
     rows = [(name, ratio, ns) for name, (ratio, ns) in shares.items() if ratio > 0]
     return sorted(rows, key=lambda row: (row[0] == "unmeasured", -row[1]))
-
-
-def _fits(label: str, share: float) -> bool:
-    return len(label) * LETTER < share * NARROW
-
-
-def mean_step(components: Iterable[Component]) -> Chart | LeftOut:
-    """The mean step as one bar. Widths are percentages: it fits any page."""
-    rows = merged(components)
-    if not rows:
-        return LeftOut(name="mean-step", why="no steps were seen")
-    whole = max(1.0, sum(ratio for _, ratio, _ in rows))
-    at, parts = 0.0, []
-    for name, ratio, ns in rows:
-        left, width = 100 * at / whole, 100 * ratio / whole
-        label = words.component_word(name)
-        about = el("title", None, svg.escape(f"{label}: {words.percent(ratio)} %, {format_ns(ns)} per step"))
-        size: dict[str, svg.Attribute] = {"x": f"{left:.3f}%", "width": f"{width:.3f}%", "height": 52}
-        css = component_class(name)
-        inside = [el("rect", {"width": "100%", "height": 52, "class": f"{css} part"}, about)]
-        short = f"{words.percent(ratio)} %"
-        amount = next((a for a in (f"{short} \u00b7 {format_ns(ns)}", short) if _fits(a, ratio / whole)), "")
-        if amount and _fits(label, ratio / whole):
-            inside.append(svg.text("50%", 23, label, css=f"on-{css} strong", anchor="middle"))
-            inside.append(svg.text("50%", 40, amount, css=f"on-{css}", anchor="middle"))
-        parts.append(el("svg", size, *inside))
-        at += ratio
-    said = ", ".join(f"{words.component_word(n)} {words.percent(r)} %" for n, r, _ in rows)
-    head: dict[str, svg.Attribute] = {
-        "class": "bar",
-        "width": "100%",
-        "height": 52,
-        "role": "img",
-        "aria-label": f"The mean step: {said}",
-    }
-    return Chart(name="mean-step", markup=el("svg", head, *parts), summary=said)
 
 
 def anatomy(series: Mapping[str, Sequence[float]], components: Iterable[Component]) -> Chart | LeftOut:
@@ -360,42 +322,3 @@ def resource(
     shown = [*there, bound] if bound is not None and drawn else list(there)
     keys = tuple(Key(css=f"line {r.css}", kind="line", label=r.label) for r in shown) if len(shown) > 1 else ()
     return Chart(name=name, markup=markup, keys=keys, summary=summary)
-
-
-def cost_bar(cost: Cost, severity: str) -> str:
-    """The predicted gain as a share of the whole, with its interval."""
-
-    def place(ratio: float) -> str:
-        return f"{100 * min(max(ratio, 0.0), 1.0):.2f}%"
-
-    low, high = place(cost.low), place(cost.high)
-    whiskers = "".join(el("line", {"x1": at, "x2": at, "y1": 5, "y2": 17, "class": "whisker"}) for at in (low, high))
-    return el(
-        "svg",
-        {"class": "bar cost", "width": "100%", "height": 22, "aria-hidden": "true"},
-        el("rect", {"width": "100%", "height": 10, "y": 6, "rx": 2, "class": "track"}),
-        el("rect", {"width": place(cost.ratio), "height": 10, "y": 6, "rx": 2, "class": f"sev-{severity}"}),
-        el("line", {"x1": low, "x2": high, "y1": 11, "y2": 11, "class": "whisker"}),
-        whiskers,
-    )
-
-
-def share_bar(ratio: float) -> str:
-    """A share as a small bar for tables."""
-    return el(
-        "svg",
-        {"class": "bar share", "width": "100%", "height": 10, "aria-hidden": "true"},
-        el("rect", {"width": "100%", "height": 10, "rx": 2, "class": "track"}),
-        el("rect", {"width": f"{100 * min(max(ratio, 0.0), 1.0):.2f}%", "height": 10, "rx": 2, "class": "fill"}),
-    )
-
-
-def swatch(key: Key) -> str:
-    """What stands before an entry of a legend."""
-    if key.kind == "line":
-        shape = el("path", {"d": "M1 7H19", "class": key.css})
-    elif key.kind == "dot":
-        shape = el("circle", {"cx": 10, "cy": 7, "r": 3.5, "class": key.css})
-    else:
-        shape = el("rect", {"x": 3, "y": 1, "width": 14, "height": 12, "rx": 2, "class": key.css})
-    return el("svg", {"width": 20, "height": 14, "aria-hidden": "true", "class": "swatch"}, shape)

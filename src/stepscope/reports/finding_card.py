@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from stepscope.reports import charts, words
+from stepscope.reports import bars, words
 from stepscope.reports.excerpt import excerpt, find_source
 from stepscope.reports.svg import escape
 from stepscope.reports.tables import table
@@ -49,7 +49,7 @@ def _finding(number: int, finding: Finding, sources: Mapping[str, str], heat: He
     explanation = f"<p>{escape(finding.explanation)}</p>" if finding.explanation else ""
     left = (
         f'{explanation}<div class="cost"><p>{escape(cost[0].upper() + cost[1:])}{escape(per_step)}</p>'
-        f"{charts.cost_bar(finding.cost, finding.severity)}</div>"
+        f"{bars.cost_bar(finding.cost, finding.severity)}</div>"
     )
     evidence, remedies = _evidence(finding.evidence), _remedies(finding)
     where = _places(finding.where, sources, heat)

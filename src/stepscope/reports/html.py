@@ -12,12 +12,25 @@ import shlex
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, charts, metric_charts, op_rows, task_rows, words
-from stepscope.reports.charts import Chart, LeftOut, Resource
+from stepscope.reports import (
+    bars,
+    capture_text,
+    charts,
+    memory_page,
+    metric_charts,
+    op_rows,
+    page_header,
+    resource_charts,
+    task_rows,
+    traced_page,
+    words,
+)
+from stepscope.reports.charts import LeftOut
+from stepscope.reports.figures import figure, figures
 from stepscope.reports.finding_card import findings
 from stepscope.reports.svg import escape
 from stepscope.reports.tables import code, facts, place, table
-from stepscope.units import format_ns, format_rate
+from stepscope.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,40 +52,6 @@ OUTCOMES = {
     "not-applicable": "not applicable",
     "failed": "failed",
 }
-CPU = (
-    Resource(key="res:cpu_cores", css="s-job", label="job"),
-    Resource(key="res:others_cores", css="s-others", label="others"),
-    Resource(key="res:wait_cores", css="s-wait", label="waiting for a CPU"),
-)
-CPU_LIMIT = Resource(key="res:cpu_limit_cores", css="s-limit", label="what the job may use")
-MEMORY = (Resource(key="res:rss_mb", css="s-memory", label="resident"),)
-MEMORY_LIMIT = Resource(key="res:memory_limit_mb", css="s-limit", label="limit of the cgroup")
-DISK = (
-    Resource(key="res:read_mb_s", css="s-read", label="read"),
-    Resource(key="res:write_mb_s", css="s-write", label="written"),
-)
-KERNEL = (
-    Resource(key="res:kernel_percent", css="s-job", label="in the kernel"),
-    Resource(key="res:fault_percent", css="s-write", label="in page faults"),
-)
-DISK_LIMIT = Resource(key="res:disk_limit_mb_s", css="s-limit", label="limit of the cgroup")
-BUSY = (Resource(key="res:busiest_core", css="s-job", label="busiest CPU"),)
-NETWORK = (
-    Resource(key="res:net_in_mb_s", css="s-read", label="in"),
-    Resource(key="res:net_out_mb_s", css="s-write", label="out"),
-)
-NETWORK_LIMIT = Resource(key="res:net_limit_mb_s", css="s-limit", label="speed of the link")
-DISK_BUSY = (Resource(key="res:disk_busy_percent", css="s-read", label="busiest disk"),)
-GPU = (Resource(key="res:gpu_busy_percent", css="s-job", label="busy"),)
-GPU_MEMORY = (
-    Resource(key="res:gpu_reserved_mb", css="s-memory", label="reserved"),
-    Resource(key="res:gpu_live_mb", css="s-write", label="live"),
-)
-GPU_LIMIT = Resource(key="res:gpu_limit_mb", css="s-limit", label="memory of the device")
-PCIE = (
-    Resource(key="res:pcie_in_mb_s", css="s-read", label="to the device"),
-    Resource(key="res:pcie_out_mb_s", css="s-write", label="from the device"),
-)
 
 
 def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
@@ -80,7 +59,7 @@ def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
     style = resources.files("stepscope.reports").joinpath("report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
-    title = f"stepscope: {escape(shlex.join(report.session.command) or report.session.id)}"
+    title = f"stepscope: {escape(words.subject(report))}"
     head = "\n".join(
         (
             '<meta charset="utf-8">',
@@ -102,11 +81,14 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
         ("step", "The mean step", _step(report)),
         ("findings", "Findings", findings(report, sources)),
         ("times", "Step times", _times(report)),
-        ("resources", "Resources", _resources(report)),
-        ("metrics", "Metrics of the program", _figures("", *metric_charts.metrics(report.series))),
+        ("resources", "Resources", "" if words.is_imported(report) else resource_charts.page(report.series)),
+        ("memory", "Memory", memory_page.page(report.memory)),
+        ("metrics", "Metrics of the program", figures("", *metric_charts.metrics(report.series))),
         ("stages", "Pipeline stages", _stages(report)),
         ("tasks", "Tasks", _tasks(report)),
+        ("traced", "Traced steps", traced_page.page(report)),
         ("ops", "Ops", op_rows.page(report.ops)),
+        ("recorded", "Op traces", traced_page.recorded(report)),
         ("checked", "What was checked", _checked(report)),
         ("source", "In the source", _source(report)),
         ("measuring", "About this run", _about(report)),
@@ -116,7 +98,7 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
     parts = [
         '<a class="skip" href="#main">Skip to the report</a>',
         charts.hatch(),
-        _header(report),
+        page_header.header(report),
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>',
         '<main id="main">',
     ]
@@ -127,110 +109,18 @@ def _body(report: Report, sources: Mapping[str, str]) -> str:
     return "\n".join([*parts, "</main>"])
 
 
-# ---- header
-
-
-def _header(report: Report) -> str:
-    summary = report.session
-    command = escape(shlex.join(summary.command)) or escape(summary.id)
-    tiles = "".join(_tile(*tile) for tile in _tiles(report))
-    return (
-        f'<header>\n<p class="brand"><b>stepscope</b><code>{command}</code></p>\n'
-        f'{_verdict(report)}\n<dl class="tiles">{tiles}</dl>\n</header>'
-    )
-
-
-def _verdict(report: Report) -> str:
-    found = words.significant(report)
-    if not report.session.steps:
-        head, more = "No steps seen", "What was measured all the same is below."
-    elif not found:
-        head = words.NOTHING[0].upper() + words.NOTHING[1:]
-        more = f"{escape(MIDDLE_DOT.join(words.checked_items(report.checked)))}."
-    else:
-        first = found[0]
-        cost = first.cost
-        head = f'<span class="badge sev-{first.severity}">{first.severity}</span> {escape(first.title)}'
-        fast, low, high = map(words.speedup_text, (cost.ratio, cost.low, cost.high))
-        more = (
-            f"{words.cost_text(cost, between_steps=words.is_between_steps(first)).capitalize()}: "
-            f"without it the job is predicted to run <b>{fast} times</b> as fast ({low}-{high})."
-        )
-        if len(found) > 1:
-            more += f" {words.plural(len(found) - 1, 'more finding')} below."
-    return f'<h1>{head}</h1>\n<p class="lead">{more}</p>'
-
-
-def _tiles(report: Report) -> list[tuple[str, str, str]]:
-    summary, overhead, times = report.session, report.overhead, report.session.step_times
-    rates = summary.throughput
-    tiles: list[tuple[str, str, str]] = []
-    if rates.samples_per_s is not None:
-        more = f"{format_rate(rates.steps_per_s)} steps/s" if rates.steps_per_s is not None else ""
-        tiles.append(("Throughput", f"{format_rate(rates.samples_per_s)} samples/s", more))
-    elif rates.steps_per_s is not None:
-        tiles.append(("Throughput", f"{format_rate(rates.steps_per_s)} steps/s", "samples per step unknown"))
-    if times is not None:
-        tiles.append(("Mean step", format_ns(times.mean_ns), f"p95 {format_ns(times.p95_ns)}"))
-        warm = f"{times.warmup_steps} of warm-up, {format_ns(times.warmup_ns)}" if times.warmup_steps else ""
-        tiles.append(("Steps", f"{summary.steps:,}", warm))
-    if not summary.steps:
-        for label, key, unit, value in (
-            ("CPU", "res:cpu_cores", "cores", lambda v: sum(v) / len(v)),
-            ("Memory at most", "res:rss_mb", "MB", max),
-        ):
-            if series := report.series.get(key):
-                tiles.append((label, words.value_text(value(series), unit), "of the whole job"))
-        if summary.processes:
-            tiles.append(("Processes", f"{summary.processes}", words.framework_text(summary)))
-    ended = words.exit_text(summary.exit_code) or "exit code 0"
-    tiles.append(("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown", ended))
-    if not summary.steps:
-        tiles.append(("Measuring cost", f"{100 * overhead.sidecar_core_ratio:.1f} %", "of one core, beside the job"))
-        return tiles
-    cost = f"{100 * overhead.low:.1f}-{100 * overhead.high:.1f} % of step time"
-    tiles.append(("Measuring cost", f"{100 * overhead.ratio:.1f} %", cost))
-    return tiles
-
-
-def _tile(label: str, value: str, more: str) -> str:
-    extra = f"<dd>{escape(more)}</dd>" if more else ""
-    amount, _, unit = value.partition(" ")
-    unit = f" <small>{escape(unit)}</small>" if unit else ""
-    return f'<div><dt>{label}</dt><dd class="value">{escape(amount)}{unit}</dd>{extra}</div>'
-
-
 # ---- charts
 
 
-def _figures(css: str, *figures: tuple[Chart | LeftOut, str]) -> str:
-    """Charts side by side; below them one line for each that had to be left out."""
-    drawn = "".join(_figure(chart, title) for chart, title in figures if isinstance(chart, Chart))
-    absent = "".join(
-        f"<li>{title} is left out: {escape(chart.why)}.</li>" for chart, title in figures if isinstance(chart, LeftOut)
-    )
-    grid = f'<div class="grid charts {css}">{drawn}</div>' if drawn else ""
-    return grid + (f'<ul class="card left-out">{absent}</ul>' if absent else "")
-
-
-def _figure(chart: Chart, title: str) -> str:
-    head = f'<h3 id="{chart.name}-title">{title}</h3>'
-    keys = "".join(f"<li>{charts.swatch(key)}{escape(key.label)}</li>" for key in chart.keys)
-    legend = f'<ul class="legend">{keys}</ul>' if keys else ""
-    summary = f'<p class="note">{escape(chart.summary)}</p>' if chart.summary else ""
-    caption = f"<figcaption>{head}{summary}{legend}</figcaption>"
-    return f'<figure class="card chart">{caption}<div class="plot">{chart.markup}</div></figure>'
-
-
 def _step(report: Report) -> str:
-    bar = charts.mean_step(report.anatomy)
+    bar = bars.mean_step(report.anatomy)
     if isinstance(bar, LeftOut):
         return ""
     rows = []
     for part in report.anatomy:
         key = charts.Key(css=charts.component_class(part.component), kind="box", label="")
         cells = (
-            f'<th scope="row" class="key">{charts.swatch(key)}{escape(words.component_word(part.component))}</th>'
+            f'<th scope="row" class="key">{bars.swatch(key)}{escape(words.component_word(part.component))}</th>'
             f'<td class="n">{words.percent(part.ratio)} %</td><td class="n">{format_ns(part.ns_per_step)}</td>'
             f"<td>{escape(words.stage_word(part.pipeline_stage)) if part.pipeline_stage != 'none' else ''}</td>"
             f"<td>{code(part.name)}{place(part.where, before=' ')}</td>"
@@ -246,41 +136,18 @@ def _step(report: Report) -> str:
     parts = f'<div class="card">{table(head, rows, numeric=(1, 2))}</div>'
     over_time = charts.anatomy(report.series, report.anatomy)
     if isinstance(over_time, LeftOut):
-        return bar_card + parts + _figures("", (over_time, "The step over time"))
-    return f'{bar_card}<div class="grid charts top">{parts}{_figure(over_time, "The same over time")}</div>'
+        return bar_card + parts + figures("", (over_time, "The step over time"))
+    return f'{bar_card}<div class="grid charts top">{parts}{figure(over_time, "The same over time")}</div>'
 
 
 def _times(report: Report) -> str:
     if not report.session.steps:
         return ""
-    return _figures(
+    return figures(
         "",
         (charts.step_times(report.series, report.session.step_times), "Step time over time"),
         (charts.histogram(report.series, report.session.step_times), "How many steps take how long"),
     )
-
-
-def _resources(report: Report) -> str:
-    series, low = report.series, charts.LOW
-    memory = charts.resource("memory", "MB", series, MEMORY, height=low, limit=MEMORY_LIMIT)
-    disk = charts.resource("disk", "MB/s", series, DISK, height=low, limit=DISK_LIMIT)
-    beside_two = isinstance(memory, Chart) and isinstance(disk, Chart)
-    height = charts.TALL if beside_two else charts.HEIGHT
-    cpu = charts.resource("cpu", "cores", series, CPU, height=height, limit=CPU_LIMIT)
-    shown = _figures("tall-first", (cpu, "CPU"), (memory, "Memory"), (disk, "Disk"))
-    more: list[tuple[Chart | LeftOut, str]] = []
-    for name, unit, lines, limit, title in (
-        ("network", "MB/s", NETWORK, NETWORK_LIMIT, "Network"),
-        ("disk-busy", "%", DISK_BUSY, None, "Busiest disk"),
-        ("busiest-core", "cores", BUSY, None, "Busiest CPU"),
-        ("kernel", "%", KERNEL, None, "Kernel and page faults, of the job's CPU time"),
-        ("gpu", "%", GPU, None, "GPU"),
-        ("gpu-memory", "MB", GPU_MEMORY, GPU_LIMIT, "GPU memory"),
-        ("pcie", "MB/s", PCIE, None, "PCIe"),
-    ):
-        if any(series.get(line.key) for line in lines):
-            more.append((charts.resource(name, unit, series, lines, height=low, limit=limit), title))
-    return shown + (_figures("", *more) if more else "")
 
 
 # ---- tables
@@ -295,9 +162,7 @@ def _stages(report: Report) -> str:
         if stage.ratio is None:
             share = '<td class="n blind" colspan="2">could not look</td>'
         else:
-            share = (
-                f'<td class="n">{words.percent(stage.ratio)} %</td><td class="b">{charts.share_bar(stage.ratio)}</td>'
-            )
+            share = f'<td class="n">{words.percent(stage.ratio)} %</td><td class="b">{bars.share_bar(stage.ratio)}</td>'
         rows.append(f'<th scope="row">{name}</th>{share}<td>{escape(words.basis_text(stage))}</td>')
     head = ("Stage", "Share", "", "On what it rests, or why not")
     return f'<div class="card">{table(head, rows, numeric=(1,))}</div>'
@@ -360,6 +225,14 @@ def _source(report: Report) -> str:
 
 def _about(report: Report) -> str:
     summary, overhead = report.session, report.overhead
+    notes = "".join(
+        f"<li><b>{escape(name)}</b> {escape(text)}{f' ({count} times)' if count > 1 else ''}</li>"
+        for name, text, count in words.merged_diagnostics(report.diagnostics)
+    )
+    if words.is_imported(report):
+        said = f"<ul>{notes}</ul>" if notes else "<p>Nothing was repaired, and nothing is missing.</p>"
+        what = "Imported: another tool recorded this, and stepscope measured nothing."
+        return f'<div class="card diagnostics"><p>{what}</p><h3>Diagnostics</h3>{said}</div>'
     run = [
         ("Session", escape(summary.id)),
         ("Command", f"<code>{escape(shlex.join(summary.command))}</code>"),
@@ -383,10 +256,6 @@ def _about(report: Report) -> str:
         cost.append((escape(what), escape(capture_text.cost(capture))))
     if overhead.captures:
         cost.append(("Captures in all", f"{100 * overhead.captures_ratio:.2f} % of the job's time"))
-    notes = "".join(
-        f"<li><b>{escape(name)}</b> {escape(text)}{f' ({count} times)' if count > 1 else ''}</li>"
-        for name, text, count in words.merged_diagnostics(report.diagnostics)
-    )
     notes = f"<ul>{notes}</ul>" if notes else "<p>Nothing was lost, and every probe attached.</p>"
     return (
         f'<div class="grid about"><div class="card"><h3>The run</h3>{facts(run)}</div>'

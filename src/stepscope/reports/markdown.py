@@ -6,10 +6,9 @@ Texts of the session stand in code spans or are escaped: nothing in them becomes
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, op_rows, op_traces, task_rows, words
+from stepscope.reports import capture_text, op_rows, op_traces, task_rows, traced_rows, words
 from stepscope.reports.excerpt import excerpt
 from stepscope.units import format_ns
 
@@ -24,7 +23,14 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!$])")
 
 def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
     """The report as Markdown (CommonMark with tables). ``sources``: path to text, for excerpts of the code."""
-    blocks = [_head(report), *_op_traces(report), _anatomy(report), *_findings(report, sources or {}), _stages(report)]
+    blocks = [
+        _head(report),
+        *_op_traces(report),
+        _anatomy(report),
+        _traced(report),
+        *_findings(report, sources or {}),
+        _stages(report),
+    ]
     blocks += [_tasks(report), _ops(report), _checked(report), _source(report)]
     return "\n\n".join(filter(None, [*blocks, _diagnostics(report)])) + "\n"
 
@@ -53,7 +59,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _head(report: Report) -> str:
     summary, times = report.session, report.session.step_times
-    title = f"## stepscope: {code(shlex.join(summary.command)) or code(summary.id)}"
+    title = f"## stepscope: {code(words.subject(report))}"
+    if words.is_imported(report):
+        return title
     items = [words.plural(summary.steps, "step") if summary.steps else "no steps seen", words.throughput_text(summary)]
     if times is not None:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
@@ -87,6 +95,31 @@ def _op_traces(report: Report) -> list[str]:
             (code(trace.file or trace.name), escape(trace.format), f"{trace.events:,}", escape(steps), escape(missing))
         )
     return ["### Op traces\n\n" + table(("trace", "format", " events", "steps", "not captured"), rows)]
+
+
+def _traced(report: Report) -> str:
+    """Where the traced steps spend their time."""
+    traced = report.traced
+    if traced is None or not traced.parts:
+        return ""
+    rows = [
+        (
+            escape(traced_rows.part_word(part.part)),
+            f"{words.percent(part.ratio)} %",
+            format_ns(part.ns_per_step),
+            escape(traced_rows.part_meaning(part.part)),
+        )
+        for part in traced.parts
+        if part.ratio >= traced_rows.SMALL
+    ]
+    said = [traced_rows.whole(traced), *(text for _, text in traced_rows.lines(traced)[1:])]
+    return "\n\n".join(
+        (
+            "### Traced steps",
+            "\n".join(f"- {escape(text)}" for text in said),
+            table(("part", " share", " per step", "is"), rows),
+        )
+    )
 
 
 def _findings(report: Report, sources: Mapping[str, str]) -> list[str]:
@@ -162,10 +195,18 @@ def _tasks(report: Report) -> str:
 def _ops(report: Report) -> str:
     if report.ops is None:
         return ""
-    shown = op_rows.rows(report.ops)[: op_rows.SHOWN]
-    head = [f" {title}" if i in op_rows.NUMERIC else title for i, title in enumerate(op_rows.HEAD)]
-    body = table(head, [(*map(escape, row[:-1]), code(row.where)) for row in shown])
+    shown: Sequence[Sequence[str]] = op_rows.rows(report.ops)[: op_rows.SHOWN]
+    titles, numeric = list(op_rows.HEAD), op_rows.NUMERIC
+    if not report.ops.makers:
+        titles, shown = op_rows.filled(op_rows.OP_HEAD, op_rows.op_rows(report.ops)[: op_rows.SHOWN])
+        numeric = op_rows.OP_NUMERIC
+    head = [f" {title}" if title in numeric else title for title in titles]
+    body = table(head, [[_op_cell(*cell) for cell in zip(titles, row, strict=True)] for row in shown])
     return f"### Ops\n\n{escape(op_rows.summary(report.ops))}.\n\n{body}"
+
+
+def _op_cell(title: str, text: str) -> str:
+    return code(text) if title in {"op", "where"} else escape(text)
 
 
 def _checked(report: Report) -> str:

@@ -10,12 +10,34 @@ from stepscope.reports.svg import escape
 from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
+
     from stepscope.model.op_table import MakerTime, OpTable
 
 SHOWN = 15
 """Rows in Markdown and on the page; the rest is in report.json."""
 HEAD = ("made by", "op time", "share", "in gradients", "runs", "ops", "where")
-NUMERIC = range(1, 5)
+NUMERIC = frozenset(HEAD[1:5])
+MAX_NAME = 80
+"""Letters of an op's name in a line: a kernel of templates has hundreds."""
+
+
+OP_HEAD = ("op", "type", "self time", "share", "runs", "layer", "where", "device")
+OP_NUMERIC = frozenset(OP_HEAD[2:5])
+
+
+class OpRow(NamedTuple):
+    """One op, as text; columns as ``OP_HEAD``."""
+
+    name: str
+    type: str
+    time: str
+    share: str
+    runs: str
+    layer: str
+    where: str
+    device: str
 
 
 class Row(NamedTuple):
@@ -53,12 +75,18 @@ def _row(maker: MakerTime) -> Row:
 def summary(table: OpTable) -> str:
     """What the table is of."""
     steps = f" of {words.plural(table.steps, 'traced step')}" if table.steps else " of the trace"
-    return f"{format_ns(table.ns)} of ops in all threads{steps}; {format_ratio(table.joined_ratio)} found in the graph"
+    found = f"; {format_ratio(table.joined_ratio)} found in the graph" if table.joined_ratio else ""
+    return f"{format_ns(table.ns)} of ops in all threads{steps}{found}"
 
 
 def short(table: OpTable, count: int) -> list[str]:
-    """One line for each of the first ``count`` rows."""
+    """One line for each of the first ``count`` rows; of ops where nothing is known of who made them."""
     found = []
+    if not table.makers:
+        for op in table.ops[:count]:
+            kind = f" ({words.printable(op.type)})" if op.type not in {"", op.name} else ""
+            device = f" on {words.printable(op.device)}" if op.device else ""
+            found.append(f"{format_ratio(op.ratio)} {_cut(short_name(op.name))}{kind}{device}")
     for row, maker in zip(rows(table)[:count], table.makers, strict=False):
         what = row.maker if maker.layer else row.types
         gradients = f", {row.gradients} in gradients" if row.gradients else ""
@@ -66,16 +94,61 @@ def short(table: OpTable, count: int) -> list[str]:
     return found
 
 
+def short_name(name: str) -> str:
+    """An op's name as users know it: without the call of the whole function around it."""
+    return words.printable(name.removeprefix("StatefulPartitionedCall/"))
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}\u2026"
+
+
+def op_rows(table: OpTable) -> list[OpRow]:
+    """The ops with the most self time."""
+    return [
+        OpRow(
+            short_name(op.name),
+            words.printable(op.type) if op.type != op.name else "",
+            format_ns(op.ns),
+            format_ratio(op.ratio),
+            f"{op.calls:,}",
+            f"{words.printable(op.layer)}{' (gradient)' if op.gradient else ''}".strip(),
+            f"{words.printable(op.file)}:{op.line}" if op.file else "",
+            words.printable(op.device),
+        )
+        for op in table.ops
+    ]
+
+
+def filled(head: Sequence[str], shown: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """A table without the columns that are empty in all of its rows."""
+    kept = [i for i in range(len(head)) if any(row[i] for row in shown)]
+    return [head[i] for i in kept], [[row[i] for i in kept] for row in shown]
+
+
 def page(table: OpTable | None) -> str:
-    """The table as markup for the page; nothing for none."""
+    """The tables as markup for the page; nothing for none."""
     if table is None:
         return ""
+    makers = _table(HEAD, rows(table)[:SHOWN], NUMERIC) if table.makers else ""
+    ops = _table(*filled(OP_HEAD, op_rows(table)[:SHOWN]), OP_NUMERIC) if table.ops else ""
+    parts = [f'<div class="card"><p>{escape(summary(table))}.</p>{makers or ops}</div>']
+    if makers and ops:
+        parts.append(f'<div class="card"><h3>The ops with the most self time</h3>{ops}</div>')
+    return "".join(parts)
+
+
+def _table(head: Sequence[str], shown: Iterable[Sequence[str]], numeric: AbstractSet[str]) -> str:
     body = [
         "".join(
-            f'<td class="n">{escape(text)}</td>' if i in NUMERIC else f"<td>{escape(text)}</td>"
-            for i, text in enumerate(row)
+            f'<td class="n">{escape(text)}</td>' if title in numeric else f"<td>{_cell(title, text)}</td>"
+            for title, text in zip(head, row, strict=True)
         )
-        for row in rows(table)[:SHOWN]
+        for row in shown
     ]
-    head = [title.capitalize() for title in HEAD]
-    return f'<div class="card"><p>{escape(summary(table))}.</p>{tables.table(head, body, numeric=NUMERIC)}</div>'
+    places = [i for i, title in enumerate(head) if title in numeric]
+    return tables.table([title.capitalize() for title in head], body, numeric=places)
+
+
+def _cell(title: str, text: str) -> str:
+    return tables.code(text) if title in {"op", "where"} else escape(text)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from stepscope.reports import op_rows, op_traces, words
+from stepscope.reports import op_rows, op_traces, traced_rows, words
 from stepscope.units import format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def render(
     """
     width = max(width, MIN_WIDTH)
     lines = [*_header(report, width), (), *_findings(report, width), *_checked(report, width)]
-    lines += [*_ops(report, width), *_source(report, width)]
+    lines += [*_traced(report, width), *_ops(report, width), *_source(report, width)]
     lines += [*_diagnostics(report, width), *_paths(session_path, html_path, width)]
     return "".join(_paint(line, color=color) + "\n" for line in lines)
 
@@ -133,7 +133,7 @@ def _labelled(label: str, column: int, texts: Sequence[str], style: str = "") ->
 def _header(report: Report, width: int) -> list[Line]:
     room = width - HEAD
     summary, times = report.session, report.session.step_times
-    if not summary.processes and report.op_traces:
+    if words.is_imported(report):
         return _imported(report, room)
     if not summary.steps:
         items = ["no steps seen", words.framework_text(summary), format_ns(summary.wall_ns)]
@@ -168,6 +168,8 @@ def _imported(report: Report, room: int) -> list[Line]:
         lines += _labelled("imported", HEAD, wrap(f"{trace.file}{SEPARATOR}{trace.format}{SEPARATOR}{events}", room))
         for label, text in op_traces.lines_of(trace):
             lines += _labelled(label, HEAD, wrap(text, room))
+    for label, text in traced_rows.lines(report.traced) if report.traced is not None else ():
+        lines += _labelled(label, HEAD, wrap(text, room))
     return lines
 
 
@@ -275,6 +277,14 @@ def _shorten(place: str, room: int) -> str:
 
 def _checked(report: Report, width: int) -> list[Line]:
     return _labelled("checked", TAIL, _wrap_items(words.checked_items(report.checked), width - TAIL))
+
+
+def _traced(report: Report, width: int) -> list[Line]:
+    """Where the traced steps of a measured job spend their time; an imported file's head says it."""
+    if report.traced is None or words.is_imported(report):
+        return []
+    texts = [text for _, text in traced_rows.lines(report.traced)]
+    return _labelled("traced", TAIL, [line for text in texts for line in wrap(text, width - TAIL)])
 
 
 def _ops(report: Report, width: int) -> list[Line]:

@@ -7,6 +7,7 @@ page sees them, so that no control sequence, line break or bidirectional overrid
 from __future__ import annotations
 
 import math
+import shlex
 import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -224,11 +225,22 @@ def metric_text(metric: str) -> str:
     return printable(" ".join(METRIC_WORDS.get(word, word) for word in metric.split("_")))
 
 
+def is_imported(report: Report) -> bool:
+    """Whether the session holds what other tools recorded, and nothing of a measured job."""
+    return not report.session.processes and bool(report.op_traces)
+
+
+def subject(report: Report) -> str:
+    """What a report is of: the command, else the files that were imported, else the session."""
+    files = ", ".join(trace.file for trace in report.op_traces if trace.file) if is_imported(report) else ""
+    return shlex.join(report.session.command) or files or report.session.id
+
+
 def nothing_text(report: Report) -> str:
     """What is said where there is no finding: that nothing was found, or why nobody could look."""
     if report.session.steps:
         return NOTHING
-    if not report.session.processes and report.op_traces:
+    if is_imported(report):
         return "no finding: the job was not measured, only what its op traces show can be looked at"
     return "no steps, so no finding about them"
 

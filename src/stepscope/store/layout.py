@@ -27,7 +27,8 @@ SOURCES = "captures/sources"
 SOURCES_INDEX = "captures/sources/index.json"
 STACKS = "captures/stacks"
 OPTRACES = "captures/optraces"
-STACKS_PATTERN = re.compile(r"[0-9A-Za-z_.-]+\.parquet")
+MEMORY = "captures/memory"
+STACKS_PATTERN = MEMORY_PATTERN = re.compile(r"[0-9A-Za-z_.-]+\.parquet")
 
 RECORDS = "records"
 EVENTS = "events"

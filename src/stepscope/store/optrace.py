@@ -1,7 +1,8 @@
 """Op traces in a session: a folder for each below ``captures/optraces``, written whole or not at all.
 
     trace.json           where it came from, planes, lines, what was left out, which piece of stats is where
-    strings.parquet      text: the texts that metas count through
+    strings.parquet      text: the texts that metas count through; null for an op's name that the name of its events
+                         holds, before a colon and its type
     metas.parquet        kinds of events
     events.parquet       events, a million to a row group
     stats.parquet        stats of events; meta_stats.parquet: of metas. A row group is a piece of one stat
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from stepscope.model.records import I64
     from stepscope.store.bundle import Files
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the folder. A reader opens every older one."""
 NAME_PATTERN = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]*")
 MAX_HEAD_BYTES = 256 << 20
@@ -46,7 +47,13 @@ MAX_FILE_BYTES = 4 << 30
 _HEAD, _STRINGS, _METAS, _EVENTS = "trace.json", "strings.parquet", "metas.parquet", "events.parquet"
 _STATS, _META_STATS = "stats.parquet", "meta_stats.parquet"
 _ROWS = 1 << 20
-_DELTA = frozenset({"start_ns", "dur_ns", "row"})
+_DELTA = frozenset({"start_ns", "name", "op_name"})
+"""Columns of numbers that rise."""
+_PLAIN = frozenset({"dur_ns"})
+_EVENTS_A_KIND = 8
+"""With fewer events a dictionary of their kinds is larger than what it saves."""
+_TEXT_LEVEL = 9
+"""Names are half of a capture of a large model, and written once."""
 
 
 Column = npt.NDArray[np.int64] | npt.NDArray[np.int32] | npt.NDArray[np.int16] | npt.NDArray[np.int8]
@@ -99,7 +106,8 @@ def _write_into(folder: Path, trace: OpTrace, worker: str) -> None:
     }
     if events.dur_rem_ps is not None:
         columns["dur_rem_ps"] = events.dur_rem_ps
-    _write_table(folder / _EVENTS, columns)
+    few = len(events) < _EVENTS_A_KIND * len(metas)
+    _write_table(folder / _EVENTS, columns, plain=_PLAIN | {"meta"} if few else _PLAIN)
     _write_table(
         folder / _METAS,
         {
@@ -110,7 +118,14 @@ def _write_into(folder: Path, trace: OpTrace, worker: str) -> None:
             "plane": metas.plane,
         },
     )
-    pq.write_table(pa.table({"text": pa.array(trace.strings, pa.string())}), folder / _STRINGS, compression="zstd")
+    pq.write_table(
+        pa.table({"text": pa.array(_texts(trace), pa.string())}),
+        folder / _STRINGS,
+        compression="zstd",
+        compression_level=_TEXT_LEVEL,
+        use_dictionary=False,
+        write_statistics=False,
+    )
     with StatWriter(folder / _STATS) as stats:
         for column in trace.stats.columns():
             stats.add(column)
@@ -131,17 +146,49 @@ def _write_into(folder: Path, trace: OpTrace, worker: str) -> None:
     (folder / _HEAD).write_bytes(msgspec.json.encode(head))
 
 
-def _write_table(path: Path, columns: Mapping[str, Column]) -> None:
+def _texts(trace: OpTrace) -> list[str | None]:
+    """The trace's texts, without the names of ops that the names of their events hold."""
+    texts: list[str | None] = list(trace.strings)
+    metas = trace.metas
+    kept = {0, *metas.name.tolist(), *metas.op_type.tolist()}
+    ops = zip(metas.name.tolist(), metas.op_name.tolist(), metas.op_type.tolist(), strict=True)
+    for name, op, kind in ops:
+        if op not in kept and trace.strings[name] == f"{trace.strings[op]}:{trace.strings[kind]}":
+            texts[op] = None
+    return texts
+
+
+def _completed(texts: list[str | None], metas: Metas) -> tuple[str, ...]:
+    """What ``_texts`` left out, put in again.
+
+    Raises:
+        ValueError: it cannot be.
+    """
+    if None in texts:
+        for numbers in (metas.name, metas.op_name, metas.op_type):
+            _within("text", numbers, len(texts))
+        ops = zip(metas.name.tolist(), metas.op_name.tolist(), metas.op_type.tolist(), strict=True)
+        for name, op, kind in ops:
+            whole, op_type = texts[name], texts[kind]
+            if texts[op] is None and whole is not None and op_type is not None:
+                texts[op] = whole.removesuffix(f":{op_type}")
+    if None in texts:
+        raise ValueError(f"text {texts.index(None)} is missing")
+    return tuple(str(text) for text in texts)
+
+
+def _write_table(path: Path, columns: Mapping[str, Column], plain: frozenset[str] = frozenset()) -> None:
     schema = pa.schema([(name, pa.from_numpy_dtype(values.dtype)) for name, values in columns.items()])
-    delta = {name: "DELTA_BINARY_PACKED" for name in columns if name in _DELTA}
+    encodings = {name: "DELTA_BINARY_PACKED" for name in columns if name in _DELTA}
+    encodings |= {name: "PLAIN" for name in columns if name in plain}
     rows = len(next(iter(columns.values())))
     with pq.ParquetWriter(
         path,
         schema,
         compression="zstd",
         compression_level=1,
-        use_dictionary=[name for name in columns if name not in _DELTA],
-        column_encoding=delta or None,
+        use_dictionary=[name for name in columns if name not in encodings],
+        column_encoding=encodings or None,
         write_statistics=False,
     ) as writer:
         for first in range(0, rows, _ROWS):
@@ -206,7 +253,7 @@ def read(files: Files, name: str) -> OpTrace:
             lines=found.lines,
             events=events,
             metas=metas,
-            strings=tuple(str(text) for text in texts),
+            strings=_completed(texts, metas),
             stats=StoredStats(
                 StatFile(content=lambda: content(_STATS), pieces=found.stats, count=len(events)),
                 StatFile(content=lambda: content(_META_STATS), pieces=found.meta_stats, count=len(metas)),

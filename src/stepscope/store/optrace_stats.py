@@ -1,4 +1,7 @@
-"""Stats of op traces in Parquet: a row group is a piece of one stat, so that one is read without the others."""
+"""Stats of op traces in Parquet: a row group is a piece of one stat, so that one is read without the others.
+
+A row group costs some 400 bytes before it holds a value, so stats with few values share the last one.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from stepscope.errors import SessionError
 from stepscope.model.optrace_stats import StatColumn, joined, no_stat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -25,13 +28,21 @@ if TYPE_CHECKING:
 _SCHEMA = pa.schema([("row", pa.int64()), ("value", pa.int64()), ("text", pa.dictionary(pa.int32(), pa.string()))])
 _FULL = 1 << 16
 """Values that are collected before they become a row group."""
+_FEW = 64
+"""Fewer have no row group of their own."""
+_Kind = Literal["int", "float", "text"]
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
-    """What a row group holds."""
+    """A piece of a stat, and where it is."""
 
     name: str
-    kind: Literal["int", "float", "text"]
+    kind: _Kind
+    group: int = -1
+    """The row group; -1, in schema 1: the one at the piece's own position."""
+    first: int = 0
+    count: int = -1
+    """Rows of the group; -1: all."""
 
 
 class StatWriter:
@@ -45,12 +56,14 @@ class StatWriter:
             compression="zstd",
             compression_level=1,
             use_dictionary=["text"],
-            column_encoding={"row": "DELTA_BINARY_PACKED", "value": "DELTA_BINARY_PACKED"},
+            column_encoding={"row": "DELTA_BINARY_PACKED", "value": "PLAIN"},
             write_statistics=False,
+            store_schema=False,
         )
-        self._waiting: dict[Piece, list[StatColumn]] = {}
+        self._waiting: dict[tuple[str, _Kind], list[StatColumn]] = {}
+        self._groups = 0
         self.pieces: list[Piece] = []
-        """What each row group holds, complete once the writer is closed."""
+        """What is where, complete once the writer is closed."""
 
     def __enter__(self) -> Self:
         return self
@@ -59,36 +72,54 @@ class StatWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None:
-            for piece in list(self._waiting):
-                self._flush(piece)
+            few = {key: columns for key, columns in self._waiting.items() if sum(map(len, columns)) < _FEW}
+            for key in [key for key in self._waiting if key not in few]:
+                self._flush(key)
+            self._write_few(few)
         self._writer.close()
 
     def add(self, column: StatColumn) -> None:
         """Write a column, or a piece of one."""
-        kind: Literal["int", "float", "text"] = "text" if column.texts is not None else "int"
+        kind: _Kind = "text" if column.texts is not None else "int"
         if kind == "int" and column.values.dtype == np.float64:
             kind = "float"
-        piece = Piece(column.name, kind)
-        waiting = self._waiting.setdefault(piece, [])
+        waiting = self._waiting.setdefault((column.name, kind), [])
         waiting.append(column)
         if sum(map(len, waiting)) >= _FULL:
-            self._flush(piece)
+            self._flush((column.name, kind))
 
-    def _flush(self, piece: Piece) -> None:
-        columns = self._waiting.pop(piece)
+    def _flush(self, key: tuple[str, _Kind]) -> None:
+        self._write(self._waiting.pop(key))
+        self.pieces.append(Piece(*key, group=self._groups - 1))
+
+    def _write_few(self, few: Mapping[tuple[str, _Kind], Sequence[StatColumn]]) -> None:
+        first = 0
+        for key, columns in few.items():
+            count = sum(map(len, columns))
+            self.pieces.append(Piece(*key, group=self._groups, first=first, count=count))
+            first += count
+        if few:
+            self._write([column for columns in few.values() for column in columns])
+
+    def _write(self, columns: Sequence[StatColumn]) -> None:
+        """One row group."""
         rows = np.concatenate([column.rows for column in columns])
-        if piece.kind == "text":
-            texts = pa.chunked_array([_as_dictionary(column) for column in columns]).unify_dictionaries()
-            values: I64 = np.zeros(len(rows), np.int64)
-        else:
-            texts = pa.nulls(len(rows), pa.string()).dictionary_encode()
-            values = np.concatenate([column.values for column in columns]).view(np.int64)
+        values = np.concatenate([_numbers(column) for column in columns])
+        texts = pa.chunked_array([_texts(column) for column in columns]).unify_dictionaries()
         table = pa.table([rows, values, texts], schema=_SCHEMA)
         self._writer.write_table(table, row_group_size=max(1, len(rows)))
-        self.pieces.append(piece)
+        self._groups += 1
 
 
-def _as_dictionary(column: StatColumn) -> pa.DictionaryArray:
+def _numbers(column: StatColumn) -> I64:
+    if column.texts is not None:
+        return np.zeros(len(column), np.int64)
+    return column.values.view(np.int64)
+
+
+def _texts(column: StatColumn) -> pa.DictionaryArray:
+    if column.texts is None:
+        return pa.nulls(len(column), pa.string()).dictionary_encode()
     codes = pa.array(column.values.astype(np.int32))
     return pa.DictionaryArray.from_arrays(codes, pa.array(column.texts or ("",), pa.string()))
 
@@ -145,12 +176,12 @@ class StatFile:
         Raises:
             SessionError: the file is damaged.
         """
-        groups = [i for i, piece in enumerate(self.pieces) if piece.name == name]
-        if not groups:
+        mine = [(i, piece) for i, piece in enumerate(self.pieces) if piece.name == name]
+        if not mine:
             return no_stat(name)
         try:
             parquet = pq.ParquetFile(pa.BufferReader(self.content()))
-            parts = [_column(parquet.read_row_group(i, use_threads=False), self.pieces[i]) for i in groups]
+            parts = [_part(parquet, piece, i if piece.group < 0 else piece.group) for i, piece in mine]
         except (ValueError, IndexError, KeyError, pa.ArrowException) as error:
             raise SessionError(f"the stat {name!r} of an op trace is damaged: {str(error).splitlines()[0]}") from error
         column = joined(name, parts)
@@ -158,6 +189,15 @@ class StatFile:
             rows = f"rows {int(column.rows[0])} to {int(column.rows[-1])}"
             raise SessionError(f"the stat {name!r} of an op trace is damaged: {rows}, expected 0 to {self.count - 1}")
         return column
+
+
+def _part(parquet: pq.ParquetFile, piece: Piece, group: int) -> StatColumn:
+    table = parquet.read_row_group(group, use_threads=False)
+    if piece.count >= 0:
+        if piece.first + piece.count > table.num_rows:
+            raise ValueError(f"rows up to {piece.first + piece.count} of {table.num_rows}")
+        table = table.slice(piece.first, piece.count)
+    return _column(table, piece)
 
 
 def _column(table: pa.Table, piece: Piece) -> StatColumn:

@@ -35,10 +35,11 @@ from stepscope.model.records import (
     ThreadTable,
 )
 from stepscope.model.session import SCHEMA_VERSION, Manifest, Session, StoredOpTrace, Worker, WorkerInfo
-from stepscope.store import bundle, graphs, layout, optrace, stacks, tables
+from stepscope.store import bundle, graphs, layout, memory_looks, optrace, stacks, tables
 from stepscope.store.segments import counting
 
 if TYPE_CHECKING:
+    from stepscope.model.address_space import MemoryLook
     from stepscope.model.events import AnyEvent
     from stepscope.model.records import Table
     from stepscope.model.stacks import StackProfile
@@ -72,12 +73,15 @@ def read(path: str | Path) -> Session:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest of a session directory.
+    """The manifest of a session, a directory or a packed file.
 
     Raises:
         SessionError: it is missing or damaged.
         IncompatibleSessionError: a newer stepscope wrote it.
     """
+    if path.is_file():
+        with bundle.PackedFiles(path) as packed:
+            return _manifest(packed)
     return _manifest(bundle.DirectoryFiles(path))
 
 
@@ -133,6 +137,7 @@ def _read_files(files: bundle.Files) -> Session:
         sources=_sources(files, damage),
         stacks=_stacks(files, damage),
         op_traces=_op_traces(files, damage),
+        memory_looks=_memory_looks(files, damage),
     )
     if not damage.diagnostics:
         return session
@@ -307,3 +312,15 @@ def _stacks(files: bundle.Files, damage: _Damage) -> list[StackProfile]:
             first_line = str(error).strip().split("\n", 1)[0]
             damage.add(f"{name} cannot be read and is left out: {first_line}")
     return profiles
+
+
+def _memory_looks(files: bundle.Files, damage: _Damage) -> list[MemoryLook]:
+    looks = []
+    for file in sorted(filter(layout.MEMORY_PATTERN.fullmatch, files.names(layout.MEMORY))):
+        name = f"{layout.MEMORY}/{file}"
+        try:
+            looks.append(memory_looks.decode(files.read(name, bundle.MAX_FILE_BYTES)))
+        except (OSError, ValueError, pa.ArrowException) as error:
+            first_line = str(error).strip().split("\n", 1)[0]
+            damage.add(f"{name} cannot be read and is left out: {first_line}")
+    return sorted(looks, key=lambda look: (look.pid, look.at_ns))

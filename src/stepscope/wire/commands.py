@@ -18,6 +18,8 @@ import time
 
 REQUESTS_NAME = "requests"
 COMMANDS_NAME = "commands"
+STACKS = "stacks"
+"""Kind of the command that has a process sample its Python stacks at ``hz`` for ``seconds``."""
 MAX_BYTES = 8_192
 MAX_FILES = 16
 """Taken in one look; what is left is taken in the next."""

@@ -8,7 +8,7 @@ from stepscope.wire.commands import COMMANDS_NAME, Inbox
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from stepscope.agent.state import AgentState
 
@@ -18,7 +18,7 @@ LOOK_NS = 500_000_000
 class Commands:
     """The commands of one process. ``tick`` is called by the agent's thread."""
 
-    def __init__(self, state: AgentState, handlers: dict[str, Callable[[dict[str, object]], object]]) -> None:
+    def __init__(self, state: AgentState, handlers: Mapping[str, Callable[[dict[str, object]], object]]) -> None:
         """``handlers``: what takes a command, by its ``kind``.
 
         Raises:

@@ -9,7 +9,7 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent import frames
+from stepscope.agent import autograph, frames
 from stepscope.wire.kinds import Flag
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ calls predict for every row makes three traces each time."""
 MAX_SITES = 4096
 """Call sites remembered per kind of call; a program that generates code forgets and starts again."""
 
-AUTOGRAPH_PREFIX = "__autograph_generated_file"
 
 STACK = 8
 """User frames told with a line of the log."""
@@ -108,7 +107,7 @@ def user_stack() -> list[tuple[str, str, int]]:
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if AUTOGRAPH_PREFIX in frame.f_code.co_filename:
+        if autograph.PREFIX in frame.f_code.co_filename:
             return _mapped_stack()
         frame = frame.f_back
     return frames.user_stack(STACK, sys._getframe(1))
@@ -216,27 +215,14 @@ def defined(function: Any) -> dict[str, Any]:
     if hit is not None and hit[0] is code:
         return hit[1]
     file, first, last = frames.code_lines(function)
-    if AUTOGRAPH_PREFIX in file:
-        file, first, last = _origin(file, first, last)
+    if autograph.PREFIX in file:
+        file, first, last = autograph.origin(file, first, last)
+        file = frames.absolute(file)
     found = {"file": file, "line": first, "end_line": last, "own": bool(file) and frames.is_own(file)}
     if len(_DEFINED) >= MAX_SITES:
         _DEFINED.clear()
     _DEFINED[id(code)] = (code, found)
     return found
-
-
-def _origin(file: str, first: int, last: int) -> tuple[str, int, int]:
-    """The user's lines that AutoGraph made these lines from: it tells while the function around them is traced."""
-    stacks = getattr(sys.modules.get("tensorflow.python.util.tf_stack"), "_source_mapper_stacks", {})
-    for mappers in list(stacks.values()):
-        for mapper in reversed(mappers):
-            lines = mapper.get_effective_source_map()
-            found = [lines[key] for key in lines if key[0] == file and first <= key[1] <= last]
-            if found:
-                origin = found[0][0]
-                numbers = [line for path, line, _ in found if path == origin]
-                return frames.absolute(origin), min(numbers), max(numbers)
-    return file, first, last
 
 
 _DEFINED: dict[int, tuple[Any, dict[str, Any]]] = {}

@@ -27,8 +27,9 @@ LATE_NS = 1_000_000_000
 CALM_AFTER_NS = 120_000_000_000
 CALM_NS = 10_000_000_000
 MAX_COST = 0.001
-"""Share of the time since the first read that reads at a loop's end may take (those of the ticks are bounded by
-their intervals)."""
+CALM_COST = 0.0003
+"""Share of the time since the first read that all reads may take before one at a loop's end, which may be the last
+chance, and before one on the agent's thread, for which there will be others."""
 FREE_NS = 3_000_000
 """What they may take at the start all the same: a short fit shall have a model, too. CPU time: what a starved machine
 adds to it is no cost of the read."""
@@ -50,7 +51,7 @@ class Reader:
 
     def tick(self, now_ns: int) -> None:
         """On the agent's thread: read every iterator that is due. During a rest, nobody counts executions."""
-        if sys.is_finalizing() or self._state.rest.on:
+        if sys.is_finalizing() or self._state.rest.on or not self._affordable(now_ns, CALM_COST):
             return
         for iterator, consumed in self._common.iterators.alive():
             if consumed.ended and not consumed.told and hasattr(iterator, RESOURCE) and self._due(consumed, now_ns):
@@ -107,13 +108,15 @@ class Reader:
             if consumed not in loop.consumed or consumed.told or not hasattr(iterator, RESOURCE):
                 continue
             new = consumed.ended - (consumed.reads[1] if consumed.reads else 0)
-            if new and self._spent <= FREE_NS + MAX_COST * (now - self._began):
-                used = time.thread_time_ns()
+            if new and self._affordable(now, MAX_COST):
                 self._read(iterator, consumed)
-                self._spent += time.thread_time_ns() - used
+
+    def _affordable(self, now_ns: int, ratio: float) -> bool:
+        return self._spent <= FREE_NS + ratio * (now_ns - self._began)
 
     def _read(self, iterator: Any, consumed: Consumed) -> None:
         """Read and log one model; again if a call began or ended meanwhile."""
+        used = time.thread_time_ns()
         line: dict[str, Any] = {"t": "itermodel", "iterator": consumed.identity}
         proto = b""
         for _ in range(TRIES):
@@ -132,6 +135,7 @@ class Reader:
         if "error" not in line:
             line["proto"] = base64.b64encode(proto).decode("ascii")
         self._state.log(line)
+        self._spent += time.thread_time_ns() - used
 
 
 def attach(state: AgentState, module: Any) -> None:
@@ -159,17 +163,31 @@ def attach(state: AgentState, module: Any) -> None:
 
 
 def _tell_absence(state: AgentState) -> None:
-    """Log "no-op" once, for the first iterator that a compiled function consumes."""
-    done: list[int] = []
+    """Log "no-op" once, for the first iterator that a compiled function consumes; soon: a capture may be wanted."""
+    common = shared(state)
+    once = [True]
 
-    def tell(loop: Loop | None) -> None:
-        if loop is None or loop.role != "fit" or done or not loop.consumed:
+    def say(consumed: Consumed) -> None:
+        try:
+            once.pop()  # two threads may come here
+        except IndexError:
             return
-        consumed = loop.consumed[0]
-        done.append(consumed.identity)
         state.log({"t": "itermodel", "at": state.now(), "iterator": consumed.identity, "error": "no-op"})
 
-    shared(state).read_models = state.guard("tf_data_model.absence")(tell)
+    def loop_ends(loop: Loop | None) -> None:
+        if loop is not None and loop.role == "fit" and loop.consumed:
+            say(loop.consumed[0])
+
+    def tick(_now_ns: int) -> None:
+        if not once or sys.is_finalizing():
+            return
+        for _, consumed in common.iterators.alive():
+            if consumed.ended and consumed.loop is not None and consumed.loop.role == "fit":
+                say(consumed)
+                return
+
+    common.read_models = state.guard("tf_data_model.absence")(loop_ends)
+    state.on_tick(tick)
 
 
 TARGETS = (("tensorflow.python.ops.gen_experimental_dataset_ops", attach),)

@@ -207,7 +207,7 @@ class _CpuGroup:
 
     def refresh(self) -> None:
         """Look the quotas up again: containers change them while they run."""
-        quotas = [(quota, folder) for folder in self._folders if (quota := _quota_milli(folder)) > 0]
+        quotas = [(quota, folder) for folder in self._folders if (quota := cgroup.quota_milli(folder)) > 0]
         self.quota_milli, folder = min(quotas, default=(-1, self._folders[0] if self._folders else None))
         if folder != self._throttled_folder:
             if self._throttled is not None:
@@ -223,20 +223,3 @@ class _CpuGroup:
         if b"throttled_time" in words:
             return int(words[words.index(b"throttled_time") + 1])
         return -1
-
-
-def _quota_milli(folder: Path) -> int:
-    """Quota in thousandths of a CPU, -1 for none."""
-    try:
-        words = (folder / "cpu.max").read_text("ascii").split()
-        if words[0] == "max":
-            return -1
-        return int(words[0]) * 1000 // int(words[1])
-    except (OSError, ValueError, IndexError):
-        pass
-    try:
-        quota = int((folder / "cpu.cfs_quota_us").read_text("ascii"))
-        period = int((folder / "cpu.cfs_period_us").read_text("ascii"))
-    except (OSError, ValueError):
-        return -1
-    return quota * 1000 // period if quota > 0 else -1

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LIMITS_EVERY = 10
-_UNLIMITED = 1 << 60
-"""cgroup v1 writes "no limit" as a number near 2^63."""
 
 
 class MemorySampler:
@@ -60,7 +58,7 @@ class MemorySampler:
 
     def _refresh(self, folders: list[Path]) -> None:
         """The tightest limit of the group and its ancestors, and the page cache in it."""
-        limits = [(limit, folder) for folder in folders if 0 < (limit := _limit(folder)) < _UNLIMITED]
+        limits = [(limit, folder) for folder in folders if (limit := cgroup.memory_limit(folder)) > 0]
         self._limit, folder = min(limits, default=(-1, folders[0]))
         if folder != self._folder:
             if self._usage is not None:
@@ -71,10 +69,6 @@ class MemorySampler:
         words = cgroup.read(folder / "memory.stat").split()
         name = "total_cache" if "total_cache" in words else "file"
         self._cache = int(words[words.index(name) + 1]) if name in words else -1
-
-
-def _limit(folder: Path) -> int:
-    return max(cgroup.number(folder / "memory.max"), cgroup.number(folder / "memory.limit_in_bytes"))
 
 
 def _bytes(text: bytes, name: bytes) -> int:

@@ -24,6 +24,8 @@ from stepscope.model.stacks import UNKNOWN, SampleTable, StackBuilder, StackProf
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.model.records import I64
+
 _HEAD = re.compile(
     rb"(?P<comm>\S.*?)\s+(?P<pid>-?\d+)(?:/(?P<tid>-?\d+))?"
     rb"(?:\s+\[\d+\])?"
@@ -34,6 +36,7 @@ _HEAD = re.compile(
 )
 """The line about a sample. ``rest``: arguments of a tracepoint, or the only frame where no stacks were recorded."""
 _FRAME = re.compile(rb"\s+[0-9a-f]+ .*\)\s*")
+_TIME = re.compile(rb"(\d{1,9}|[1-8]\d{9})\.(\d{1,9})")
 _MODIFIERS = re.compile(r":[ukhGHpPSDIWeb]+$")
 _TIMES = frozenset({"cpu-clock", "task-clock"})
 _NS_DIGITS = 9
@@ -51,7 +54,8 @@ _QUOTED = 60
 class _Rows:
     """Samples of one event, in columns."""
 
-    at_ns: list[int] = field(default_factory=list)
+    when: list[bytes] = field(default_factory=list)
+    """As printed, b"" where there is none: numbers are made of all at once."""
     threads: list[int] = field(default_factory=list)
     stacks: list[int] = field(default_factory=list)
     weights: list[int] = field(default_factory=list)
@@ -124,7 +128,19 @@ class _Reader:
         if parent is None:
             parent = self._callers[callers] = self._frames.stack(callers)
         frame = self._frames.frame(data[head + 1 : leaf])
-        self._add(data[at:head], parent if frame == UNKNOWN else self._builder.child(parent, frame))
+        stack = parent if frame == UNKNOWN else self._builder.child(parent, frame)
+        line = data[at:head]
+        colon = line.find(b": ")
+        space = line.rfind(b" ", 0, colon)
+        thread, what = self._before_time.get(line[:space]), self._after_time.get(line[colon:])
+        if thread is None or what is None:
+            self._add(line, stack)
+            return
+        rows, weight = what
+        rows.when.append(line[space + 1 : colon])
+        rows.threads.append(thread)
+        rows.stacks.append(stack)
+        rows.weights.append(weight)
 
     def _samples_without_stacks(self, block: bytes) -> None:
         """Lines that follow each other are samples recorded without stacks: the leaf stands in the line."""
@@ -138,24 +154,19 @@ class _Reader:
                 self._cannot_read(line)
 
     def _add(self, line: bytes, stack: int) -> None:
-        """A sample. What stands before and after the time was mostly seen before."""
+        """A sample. What stands before and after its time is remembered: mostly it stands there again."""
+        found = _HEAD.fullmatch(line)
+        if found is None:
+            self._cannot_read(line)
+            return
+        thread, (rows, weight) = self._thread(found), self._event(found)
+        when = line[found.start("seconds") : found.end("fraction")] if found["seconds"] else b""
         colon = line.find(b": ")
-        who, _, when = line[:colon].rpartition(b" ")
-        thread, what = self._before_time.get(who), self._after_time.get(line[colon:])
-        digits = when.replace(b".", b"", 1)
-        fraction = len(when) - when.find(b".") - 1
-        if thread is None or what is None or not digits.isdigit() or fraction > _NS_DIGITS:
-            found = _HEAD.fullmatch(line)
-            if found is None:
-                self._cannot_read(line)
-                return
-            thread, what = self._thread(found), self._event(found)
-            digits, fraction = (found["seconds"] or b"") + (found["fraction"] or b""), len(found["fraction"] or b"")
-            if found.start("seconds") == len(who) + 1:
-                self._before_time[who], self._after_time[line[colon:]] = thread, what
-        rows, weight = what
+        space = line.rfind(b" ", 0, colon)
+        if when and (found.start("seconds"), found.end("fraction")) == (space + 1, colon):
+            self._before_time[line[:space]], self._after_time[line[colon:]] = thread, (rows, weight)
+        rows.when.append(when)
         rows.threads.append(thread)
-        rows.at_ns.append(int(digits) * _SCALES[fraction] if digits else UNKNOWN)
         rows.stacks.append(stack)
         rows.weights.append(weight)
 
@@ -187,10 +198,11 @@ class _Reader:
         threads = tuple(
             Thread(pid=int(pid), tid=int(tid), name=comm.decode(errors="replace")) for comm, pid, tid in self._threads
         )
-        begin = min((at for rows in self._events.values() for at in rows.at_ns if at != UNKNOWN), default=0)
+        times = [_times(rows.when) for rows in self._events.values()]
+        begin = min((int(at_ns[at_ns != UNKNOWN].min()) for at_ns in times if (at_ns != UNKNOWN).any()), default=0)
         frames, stacks = self._builder.frames, self._builder.stacks
         made = []
-        for (event, periods), rows in self._events.items():
+        for ((event, periods), rows), at_ns in zip(self._events.items(), times, strict=True):
             full = event.decode(errors="replace")
             name = _MODIFIERS.sub("", full)
             made.append(
@@ -200,7 +212,7 @@ class _Reader:
                     name=full if full != name else "",
                     frames=frames,
                     stacks=stacks,
-                    samples=_table(rows, begin),
+                    samples=_table(rows, at_ns, begin),
                     threads=threads,
                     unread=unread,
                     diagnostics=(Diagnostic(code=UNREADABLE, text=said),) if unread else (),
@@ -209,8 +221,23 @@ class _Reader:
         return tuple(made)
 
 
-def _table(rows: _Rows, begin: int) -> SampleTable:
-    at_ns = np.array(rows.at_ns, np.int64)
+def _times(when: list[bytes]) -> I64:
+    """Nanoseconds of texts like "1000.123456"; -1 for what is none."""
+    text = b"\n".join(when)
+    digits = len(when[0]) - when[0].find(b".") - 1 if when else 0
+    if 0 < digits <= _NS_DIGITS and re.fullmatch(rb"(?:(?:\d{1,9}|[1-8]\d{9})\.\d{%d}(?:\n|$))*" % digits, text):
+        numbers: I64 = np.fromstring(text.replace(b".", b"").decode("ascii"), np.int64, sep="\n")
+        numbers *= _SCALES[digits]
+        return numbers
+    return np.array([_time(one) for one in when], np.int64)
+
+
+def _time(when: bytes) -> int:
+    found = _TIME.fullmatch(when)
+    return int(found[1] + found[2]) * _SCALES[len(found[2])] if found else UNKNOWN
+
+
+def _table(rows: _Rows, at_ns: I64, begin: int) -> SampleTable:
     return SampleTable(
         at_ns=np.where(at_ns == UNKNOWN, at_ns, at_ns - begin),
         thread=np.array(rows.threads, np.int64),

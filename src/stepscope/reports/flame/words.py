@@ -87,9 +87,11 @@ def health_items(shown: Graph) -> list[str]:
     else:
         items.append("all stacks are whole")
     if health.attached_ratio:
-        items.append(f"{percent(health.attached_ratio)} is generated code attached to its op by time")
+        items.append(f"{percent(health.attached_ratio)} is generated code attached to its op")
     if health.approximate_ratio:
-        items.append(f"{percent(health.approximate_ratio)} have Python frames from a sample close by")
+        items.append(f"{percent(health.approximate_ratio)} have Python frames or callers from a sample close by")
+    if health.unnamed_python_ratio:
+        items.append(f"{percent(health.unnamed_python_ratio)} run Python whose functions nobody sampled")
     if shown.idle:
         whole = shown.idle + shown.profile.total
         items.append(f"idle tasks are left out: {percent(shown.idle / whole)} of all samples")

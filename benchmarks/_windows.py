@@ -1,0 +1,165 @@
+"""What windows of native stacks cost a job: its throughput in them against its neighbours in time, in one run.
+
+The job trains under ``stepscope run``; windows of 49 and 99 samples a second take turns. Each is opened as the sidecar
+opens it: perf with all its events, and the agent asked for Python stacks as often. Recordings are decoded when the job
+has ended, so that decoding is a figure of its own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from stepscope.app import jobs
+from stepscope.collector import perf
+from stepscope.collector.native_window import NativeWindow
+from stepscope.formats.elf import ElfFile
+from stepscope.wire import commands
+
+PROGRAM = Path(__file__).with_name("programs") / "without_end.py"
+RATES = (49, 99)
+ALLOWED = {49: 0.02, 99: 0.03}
+SECONDS = 4.0
+BESIDE_S = 4.0
+"""Of the job before and after a window, that it is compared with."""
+APART_S = 1.5
+"""Between a window and its neighbours: counting and Python's samples begin before it and end after it."""
+_WARM_S = 15.0
+_LEAST_CHUNKS = 5
+_HEADER = "window         throughput lost (least, most)   windows   perf, share of a core   asked"
+
+
+class _Window(NamedTuple):
+    hz: int
+    began_ns: int
+    ended_ns: int
+    perf_cpu_s: float
+    decode_cpu_s: float
+    samples: int
+
+
+def windows(rounds: int) -> str:
+    """The table."""
+    can = perf.abilities()
+    if not can.perf:
+        return f"## Windows\n\nNot measured: {can.missing[0].text}\n"
+    with tempfile.TemporaryDirectory() as folder:
+        made, chunks = _run(Path(folder), can, rounds)
+        load_s, functions = symbol_load()
+    lost: dict[int, list[float]] = defaultdict(list)
+    for window in made:
+        found = _lost(window, chunks)
+        if found is not None:
+            lost[window.hz].append(found)
+    rows = [_HEADER]
+    for hz in RATES:
+        of_rate = [window for window in made if window.hz == hz]
+        seconds = sum(window.ended_ns - window.began_ns for window in of_rate) / 1e9
+        share = sum(window.perf_cpu_s for window in of_rate) / seconds if seconds else 0.0
+        ratios = sorted(lost[hz])
+        if ratios:
+            held = "holds" if median(ratios) <= ALLOWED[hz] else "does not hold"
+            rows.append(
+                f"{hz:>3} Hz {100 * median(ratios):>12.1f} % ({100 * ratios[0]:+.1f}, {100 * ratios[-1]:+.1f})"
+                f"{len(ratios):>18}{100 * share:>20.1f} %   at most {100 * ALLOWED[hz]:.0f} %: {held}"
+            )
+    decode = median(window.decode_cpu_s for window in made)
+    count = median(window.samples for window in made)
+    rows.append(f"\ndecoding a window, symbols included: {decode:.2f} CPU-s for {count:.0f} samples")
+    rows.append(f"symbols of libtensorflow_cc: {load_s:.2f} CPU-s for {functions:,} functions, asked for at most 0.5")
+    lines = (
+        f"benchmarks/programs/without_end.py (Keras fit) under `stepscope run`, windows of {SECONDS:g} s, "
+        f"each against the {BESIDE_S:g} s before and after it; medians over windows."
+    )
+    return f"## Windows\n\n{lines}\n\n```text\n" + "\n".join(rows) + "\n```\n"
+
+
+def _run(folder: Path, can: perf.Abilities, rounds: int) -> tuple[list[_Window], list[tuple[int, int]]]:
+    """The windows, and (begin, end) of each chunk of steps, in ns."""
+    out = folder / "out"
+    words = [sys.executable, "-m", "stepscope", "run", "-q", "--budget", "0%", "--session", str(folder / "s.stepscope")]
+    with out.open("wb") as stream:
+        words.append(str(PROGRAM))
+        job = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.DEVNULL)
+    try:
+        pid, inbox = _armed(job, folder / "s.stepscope")
+        time.sleep(_WARM_S)
+        taken = [
+            _open(folder / f"window{number}", can, pid, inbox, RATES[number % len(RATES)])
+            for number in range(rounds * len(RATES))
+        ]
+        made = [_decoded(hz, window) for hz, window in taken]
+    finally:
+        job.terminate()
+        job.wait()
+    lines = (line.split() for line in out.read_text().splitlines())
+    return made, [(int(line[0]), int(line[1])) for line in lines if len(line) == 2]
+
+
+def _armed(job: subprocess.Popen[bytes], session: Path) -> tuple[int, str]:
+    """(pid of the process that trains, the folder of its commands)."""
+    while job.poll() is None:
+        ours = [running for running in jobs.running() if running.status.session == str(session)]
+        for running in ours:
+            for folder in running.run.glob(f"*/*/{commands.COMMANDS_NAME}"):
+                return running.status.pid, str(folder)
+        time.sleep(1)
+    raise SystemExit("the job ended before it had trained")
+
+
+def _open(folder: Path, can: perf.Abilities, pid: int, inbox: str, hz: int) -> tuple[int, NativeWindow]:
+    """One window, over; then its neighbour."""
+    seconds = SECONDS + perf.COUNT_SECONDS + 1.0
+    commands.send(inbox, {"kind": commands.STACKS, "hz": hz, "seconds": seconds})
+    window = NativeWindow(pid, folder, can, perf.Rates(cores=1.0, faults_per_s=0.0, hz=hz), SECONDS)
+    while not window.poll(time.monotonic_ns()):
+        time.sleep(0.1)
+    time.sleep(BESIDE_S + 2 * APART_S)
+    return hz, window
+
+
+def _decoded(hz: int, window: NativeWindow) -> _Window:
+    taken = window.take(origin_ns=0, window=1)
+    window.close()
+    return _Window(
+        hz=hz,
+        began_ns=taken.began_ns,
+        ended_ns=taken.began_ns + taken.recorded_ns,
+        perf_cpu_s=taken.perf_cpu_ns / 1e9,
+        decode_cpu_s=taken.decode_cpu_ns / 1e9,
+        samples=sum(len(profile.samples) for profile in taken.profiles),
+    )
+
+
+def _lost(window: _Window, chunks: list[tuple[int, int]]) -> float | None:
+    """Share of throughput lost against the neighbours; None where too few chunks lie in one of them."""
+    apart, beside = int(APART_S * 1e9), int(BESIDE_S * 1e9)
+    inside = [end - begin for begin, end in chunks if window.began_ns <= begin and end <= window.ended_ns]
+    around = [
+        end - begin
+        for begin, end in chunks
+        if window.began_ns - apart - beside <= begin <= end <= window.began_ns - apart
+        or window.ended_ns + apart <= begin <= end <= window.ended_ns + apart + beside
+    ]
+    if min(len(inside), len(around)) < _LEAST_CHUNKS:
+        return None
+    return 1 - median(around) / median(inside)
+
+
+def symbol_load() -> tuple[float, int]:
+    """(CPU-seconds, functions) of reading TensorFlow's symbols and naming a thousand addresses."""
+    found = importlib.util.find_spec("tensorflow")
+    library = Path(found.origin or "" if found else "").with_name("libtensorflow_cc.so.2")
+    began = time.process_time()
+    elf = ElfFile.open(library)
+    functions = elf.functions()
+    for at in range(0, len(functions.name), max(1, len(functions.name) // 1000)):
+        elf.name_at(int(functions.name[at]))
+    return time.process_time() - began, len(functions.name)

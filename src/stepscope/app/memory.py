@@ -1,0 +1,69 @@
+"""The use case ``memory``: the address space of a process that runs, or of those that a session was made of."""
+
+from __future__ import annotations
+
+import platform
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.collector import mask, memory_look
+from stepscope.derive import address_space
+from stepscope.errors import SessionError, TargetError
+from stepscope.reports import memory_text
+
+if TYPE_CHECKING:
+    from stepscope.model.memory_map import MemoryMap
+
+
+def memory(target: str, seconds: float) -> tuple[MemoryMap, ...]:
+    """The maps of ``target``, a process's number or a session; a process is looked at twice, ``seconds`` apart.
+
+    Raises:
+        TargetError: there is no such process, or it is not ours to look at.
+        SessionError: no session, a damaged one, or one without looks.
+    """
+    return (_of_process(int(target), seconds),) if target.isdigit() else _of_session(Path(target))
+
+
+def to_json(maps: tuple[MemoryMap, ...]) -> str:
+    """For programs: a list, each of schema ``stepscope.memory/1``."""
+    return msgspec.json.format(msgspec.json.encode(maps), indent=1).decode()
+
+
+def to_text(maps: tuple[MemoryMap, ...], *, width: int) -> str:
+    """For people."""
+    return memory_text.render(maps, width=width)
+
+
+def _of_process(pid: int, seconds: float) -> MemoryMap:
+    origin = time.monotonic_ns()
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+        looks = [memory_look.look(pid, origin)]
+        time.sleep(seconds)
+        looks.append(memory_look.look(pid, origin))
+    except (FileNotFoundError, ProcessLookupError):
+        raise TargetError(f"{pid}: no such process, or it has ended; expected a pid of `ps`, or a session") from None
+    except OSError as error:
+        raise TargetError(
+            f"{pid} cannot be looked at: {error.strerror}; expected a process of yours, or sudo stepscope memory {pid}"
+        ) from error
+    if not len(looks[-1].mappings):
+        raise TargetError(f"{pid} has no memory of its own: a thread of the kernel, or a process that has ended")
+    command = tuple(mask.mask_command([word for word in words if word]))
+    return address_space.build(looks, command=command, kernel=platform.release())
+
+
+def _of_session(path: Path) -> tuple[MemoryMap, ...]:
+    from stepscope.app.bundle import open_session
+
+    maps = address_space.of_session(open_session(path))
+    if not maps:
+        raise SessionError(
+            f"{path}: no look at its memory is in it: the job ended within a minute, or an older stepscope ran it; "
+            "of a job that runs: stepscope memory PID"
+        )
+    return maps

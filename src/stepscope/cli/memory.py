@@ -1,0 +1,33 @@
+"""``stepscope memory``."""
+
+from __future__ import annotations
+
+import shutil
+
+import click
+
+
+@click.command(short_help="Draw an address space: huge pages, mappings, faults.")
+@click.argument("target", metavar="PID|SESSION")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1, 3600),
+    default=3,
+    show_default=True,
+    help="Of a process: time between two looks, for faults and growth.",
+)
+@click.option("--json", "as_json", is_flag=True, help="For programs: a list of objects of schema stepscope.memory/1.")
+def memory(target: str, seconds: float, *, as_json: bool) -> None:
+    """Show the memory of process PID, or of the processes that SESSION was made of.
+
+    What is in huge pages, what could be and why it is not; sizes of mappings and how they lie; page faults, page
+    tables, growth, what the kernel did for it; and the address space, drawn. A process is only read from outside, never
+    stopped.
+    """
+    from stepscope.app import memory as use_case  # noqa: PLC0415 - --help needs none of it
+
+    maps = use_case.memory(target, seconds)
+    if as_json:
+        click.echo(use_case.to_json(maps))
+    else:
+        click.echo(use_case.to_text(maps, width=shutil.get_terminal_size((120, 24)).columns), nl=False)

@@ -1,0 +1,104 @@
+"""A host as the doctor reads it: files below a root, an environment, programs, and what the kernel lets us count.
+
+A test's host is a folder with the files that matter.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stepscope.collector.machine import counting
+
+_CAPABILITIES = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
+"""Bits of CapEff. Source: include/uapi/linux/capability.h."""
+
+_MAX_BYTES = 1 << 20
+
+
+def _glibc() -> tuple[int, int] | None:
+    try:
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+        major, minor = version.split(".")[:2]
+    except (OSError, ValueError):
+        return None
+    return (int(major), int(minor)) if name == "glibc" else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """One host, seen by one user."""
+
+    root: Path = Path("/")
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    program: Callable[[str], str | None] = shutil.which
+    """Where a program is that the user can run; None where there is none."""
+    try_counting: Callable[[counting.Counter], str] = counting.attempt
+    """"" where the kernel lets us count, else why not."""
+    libc: tuple[int, int] | None = field(default_factory=_glibc)
+    """Version of glibc; None with another C library."""
+
+    def path(self, name: str) -> Path:
+        """Where the file ``name``, an absolute path, lies."""
+        return self.root / name.lstrip("/")
+
+    def text(self, name: str) -> str | None:
+        """A file, at most its first MiB, without the white space around it; None where it is not there or not ours to
+        read."""
+        try:
+            with self.path(name).open("rb") as stream:
+                return stream.read(_MAX_BYTES).decode("utf-8", "replace").strip()
+        except OSError:
+            return None
+
+    def number(self, name: str) -> int | None:
+        """The first number of a file; None where there is none."""
+        found = re.match(r"-?\d+", self.text(name) or "")
+        return int(found.group()) if found else None
+
+    def folder(self, name: str) -> list[str]:
+        """The names in a folder; none where it cannot be listed."""
+        try:
+            return sorted(os.listdir(self.path(name)))
+        except OSError:
+            return []
+
+    def fields(self, name: str) -> dict[str, str]:
+        """Lines like ``key: value`` and ``key value`` by key."""
+        pairs = (re.split(r":\s*|\s+", line, maxsplit=1) for line in (self.text(name) or "").splitlines())
+        return {pair[0]: pair[1].strip() for pair in pairs if len(pair) > 1}
+
+    def may(self, capability: str) -> bool:
+        """Whether we hold a capability."""
+        held = self.fields("/proc/self/status").get("CapEff", "0")
+        return bool(int(held, 16) >> _CAPABILITIES[capability] & 1)
+
+    @property
+    def is_container(self) -> str:
+        """What says that this is a container; "" where nothing does."""
+        for mark in ("/.dockerenv", "/run/.containerenv"):
+            if self.path(mark).exists():
+                return mark
+        return "KUBERNETES_SERVICE_HOST" if "KUBERNETES_SERVICE_HOST" in self.environment else ""
+
+    def cpus(self) -> int:
+        """How many CPUs this process may run on; what TensorFlow, OpenMP and others make threads for."""
+        return len(numbers(self.fields("/proc/self/status").get("Cpus_allowed_list", ""))) or self.online()
+
+    def online(self) -> int:
+        """How many CPUs the kernel runs."""
+        return len(numbers(self.text("/sys/devices/system/cpu/online") or "")) or 1
+
+
+def numbers(text: str) -> list[int]:
+    """The numbers of a kernel's list: ``numbers("0-2,5") == [0, 1, 2, 5]``."""
+    found: list[int] = []
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit() and (last.isdigit() or not last):
+            found += range(int(first), int(last or first) + 1)
+    return found

@@ -1,0 +1,175 @@
+"""A Python and what is installed in it, as it answers itself; its malloc as its dynamic linker found it.
+
+The Python is started once, waits while it is looked at, imports TensorFlow where that is asked for, and ends.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from stepscope.collector import allocator
+from stepscope.errors import TargetError
+from stepscope.wire.env import ALWAYS_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stepscope.model.session import AllocatorInfo
+
+_ASK = Path(__file__).with_name("ask_python.py")
+_PATIENCE_S = 120.0
+_UNUSED = re.compile(r"To enable the following instructions: ([A-Z0-9_. ]+?), in other operations")
+"""Source: TensorFlow, tensorflow/core/platform/cpu_feature_guard.cc."""
+_NO_LIBRARIES = re.compile(r"Cannot dlopen some GPU libraries")
+"""Source: TensorFlow, core/common_runtime/gpu/gpu_device.cc."""
+
+
+class _Packages(msgspec.Struct):
+    version: str
+    executable: str
+    packages: dict[str, str]
+    unmet: list[tuple[str, str, str]]
+    unchecked: str
+    build: dict[str, str]
+
+
+class _Loaded(msgspec.Struct):
+    tensorflow: str = ""
+    gpus: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """What importing TensorFlow gave."""
+
+    version: str
+    error: str
+    """Why it failed; "" where it did not."""
+    gpus: int
+    unused: tuple[str, ...]
+    """Instructions of this CPU that the wheel was not built for, as it says itself."""
+    no_gpu_libraries: bool
+    """It was built for GPUs and did not find their libraries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonFacts:
+    """One Python."""
+
+    executable: str
+    version: tuple[int, ...]
+    packages: Mapping[str, str]
+    """Versions of frameworks and what they stand on, by name in small letters with hyphens."""
+    unmet: tuple[tuple[str, str, str], ...] = ()
+    """(package, what it requires, the version that is installed or "") of each requirement that is not met."""
+    unchecked: str = ""
+    """Why requirements could not be compared."""
+    build: Mapping[str, str]
+    """What TensorFlow was built for: is_cuda_build, cuda_version, cudnn_version ..."""
+    allocator: AllocatorInfo | None = None
+    loaded: Loaded | None = None
+    """None: there is no TensorFlow, or it was not to be imported."""
+
+
+def ask(python: str, *, load: bool) -> PythonFacts:
+    """Ask a Python; with ``load`` it imports TensorFlow where there is one.
+
+    Raises:
+        TargetError: it cannot be run, or does not answer.
+    """
+    source = _ASK.read_text("utf-8")
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0", ALWAYS_VARIABLE: "0"}
+    with tempfile.TemporaryFile() as said:
+        try:
+            process = subprocess.Popen(
+                [python, "-c", source],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                env=environment,
+            )
+        except OSError as error:
+            raise TargetError(
+                f"{python} cannot be run: {error.strerror}; expected a Python, see stepscope doctor --python PATH"
+            ) from error
+        try:
+            return _converse(process, said, python, load=load)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def _converse(process: subprocess.Popen[bytes], said: IO[bytes], python: str, *, load: bool) -> PythonFacts:
+    try:
+        found = msgspec.json.decode(_line(process), type=_Packages)
+    except msgspec.DecodeError:
+        raise TargetError(f"{python} does not answer{_last_words(said)}; expected a Python of 3.8 or newer") from None
+    malloc = allocator.look(process.pid)
+    loaded = None
+    if load and any(name.startswith(("tensorflow", "tf-nightly")) for name in found.packages):
+        loaded = _load(process, said)
+    return PythonFacts(
+        executable=found.executable,
+        version=tuple(int(part) for part in re.findall(r"\d+", found.version)[:3]),
+        packages=found.packages,
+        unmet=tuple(found.unmet),
+        unchecked=found.unchecked,
+        build=found.build,
+        allocator=allocator.look(process.pid) or malloc,
+        loaded=loaded,
+    )
+
+
+def _load(process: subprocess.Popen[bytes], said: IO[bytes]) -> Loaded:
+    if process.stdin is not None:
+        process.stdin.write(b"import\n")
+        process.stdin.flush()
+    error = ""
+    try:
+        answer = msgspec.json.decode(_line(process), type=_Loaded)
+    except msgspec.DecodeError:
+        answer, error = _Loaded(), _last_words(said) or "it ended without a word"
+    text = _all(said)
+    unused = _UNUSED.search(text)
+    return Loaded(
+        version=answer.tensorflow,
+        error=error,
+        gpus=answer.gpus,
+        unused=tuple(unused.group(1).split()) if unused else (),
+        no_gpu_libraries=bool(_NO_LIBRARIES.search(text)),
+    )
+
+
+def _line(process: subprocess.Popen[bytes]) -> bytes:
+    """The next line of its output; what there is of it when it ends or takes too long."""
+    line = b""
+    end = time.monotonic() + _PATIENCE_S
+    if process.stdout is None:
+        return line
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([process.stdout], [], [], max(0.0, end - time.monotonic()))
+        part = os.read(process.stdout.fileno(), 1 << 16) if ready else b""
+        if not part:
+            break
+        line += part
+    return line
+
+
+def _all(said: IO[bytes]) -> str:
+    size = os.fstat(said.fileno()).st_size
+    return os.pread(said.fileno(), size, 0).decode("utf-8", "replace")  # the position is the child's, too
+
+
+def _last_words(said: IO[bytes]) -> str:
+    lines = [line for line in _all(said).splitlines() if line.strip()]
+    return lines[-1].strip()[:200] if lines else ""

@@ -1,0 +1,141 @@
+"""What some nodes of a graph cost the step: the time of their ops, as an op trace shows it, against all other ops.
+
+Threads run ops at the same time, so the sum of op times is no share of the step. A moment in which only the asked-for
+ops run is theirs; of a moment in which others run too half is: the step may have gone on without them, or not. ``low``
+and ``high`` count none and all of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive import intervals
+from stepscope.derive.graph_index import NOT_FOUND
+from stepscope.derive.op_domain import Activity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from stepscope.derive.graph_index import GraphIndex
+    from stepscope.derive.intervals import Intervals
+    from stepscope.derive.op_view import OpView
+    from stepscope.model.records import I64, Bool
+
+BY_OTHERS = 0.5
+"""Of a moment in which other ops run too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpShare:
+    """Time of some ops, ratios of the traced steps' time."""
+
+    alone: float
+    """Only they ran."""
+    beside: float
+    """Others ran too."""
+    calls_per_step: float
+    """How often their ops ran."""
+    beyond: float = 0.0
+    """Summed over their calls, what each took beyond a fixed time; see ``StepOps.of_loops``."""
+
+    @property
+    def ratio(self) -> float:
+        """The best guess."""
+        return self.alone + BY_OTHERS * self.beside
+
+    @property
+    def low(self) -> float:
+        """What they cost at least."""
+        return self.alone
+
+    @property
+    def high(self) -> float:
+        """And at most."""
+        return self.alone + self.beside
+
+
+class StepOps:
+    """The ops of the traced steps, those of the input left out, each with its node."""
+
+    def __init__(self, trace: OpView, index: GraphIndex) -> None:
+        self.trace = trace
+        self.index = index
+        ops = trace.labels.ops
+        self._node = np.array([index.node_of(name, kind) for name, kind in ops], np.int64)
+        """For each label the row of its node."""
+        forward = [index.forward_of(n) if n != NOT_FOUND and index.is_gradient(n) else n for n in self._node.tolist()]
+        self._of = np.array(forward, np.int64)
+        """Likewise the row of what it is the gradient of; its own row where it is none."""
+        rows = trace.launches.work if trace.launches is not None else trace.domain.rows(Activity.OP, Activity.PYTHON)
+        rows = rows[trace.labels.index[rows] >= 0]
+        self._label = trace.labels.index[rows]
+        self._start = trace.trace.events.start_ns[rows]
+        self._end = trace.trace.events.end_ns[rows]
+        self._period = np.searchsorted(trace.periods.start_ns, self._start, "right") - 1
+        inside = (self._period >= 0) & (self._start < trace.periods.end_ns[np.maximum(self._period, 0)])
+        self._inside: Bool = inside
+        self._wall = max(1, intervals.total(trace.periods.windows))
+
+    def of_nodes(self, rows: Iterable[int], *, gradients: bool = False) -> OpShare:
+        """The ops that are one of these nodes; with ``gradients`` also their gradients."""
+        mine = self._mine(rows, gradients=gradients)
+        spans = intervals.merge(self._start[mine], self._end[mine])
+        return self._share(spans, mine)
+
+    def of_loops(self, loops: Sequence[Iterable[int]], fixed_ns: int) -> OpShare:
+        """Loops, each by the nodes of its body: from the first of their ops to the last one, in each step.
+
+        What passes between the ops of a body is the loop's: the executor finds out what can run next. ``beyond`` of the
+        result is the time of the ops beyond ``fixed_ns`` of each call.
+        """
+        every = np.zeros(len(self._label), np.bool_)
+        spans = intervals.empty()
+        for rows in loops:
+            mine = self._mine(rows) & self._inside
+            every |= mine
+            spans = intervals.union(spans, self._extents(mine))
+        beyond = np.maximum(0, (self._end - self._start)[every] - fixed_ns).sum() / self._wall
+        share = self._share(spans, every)
+        return OpShare(
+            alone=share.alone, beside=share.beside, calls_per_step=share.calls_per_step, beyond=float(beyond)
+        )
+
+    def costliest(self, rows: Iterable[int]) -> list[int]:
+        """Those of some nodes whose ops ran, by their time within the steps, the longest first."""
+        mine = self._mine(rows) & self._inside
+        nodes = self._node[self._label[mine]]
+        known, which = np.unique(nodes, return_inverse=True)
+        time = np.bincount(which, weights=(self._end - self._start)[mine], minlength=len(known))
+        order: list[int] = known[np.argsort(-time, kind="stable")].tolist()
+        return order
+
+    def _mine(self, rows: Iterable[int], *, gradients: bool = False) -> Bool:
+        wanted = np.array(sorted(set(rows)), np.int64)
+        labels = np.isin(self._node, wanted)
+        if gradients:
+            labels |= np.isin(self._of, wanted) & (self._of >= 0)
+        found: Bool = labels[self._label]
+        return found
+
+    def _extents(self, mine: Bool) -> Intervals:
+        count = len(self.trace.periods)
+        first = np.full(count, np.iinfo(np.int64).max)
+        last = np.full(count, np.iinfo(np.int64).min)
+        np.minimum.at(first, self._period[mine], self._start[mine])
+        np.maximum.at(last, self._period[mine], self._end[mine])
+        return intervals.merge(first, last)
+
+    def _share(self, spans: Intervals, mine: Bool) -> OpShare:
+        windows = self.trace.periods.windows
+        spans = intervals.clip(spans, windows)
+        others = intervals.merge(self._start[~mine], self._end[~mine])
+        beside = intervals.total(intervals.clip(spans, others))
+        calls: I64 = np.flatnonzero(mine & self._inside)
+        return OpShare(
+            alone=(intervals.total(spans) - beside) / self._wall,
+            beside=beside / self._wall,
+            calls_per_step=len(calls) / max(1, len(self.trace.periods)),
+        )

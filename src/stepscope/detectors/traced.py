@@ -1,0 +1,50 @@
+"""What the detectors on op traces have in common: whose trace it is, and on what their findings rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.model.finding import Evidence
+
+if TYPE_CHECKING:
+    from stepscope.derive.op_view import OpView
+    from stepscope.derive.view import SessionView
+    from stepscope.model.finding import Place, Stage
+
+_PREFIX = "StatefulPartitionedCall/"
+
+
+def refs(trace: OpView) -> tuple[str, ...]:
+    """The capture that figures of a trace rest on."""
+    return (trace.ref,) if trace.ref else ()
+
+
+def evidence(trace: OpView, metric: str, value: float, unit: str, threshold: float | None = None) -> Evidence:
+    """A figure of a trace."""
+    return Evidence(metric=metric, value=value, unit=unit, threshold=threshold, refs=refs(trace))
+
+
+def steps(trace: OpView) -> Evidence:
+    """How many steps a finding rests on."""
+    return evidence(trace, "traced_steps", len(trace.periods), "steps")
+
+
+def exposed(session: SessionView) -> Stage:
+    """The stage whose time is lost. A trace from elsewhere does not say whether it trained."""
+    if session.steps is None:
+        return "unknown"
+    return "training" if session.trains else "prediction"
+
+
+def short(name: str) -> str:
+    """An op's name as users know it: without the call of the whole function around it."""
+    return name.removeprefix(_PREFIX)
+
+
+def stage_places(session: SessionView) -> tuple[Place, ...]:
+    """Where the slowest stage of the input was made, and its function, where level 0 recorded them."""
+    pipe = session.pipeline
+    made = pipe.slowest.datasets if pipe is not None and pipe.slowest is not None else ()
+    places = [p for d in made if (p := session.dataset_place(d)) is not None]
+    places += [session.place(d.fn_file, d.fn_line, d.fn_end_line, d.fn_name) for d in made if d.fn_file and d.fn_line]
+    return tuple(dict.fromkeys(places))

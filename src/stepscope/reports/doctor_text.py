@@ -1,0 +1,62 @@
+"""What the doctor found, for people: a line for each check; below it, where something is to be said, why and what."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from itertools import groupby
+
+from stepscope.model.doctor import Check, DoctorReport
+from stepscope.reports.check_text import printable
+
+_TITLES = {
+    "profiling": "What stepscope may see",
+    "cpu": "Processors",
+    "memory": "Memory",
+    "libraries": "Libraries",
+}
+_MARKS = {"ok": "ok", "note": "note", "change": "CHANGE", "blind": "blind"}
+_COLORS = {"ok": "2", "note": "1;36", "change": "1;31", "blind": "1;33"}
+_MARK_WIDTH = 8
+_TITLE_WIDTH = 26
+_MIN_WIDTH = 60
+
+
+def render(report: DoctorReport, *, color: bool = False, width: int = 120) -> str:
+    """The report, each line ended. ``width``: of the terminal, in columns."""
+    lines = [f"{report.host} \u00b7 Linux {report.kernel} \u00b7 {report.python}"]
+    for group, checks in groupby(report.checks, key=lambda check: check.group):
+        lines += ["", _paint(_TITLES[group], "1", color=color)]
+        for check in checks:
+            lines += _lines(check, color=color, width=max(width, _MIN_WIDTH))
+    return "".join(f"{line}\n" for line in [*lines, "", _summary(report)])
+
+
+def _lines(check: Check, *, color: bool, width: int) -> list[str]:
+    mark = _paint(_MARKS[check.outcome].ljust(_MARK_WIDTH), _COLORS[check.outcome], color=color)
+    indent = _MARK_WIDTH + _TITLE_WIDTH
+    found = _wrapped(check.found, width - indent)
+    lines = [mark + check.title.ljust(_TITLE_WIDTH) + found[0], *(" " * indent + line for line in found[1:])]
+    for text in (check.why, f"-> {check.remedy}" if check.remedy else ""):
+        if text:
+            lines += [" " * indent + line for line in _wrapped(text, width - indent)]
+    return lines
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(printable(text), width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _summary(report: DoctorReport) -> str:
+    counts = Counter(check.outcome for check in report.checks)
+    parts = [
+        f"{counts['change']} to change" if counts["change"] else "nothing to change",
+        f"{counts['note']} to know" if counts["note"] else "",
+        f"{counts['blind']} could not look, or only in part" if counts["blind"] else "",
+        f"{counts['ok']} fine",
+    ]
+    return " \u00b7 ".join(filter(None, parts))
+
+
+def _paint(text: str, code: str, *, color: bool) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if color else text

@@ -1,0 +1,112 @@
+"""Sessions with tables of nodes for each detector that looks at them."""
+
+from __future__ import annotations
+
+from tests.derive.sessions import MS
+from tests.detectors.fixture import Expected, Fixtures
+from tests.detectors.graph_jobs import (
+    LINE,
+    double,
+    flattened,
+    mapped,
+    mapping,
+    one_hot,
+    python_in_step,
+)
+from tests.detectors.jobs import train_loop
+from tests.detectors.traced_jobs import untraced
+
+NODES = "nodes of traced graphs"
+
+GRF005 = Fixtures(
+    firing=lambda: mapped(60_000),
+    expected=Expected(
+        severity="high",
+        cost=0.6,
+        where=(("train.py", LINE),),
+        metrics=("loop_ratio", "saved_ratio", "calls_per_step", "traced_steps"),
+        title=("a loop of the graph in loss", "100 runs", "60 %", "map_fn"),
+        introduced="model building",
+        pipeline_stage="forward-backward",
+        remedy="whole-batch",
+        basis="modelled",
+    ),
+    silent=lambda: mapped(60_000, tables=mapping(carries=True)),
+    not_applicable=untraced,
+    missing=NODES,
+    below=lambda: mapped(9_900),
+    at=lambda: mapped(10_100),
+)
+GRF006 = Fixtures(
+    firing=lambda: python_in_step(40 * MS),
+    expected=Expected(
+        severity="high",
+        cost=0.4,
+        where=(("train.py", 20), ("train.py", LINE)),
+        metrics=("python_busy_ratio", "python_ns_per_step", "python_calls"),
+        title=("mask_bands", "inside of the compiled step", "tf.numpy_function", "40 ms", "40 %"),
+        introduced="model building",
+        pipeline_stage="forward-backward",
+        remedy="use-tensorflow-ops",
+    ),
+    silent=lambda: python_in_step(40 * MS, of_data=True),
+    not_applicable=lambda: train_loop(20 * MS),
+    missing=NODES,
+    below=lambda: python_in_step(10 * MS - 1000),
+    at=lambda: python_in_step(10 * MS + 1000),
+)
+GRF007 = Fixtures(
+    firing=lambda: one_hot(60_000),
+    expected=Expected(
+        severity="high",
+        cost=0.6,
+        where=(("train.py", LINE),),
+        metrics=("product_ratio", "depth", "traced_steps"),
+        title=("one-hot matrix of 12,000 columns", "60 %", "gather"),
+        introduced="model building",
+        pipeline_stage="forward-backward",
+        remedy="gather",
+    ),
+    silent=lambda: one_hot(60_000, masked=True),
+    not_applicable=untraced,
+    missing=NODES,
+    below=lambda: one_hot(9_900),
+    at=lambda: one_hot(10_100),
+)
+GRF009 = Fixtures(
+    firing=lambda: double(60_000),
+    expected=Expected(
+        severity="high",
+        cost=0.36,
+        where=(("train.py", LINE),),
+        metrics=("double_ratio", "saved_ratio", "traced_steps"),
+        title=("60 %", "double precision (float64)"),
+        introduced="data preparation",
+        pipeline_stage="forward-backward",
+        remedy="single-precision",
+        basis="modelled",
+    ),
+    silent=lambda: double(60_000, weights="float64"),
+    not_applicable=untraced,
+    missing=NODES,
+    below=lambda: double(16_500),
+    at=lambda: double(16_900),
+)
+GRF011 = Fixtures(
+    firing=lambda: flattened(60_000),
+    expected=Expected(
+        severity="high",
+        cost=0.6,
+        where=(("train.py", LINE),),
+        metrics=("weight_ratio", "weight_elements", "positions", "traced_steps"),
+        title=("4,096 positions", "16,777,216 weights", "60 %"),
+        introduced="model building",
+        pipeline_stage="forward-backward",
+        remedy="pool-before-dense",
+    ),
+    silent=lambda: flattened(60_000, maps=False),
+    not_applicable=untraced,
+    missing=NODES,
+    below=lambda: flattened(24_800),
+    at=lambda: flattened(25_200),
+)

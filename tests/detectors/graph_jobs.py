@@ -1,0 +1,175 @@
+"""Jobs whose graphs were read: what the nodes are, and how long their ops run in steps of 100 ms, is chosen here."""
+
+from __future__ import annotations
+
+from tests.derive.graph_tables import Graph, Node, Tables
+from tests.derive.op_traces import Maker
+from tests.derive.sessions import MS, POOL, SCRIPT, Job
+from tests.detectors.jobs import PERIOD, STEPS, keras_fit, train_loop, unrolled
+from tests.detectors.traced_jobs import STEP, TRACED, holding
+
+LINE = 12
+"""Of ``step`` in the user's program: what the fixtures' nodes stand on."""
+TURN_OPS = ("Mul", "AddV2", "Tanh", "Sub", "Mul")
+"""Of one turn; two of them are of one kind."""
+
+
+def read(job: Job, tables: Tables) -> None:
+    """The graphs of the process were read."""
+    job.graphs = tables.table()
+    job.event(*tables.events())
+
+
+def running(tables: Tables, *ops: tuple[str, float], beside: float = 0.0) -> Job:
+    """A traced job with these graphs; in each step ops (name:type, us) run one after another.
+
+    ``beside``: on another thread an op of no node runs from the step's start on.
+    """
+    made = Maker()
+    pool, other = made.thread("tf_Compute"), made.thread("tf_Compute2")
+    for i in range(TRACED):
+        at = STEP * i
+        made.step(at, STEP - 1, i)
+        if beside:
+            made.op(other, "unknown:Conv2D", at + 10, beside)
+        for name, dur in ops:
+            made.op(pool, name, at + 10, dur)
+            at += dur
+    job = holding(made.trace())
+    read(job, tables)
+    return job
+
+
+def graph_only(tables: Tables) -> Job:
+    """A job with these graphs and no trace."""
+    job = keras_fit(90 * MS)
+    read(job, tables)
+    return job
+
+
+def mapping(*, carries: bool = False, sums: bool = False, changes: bool = False, line: int = LINE) -> Tables:
+    """A loop over rows in a step; ``carries``: each turn reads what the one before left."""
+    tables = Tables()
+    step, body = tables.graph(), tables.graph("body", name="while_body")
+    loop = step.op("map/while", "StatelessWhile", line=line, function="loss")
+    step.call(loop, body, "body")
+    turn = body.op("turn", "Placeholder", outputs="int32[]")
+    rows = body.op("rows", "Placeholder", outputs="variant[]")
+    done = body.op("done", "Placeholder", outputs="variant[]")
+    state = body.op("state", "Placeholder", outputs="float32[64]")
+    row = body.op("row", "TensorListGetItem", rows, turn, outputs="float32[64]")
+    value = body.op("mul", "Mul", row, state if carries else row, outputs="float32[64]")
+    put = body.op("put", "TensorListSetItem", done, turn, value, outputs="variant[]")
+    one = body.op("one", "Const", outputs="int32[]")
+    body.op("Identity", "Identity", body.op("add", "AddV2", turn, one, outputs="int32[]"), outputs="int32[]")
+    body.op("Identity_1", "Identity", rows, outputs="variant[]")
+    body.op("Identity_2", "Identity", put, outputs="variant[]")
+    handed_on = body.op("sum", "AddV2", state, value, outputs="float32[64]") if sums else value if carries else state
+    body.op("Identity_3", "Identity", handed_on, outputs="float32[64]")
+    if changes:
+        body.op("train", "AssignSubVariableOp", line=line)
+    return tables
+
+
+def mapped(loop: float, *, each: float = 10.0, count: int = 100, tables: Tables | None = None) -> Job:
+    """Steps with a loop that takes ``loop`` us, in ``count`` runs of its ops of ``each`` us."""
+    made = Maker()
+    pool = made.thread("tf_Compute")
+    for i in range(TRACED):
+        at = STEP * i
+        made.step(at, STEP - 1, i)
+        for k in range(count):
+            made.op(pool, "map/while/body/_1/mul:Mul", at + 10 + k * (loop - each) / (count - 1), each)
+        made.op(pool, "model/MatMul:MatMul", at + 20 + loop, 1_000)
+    job = holding(made.trace())
+    read(job, tables if tables is not None else mapping())
+    return job
+
+
+def one_hot(product: float, *, depth: int = 12_000, masked: bool = False) -> Job:
+    """Steps multiply a one-hot matrix, or one that was ``masked`` before, for ``product`` us with its gradient."""
+    tables = one_hot_tables(depth, masked=masked)
+    return running(
+        tables, ("table/MatMul:MatMul", product / 2), ("gradient_tape/table/MatMul/MatMul:MatMul", product / 2)
+    )
+
+
+def one_hot_tables(depth: int, *, masked: bool = False) -> Tables:
+    """The graph of ``one_hot``."""
+    tables = Tables()
+    graph = tables.graph()
+    hot = graph.op("table/one_hot", "OneHot", outputs=f"float32[768,{depth}]", line=LINE)
+    flat = graph.op("table/Reshape", "Mul" if masked else "Reshape", hot, outputs=f"float32[768,{depth}]")
+    graph.op("table/MatMul", "MatMul", flat, outputs="float32[768,48]", line=LINE)
+    graph.op("gradient_tape/table/MatMul/MatMul", "MatMul", flat, outputs=f"float32[{depth},48]")
+    return tables
+
+
+def double(spent: float, *, weights: str = "float32", elements: str = "256,1536") -> Job:
+    """Steps compute for ``spent`` us in double precision, beside weights of some precision."""
+    return running(double_tables(weights=weights, elements=elements), ("features/MatMul:MatMul", spent))
+
+
+def double_tables(*, weights: str = "float32", elements: str = "256,1536") -> Tables:
+    """The graph of ``double``."""
+    tables = Tables()
+    graph = tables.graph()
+    graph.variable("kernel", f"{weights}[64,64]")
+    made = graph.op("features/MatMul", "MatMul", outputs=f"float64[{elements}]", line=LINE)
+    graph.op("Cast", "Cast", made, outputs=f"float32[{elements}]", line=LINE + 2)
+    return tables
+
+
+def flattened(spent: float, *, maps: bool = True, units: int = 256) -> Job:
+    """Steps work for ``spent`` us on the weight of a dense layer, on flattened maps or on a vector."""
+    return running(flattened_tables(maps=maps, units=units), ("dense/MatMul:MatMul", spent))
+
+
+def flattened_tables(*, maps: bool = True, units: int = 256) -> Tables:
+    """The graph of ``flattened``."""
+    tables = Tables()
+    graph = tables.graph()
+    layer = tables.layer("dense", line=LINE)
+    weight = graph.variable("kernel", f"float32[65536,{units}]")
+    source = graph.op(
+        "conv", "Conv2D" if maps else "MatMul", outputs="float32[?,64,64,16]" if maps else "float32[?,65536]"
+    )
+    flat = graph.op("flatten/Reshape", "Reshape", source, outputs="float32[?,65536]")
+    graph.op("dense/MatMul", "MatMul", flat, weight, outputs=f"float32[?,{units}]", layer=layer)
+    return tables
+
+
+def python_in_step(dur: int, *, of_data: bool = False) -> Job:
+    """A custom loop whose function calls Python at ``LINE``; or one whose input does."""
+    job = train_loop(80 * MS)
+    traced = job.trace(0, MS, owner="tf.data" if of_data else "user", updates=2)
+    tables = Tables()
+    graph = tables.graph(of=traced.id)
+    graph.op("PyFunc", "PyFunc", line=LINE, file=SCRIPT)
+    read(job, tables)
+    made = job.python("numpy_function", "mask_bands", line=20, stack=[(SCRIPT, "main", 44), (SCRIPT, "step", LINE)])
+    made.every(PERIOD, STEPS, dur=dur, thread=POOL)
+    return job
+
+
+def unrolled_and_read(tracing: int, *, turns: int = 80, layers: bool = False, weights: bool = False) -> Job:
+    """As ``unrolled``, and the graph was read: a loop's turns over one cell, over layers, or over weights."""
+    job = unrolled(tracing, nodes=1_000, variables=-1)
+    tables = Tables()
+    graph = tables.graph(of=1)
+    for turn in range(turns):
+        _turn(tables, graph, turn, own_layer=layers, own_weight=weights)
+    while graph.count < 1_000:
+        graph.op(f"gradient_tape/Mul_{graph.count}")
+    read(job, tables)
+    return job
+
+
+def _turn(tables: Tables, graph: Graph, turn: int, *, own_layer: bool, own_weight: bool) -> None:
+    layer = tables.layer(f"dense_{turn}") if own_layer else 0
+    inputs: tuple[Node, ...] = ()
+    if own_weight:
+        inputs = (graph.variable(f"kernel_{turn}", "float32[64,64]"),)
+    for i, kind in enumerate(TURN_OPS):
+        name = f"loop_{turn}/{kind}_{i}"
+        graph.op(name, kind, *inputs, layer=layer, line=5, file="/job/layer.py", function="call")

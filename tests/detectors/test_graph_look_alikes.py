@@ -1,0 +1,83 @@
+"""Graphs that look like a known problem and are another one, or none; and graphs whose time nobody knows."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.graph_tables import Tables
+from tests.derive.sessions import MS
+from tests.detectors.graph_jobs import (
+    double,
+    double_tables,
+    flattened_tables,
+    graph_only,
+    mapped,
+    mapping,
+    one_hot_tables,
+    python_in_step,
+    running,
+)
+from tests.detectors.test_look_alikes import codes
+
+from stepscope.derive.step_ops import OpShare
+from stepscope.detectors.base import run
+from stepscope.detectors.registry import ALL
+
+
+def asked(tables: Tables) -> list[str]:
+    """Codes of the detectors that ask for an op trace of a job with these graphs."""
+    findings, checked, _ = run(ALL, graph_only(tables).view())
+    assert findings == ()
+    return [c.detector for c in checked if c.outcome == "undecided" and c.capture == "ops"]
+
+
+@pytest.mark.parametrize(
+    ("tables", "found"),
+    [
+        (mapping(sums=True), ["GRF005"]),
+        (mapping(carries=True), []),
+        (mapping(changes=True), []),
+    ],
+    ids=["sum-over-rows", "recurrence", "training-steps"],
+)
+def test_turns_that_need_each_other_are_no_rows(tables: Tables, found: list[str]) -> None:
+    """A sum over rows is one as well; a recurrence, or a loop around training steps, is none, whatever it takes."""
+    assert codes(mapped(60_000, tables=tables)) == found
+    assert asked(tables) == found
+
+
+def test_long_turns_gain_nothing() -> None:
+    """A loop whose ops work for a millisecond each spends its time in them: the whole batch would too."""
+    assert codes(mapped(60_000, each=600.0)) == []
+
+
+def test_python_now_and_then_is_none() -> None:
+    """Python that is put into the step's graph but takes a hundredth of the time."""
+    assert codes(python_in_step(MS)) == []
+
+
+def test_a_moment_that_others_share_counts_half() -> None:
+    """Ops beside others cost between nothing and all of that time."""
+    tables = Tables()
+    node = tables.graph().op("model/MatMul", "MatMul")
+    view = running(tables, ("model/MatMul:MatMul", 40_000), beside=20_000).view()
+    assert view.step_ops is not None
+    assert view.graphs is not None
+    share = view.step_ops.of_nodes([view.graphs.node_of(node.name)])
+    assert isinstance(share, OpShare)
+    assert (share.low, share.ratio, share.high) == pytest.approx((0.2, 0.3, 0.4), abs=0.001)
+    assert share.calls_per_step == 1
+
+
+def test_small_things_are_not_asked_about() -> None:
+    """What cannot cost anything, whatever its time, does not ask for a trace; what may, does."""
+    assert asked(one_hot_tables(10)) == []
+    assert asked(one_hot_tables(12_000)) == ["GRF007"]
+    assert asked(double_tables(elements="")) == []
+    assert asked(double_tables()) == ["GRF009"]
+    assert asked(flattened_tables(units=4)) == []
+    assert asked(flattened_tables()) == ["GRF011"]
+
+
+def test_a_learning_rate_in_double_precision_is_none() -> None:
+    """Scalars of a schedule are float64 often, and cost nothing."""
+    assert codes(double(30, elements="")) == []

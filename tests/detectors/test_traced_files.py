@@ -1,0 +1,101 @@
+"""What detectors say of files that other tools recorded: in the words of their framework, no more than they show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from tests.derive.op_traces import Maker
+from tests.derive.sessions import Job
+from tests.detectors.traced_jobs import HEAD, fed, loaded, many_kernels, on_gpu
+
+from stepscope.derive.view import SessionView
+from stepscope.detectors import registry
+from stepscope.detectors.base import IMPORTED_HINTS, Signal, run
+from stepscope.model.finding import Checked, Diagnostic, Finding
+from stepscope.model.optrace import OpTrace
+from stepscope.model.session import Manifest, Session, StoredOpTrace
+
+WAIT = 40_000.0
+
+
+def _run(code: str, view: SessionView) -> tuple[tuple[Finding, ...], tuple[Checked, ...], tuple[Diagnostic, ...]]:
+    """Run one detector."""
+    return run([detector for detector in registry.ALL if detector.code == code], view)
+
+
+def _found(job: Job) -> list[Finding]:
+    found, _, failures = _run("INP007", job.view())
+    assert failures == ()
+    return list(found)
+
+
+def test_a_loader_without_workers_is_told_with_its_time() -> None:
+    (finding,) = _found(loaded(WAIT))
+    assert "makes each batch in the process that trains: its next takes 40 ms per batch" in finding.title
+    assert finding.cost.ratio == pytest.approx(0.4, abs=0.01)
+    assert finding.severity == "high"
+    assert {e.metric: e.value for e in finding.evidence}["in_process_ratio"] == 1
+    assert "num_workers" in finding.remedies[0].text
+    assert finding.cause == "API: not using efficient API"
+
+
+def test_a_loader_with_workers_lacks_some_or_they_are_slow() -> None:
+    """Another cause and another remedy: the work is done elsewhere already."""
+    (finding,) = _found(loaded(WAIT, workers=True))
+    assert "too few or too slow workers" in finding.title
+    assert finding.remedies[0].id == "more-loader-workers"
+    assert finding.cause == "Data: inefficient data preprocessing"
+
+
+@pytest.mark.parametrize(("wait", "count"), [(14_900.0, 0), (15_100.0, 1), (1_000.0, 0)])
+def test_a_loader_that_is_hardly_waited_for_is_none(wait: float, count: int) -> None:
+    """At the threshold, and a loader with its batch ready."""
+    assert len(_found(loaded(wait))) == count
+
+
+def test_a_measured_job_is_left_to_those_that_measure_it() -> None:
+    job = fed(60_000, work=0.95, kind="PyFunc")
+    _, (checked,), _ = _run("INP007", job.view())
+    assert checked.outcome == "not-applicable"
+
+
+def _imported(*traces: OpTrace) -> SessionView:
+    stored = [StoredOpTrace(name="import-001", worker="", source=t.source, load=partial(_same, t)) for t in traces]
+    return SessionView(Session(manifest=Manifest(mode="import"), op_traces=stored))
+
+
+def _same(trace: OpTrace) -> OpTrace:
+    return trace
+
+
+def _trace_of(job: Job) -> OpTrace:
+    (stored,) = job.view().session.op_traces
+    return stored.load()
+
+
+@pytest.mark.parametrize(("form", "said"), [("xplane", "jit_compile=True"), ("kineto", "torch.compile")])
+def test_remedies_speak_of_the_framework(form: str, said: str) -> None:
+    trace = _trace_of(on_gpu([HEAD], launching=40_000))
+    view = _imported(replace(trace, source=replace(trace.source, format=form)))
+    (finding,), _, _ = _run("KRN001", view)
+    assert said in finding.remedies[0].text
+
+
+def test_an_imported_session_misses_one_thing() -> None:
+    """The run. No hint speaks of samples, hosts or short runs; what a file may hold is looked at."""
+    findings, checked, failures = run(registry.ALL, _imported(_trace_of(many_kernels(18))))
+    assert failures == ()
+    assert [f.code for f in findings] == ["KRN005"]
+    said = {c.missing: c.hint for c in checked if c.outcome == "not-applicable"}
+    assert said == {("measured run",): "this session was imported: stepscope run JOB"}
+
+
+def test_a_file_without_steps_says_so() -> None:
+    made = Maker()
+    made.op(made.main, "a/MatMul:MatMul", 0, 10)
+    _, checked, _ = run(registry.ALL, _imported(made.trace()))
+    (recompilation,) = [c for c in checked if c.detector == "GRF010"]
+    assert recompilation.missing == ("op trace of some steps",)
+    assert recompilation.hint == IMPORTED_HINTS[Signal.OP_TRACE]

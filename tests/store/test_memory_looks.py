@@ -1,0 +1,64 @@
+"""Looks at address spaces in a session: written, read back, and damaged."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.derive.test_address_space import look, packed
+
+from stepscope.model.address_space import MappingTable, MemoryLook
+from stepscope.store import layout, memory_looks, open_session, tables
+
+
+def same(one: MemoryLook, other: MemoryLook) -> bool:
+    """Whether two looks say the same."""
+    for field in fields(MappingTable):
+        if not np.array_equal(getattr(one.mappings, field.name), getattr(other.mappings, field.name)):
+            return False
+    rest = [field.name for field in fields(MemoryLook) if field.name not in {"mappings", "names"}]
+    return list(one.names) == list(other.names) and all(getattr(one, f) == getattr(other, f) for f in rest)
+
+
+def test_round_trip(made: Path) -> None:
+    """What was stored is what the session has, in the order of time."""
+    late, early = look(packed(3), at_s=20, minor_faults=5), look(packed(2), at_s=3)
+    memory_looks.write(made, "7-000020000", late)
+    memory_looks.write(made, "7-000003000", early)
+    first, second = open_session(made).memory_looks
+    assert same(first, early)
+    assert same(second, late)
+
+
+def test_a_look_at_nothing() -> None:
+    """No mappings are no error."""
+    empty = look([])
+    assert same(memory_looks.decode(memory_looks.encode(empty)), empty)
+
+
+def hostile() -> dict[str, bytes]:
+    """Files that are no look."""
+    good = look(packed(3))
+    table = good.mappings
+    return {
+        "no parquet": b"PAR1 and nothing",
+        "no metadata": tables.encode(tables.columns_of(table)),
+        "bad metadata": tables.encode(tables.columns_of(table), {"look": "{}"}),
+        "a name that is none": memory_looks.encode(replace(good, mappings=replace(table, name=table.name + 9))),
+        "backwards": memory_looks.encode(replace(good, mappings=table.take(slice(None, None, -1)))),
+        "inside out": memory_looks.encode(replace(good, mappings=replace(table, start=table.end, end=table.start))),
+        "no pages": memory_looks.encode(replace(good, page_bytes=0)),
+        "odd pages": memory_looks.encode(replace(good, huge_page_bytes=5000)),
+    }
+
+
+@pytest.mark.parametrize("name", list(hostile()))
+def test_damaged_looks_are_left_out_and_said(made: Path, name: str) -> None:
+    """A look that is no look costs that look, not the session."""
+    memory_looks.write(made, "7-000000001", look(packed(2)))
+    (made / layout.MEMORY / "7-000000002.parquet").write_bytes(hostile()[name])
+    session = open_session(made)
+    assert len(session.memory_looks) == 1
+    assert [d.code for d in session.manifest.diagnostics if "7-000000002" in d.text] == ["DX106"]
