@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -19,9 +20,13 @@ def lines(folder: Path) -> list[bytes]:
     return [line for file in sorted(folder.glob("log-*.jsonl")) for line in file.read_bytes().splitlines()]
 
 
-def descriptors() -> int:
-    """How many files this process has open."""
-    return len(list(Path("/proc/self/fd").iterdir()))
+def descriptors(folder: Path) -> list[str]:
+    """The files in ``folder`` that this process has open, one entry a descriptor."""
+    links = []
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            links.append(str(link.readlink()))
+    return [link for link in links if link.startswith(str(folder))]
 
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=40)
@@ -71,7 +76,6 @@ def test_odd_values(tmp_path: Path) -> None:
 def test_threads_and_rotation_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four threads write across many rotations: every line is whole, in some file, and no descriptor leaks."""
     monkeypatch.setattr(log, "ROTATE_BYTES", 20_000)
-    before = descriptors()
     writer = log.LogWriter(str(tmp_path))
 
     def work(n: int) -> None:
@@ -89,8 +93,23 @@ def test_threads_and_rotation_lose_nothing(tmp_path: Path, monkeypatch: pytest.M
     for n in range(4):
         mine = [e.at for e in events if isinstance(e, Metric) and e.name == str(n)]
         assert sorted(mine) == list(range(2_000))
+    assert len(descriptors(tmp_path)) == 1
     writer.close()
-    assert descriptors() == before
+    assert descriptors(tmp_path) == []
+
+
+def test_a_rotation_between_two_looks_is_not_a_closed_descriptor(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A look at the file behind the descriptor that was overtaken by a rotation leaves the descriptor where it is."""
+    writer = log.LogWriter(str(tmp_path))
+    number, real, looks = writer._fd, log._identity, [(0, 0)]
+    monkeypatch.setattr(log, "_identity", lambda fd: looks.pop() if looks else real(fd))
+    writer.write({"t": "metric", "at": 1, "name": "m", "value": 1.0})
+    assert writer._fd == number
+    assert len(descriptors(tmp_path)) == 1
+    assert len(lines(tmp_path)) == 1
 
 
 def test_unread_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

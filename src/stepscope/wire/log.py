@@ -56,8 +56,7 @@ class LogWriter:
             data = text.encode("utf-8", "replace") + b"\n"
             if self._size > ROTATE_BYTES:
                 self._rotate()
-            # Twice: another thread may change both between the two looks of the first.
-            if _identity(self._fd) not in self._files and _identity(self._fd) not in self._files:
+            if _identity(self._fd) not in self._files:
                 self._reopen()
             if self._torn:
                 data = b"\n" + data
@@ -90,9 +89,15 @@ class LogWriter:
         os.close(fresh)
 
     def _reopen(self) -> None:
-        """Somebody closed our descriptor: leave that number to its new owner."""
-        self._fd = _moved_up(self._open())
-        self._files = {_identity(self._fd)}
+        """Leave the number to its new owner if the job closed our descriptor; not if a rotation was under way."""
+        if not self._rotating.acquire(timeout=1):
+            raise OSError("another thread rotates the log")
+        try:
+            if _identity(self._fd) not in self._files:
+                self._fd = _moved_up(self._open())
+                self._files = {_identity(self._fd)}
+        finally:
+            self._rotating.release()
 
     def close(self) -> None:
         """Close the descriptor; for a forked child that leaves its parent's log alone."""
