@@ -52,8 +52,8 @@ demo: $(VENV)/.stamp ## traces a training with a real bottleneck and says what i
 	@cd examples && ../$(BIN)/stepscope run demo_train.py
 
 .PHONY: test
-test: $(VENV)/.stamp system-deps venv-tf215 ## all tests
-	@$(BIN)/python -m pytest --quiet $(ARGS)
+test: $(VENV)/.stamp system-deps venv-tf215 ## all tests; one that fails runs once more and is listed
+	@$(BIN)/python -m pytest --quiet -raR --reruns 1 --reruns-delay 5 $(ARGS)
 
 .PHONY: test-fast
 test-fast: $(VENV)/.stamp ## the tests that start no TensorFlow and no browser
