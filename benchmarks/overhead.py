@@ -33,8 +33,8 @@ from stepscope.wire.ring import RingWriter
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "benchmarks" / "programs" / "steps.py"
 PAGE = ROOT / "docs" / "benchmarks" / "overhead.md"
-STEPS = {"1": 400, "5": 120, "80": 8}
-"""Steps per chunk for each step length in milliseconds; a run has 20 chunks."""
+STEPS = {"1": 2400, "5": 500, "80": 35}
+"""Steps per chunk for each step length in milliseconds: a run of 20 chunks takes about a minute."""
 CHUNKS = 20
 NOTES = """*Side by side*: relative change of the median step time, with against without, of two jobs that share one
 core at the same time; mean over pairs, bootstrap interval of 95 %; *width* is half of it. *Alone*, on a core of its

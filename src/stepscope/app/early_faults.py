@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from stepscope.app import early_input
 from stepscope.derive import faults
-from stepscope.model.records import MemoryTable
+from stepscope.model.records import MemoryTable, ProcessTable
 
 if TYPE_CHECKING:
+    from stepscope.collector.drain import WorkerDrain
     from stepscope.collector.recording import Recording
 
 LOOKS = 5
-"""About a second each."""
+"""About a second each; the counters are looked at after so many."""
 MIN_RATIO = 0.03
 """Of the CPU time, in each interval between looks. As ``detectors.steady_page_faults``."""
 MIN_CALLS = 4
@@ -33,35 +34,41 @@ class EarlyFaults:
         self._recording = recording
         self._calls: dict[str, deque[int]] = {}
         self._times = 0
+        self._looks = 0
 
     def seen(self) -> bool:
         """Whether a process that makes steps has faulted in each of the last looks; called about once a second."""
         if self._times >= MAX_TIMES:
             return False
+        self._looks += 1
+        going_on = [w.pid for w in self._recording.drainer.workers.values() if self._goes_on(w) and not w.closed]
+        if not going_on or self._looks % LOOKS:  # the tables are made of the rows again for each look at them
+            return False
         tables = self._recording.sampling.tables()
-        memory = MemoryTable.concat(t for t in tables.get("memory", []) if isinstance(t, MemoryTable))
-        cost = faults.cost_of(memory)
-        found = False
-        for worker in self._recording.drainer.workers.values():
-            history = self._calls.setdefault(worker.key, deque(maxlen=LOOKS + 1))
-            history.append(early_input.calls(worker))
-            goes_on = len(history) > LOOKS and history[0] >= MIN_CALLS and history[-1] > history[0]
-            if cost is not None and goes_on and not worker.closed:
-                found = found or self._faults(worker.pid, cost.fault_ns)
+        cost = faults.cost_of(MemoryTable.concat(t for t in tables.get("memory", []) if isinstance(t, MemoryTable)))
+        processes = [t for t in tables.get("process", []) if isinstance(t, ProcessTable)]
+        found = cost is not None and any(_faults(processes, pid, cost.fault_ns) for pid in going_on)
         self._times += found
         return found
 
-    def _faults(self, pid: int, fault_ns: float) -> bool:
-        """Whether each of the newest intervals spent its share in faults."""
-        rows: list[tuple[int, int]] = []
-        for part in reversed(self._recording.sampling.processes()):
-            mine = part.take(part.pid == pid)
-            cpu = mine.cpu_user_ns + mine.cpu_system_ns
-            rows = [*zip(mine.minor_faults.tolist(), cpu.tolist(), strict=True), *rows]
-            if len(rows) > LOOKS:
-                break
-        if len(rows) <= LOOKS:
-            return False
-        newest = rows[-LOOKS - 1 :]
-        pairs = itertools.pairwise(newest)
-        return all((after[0] - at[0]) * fault_ns >= MIN_RATIO * max(1, after[1] - at[1]) for at, after in pairs)
+    def _goes_on(self, worker: WorkerDrain) -> bool:
+        """Whether it has made steps all the time since so many looks."""
+        history = self._calls.setdefault(worker.key, deque(maxlen=LOOKS + 1))
+        history.append(early_input.calls(worker))
+        return len(history) > LOOKS and history[0] >= MIN_CALLS and history[-1] > history[0]
+
+
+def _faults(processes: list[ProcessTable], pid: int, fault_ns: float) -> bool:
+    """Whether each of the newest intervals spent its share in faults."""
+    rows: list[tuple[int, int]] = []
+    for part in reversed(processes):
+        mine = part.take(part.pid == pid)
+        cpu = mine.cpu_user_ns + mine.cpu_system_ns
+        rows = [*zip(mine.minor_faults.tolist(), cpu.tolist(), strict=True), *rows]
+        if len(rows) > LOOKS:
+            break
+    if len(rows) <= LOOKS:
+        return False
+    newest = rows[-LOOKS - 1 :]
+    pairs = itertools.pairwise(newest)
+    return all((after[0] - at[0]) * fault_ns >= MIN_RATIO * max(1, after[1] - at[1]) for at, after in pairs)

@@ -69,9 +69,8 @@ def fit(x: F64, y: F64) -> Trend | None:
     """
     if len(x) < MIN_POINTS:
         return None
-    groups = np.array_split(np.arange(len(x)), min(MAX_BINS, len(x)))
-    at = np.array([float(np.median(x[g])) for g in groups])
-    level = np.array([float(np.median(y[g])) for g in groups])
+    count = min(MAX_BINS, len(x))
+    at, level = _medians(x, count), _medians(y, count)
     slopes = _slopes(at, level)
     if len(slopes) == 0:
         return None
@@ -96,6 +95,14 @@ def fit(x: F64, y: F64) -> Trend | None:
         tail_slope=float(np.median(tail_slopes)) if len(tail_slopes) else 0.0,
         noise=float(np.median(np.abs(residuals))),
     )
+
+
+def _medians(values: F64, bins: int) -> F64:
+    """Median of each of ``bins`` runs of equally many values, the first ones longer by one: float64[bins]."""
+    size, longer = divmod(len(values), bins)
+    split = longer * (size + 1)
+    first = np.median(values[:split].reshape(longer, size + 1), axis=1)
+    return np.concatenate((first, np.median(values[split:].reshape(bins - longer, size), axis=1)))
 
 
 def _slopes(x: F64, y: F64) -> F64:
