@@ -34,13 +34,14 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "benchmarks" / "programs" / "steps.py"
 PAGE = ROOT / "docs" / "benchmarks" / "overhead.md"
 STEPS = {"1": 2400, "5": 500, "80": 35}
-"""Steps per chunk for each step length in milliseconds: a run of 20 chunks takes about a minute."""
-CHUNKS = 20
+"""Steps per chunk for each step length in milliseconds: a chunk takes about three seconds."""
+CHUNKS, CHUNKS_BESIDE = 20, 7
+"""Of a run alone, which takes a minute or more, and of one that shares its core: these take twice as long."""
 NOTES = """*Side by side*: relative change of the median step time, with against without, of two jobs that share one
 core at the same time; mean over pairs, bootstrap interval of 95 %; *width* is half of it. *Alone*, on a core of its
-own: step time; *account* is the median of what the sessions say level 0 costs, *bound* the highest upper bound of
-theirs. *Rests*: share of the time in which hot wrappers were detached. *Attached*: step time while they were attached
-against the rest that followed, in the same process, median (of so many windows)."""
+own for a minute or more: step time; *account* is the median of what the sessions say level 0 costs, *bound* the
+highest upper bound of theirs. *Rests*: share of the time in which hot wrappers were detached. *Attached*: step time
+while they were attached against the rest that followed, in the same process, median (of so many windows)."""
 WINDOW_NS = 250_000_000
 MIN_WINDOW = 30
 """Steps of a window and of a rest that are set against each other."""
@@ -187,10 +188,10 @@ def record_cost(records: int = 1_000_000, chunk: int = 100_000) -> list[float]:
     return costs
 
 
-def each_length(kinds: Sequence[str], lengths: Sequence[str]) -> list[tuple[str, str, list[str]]]:
+def each_length(kinds: Sequence[str], lengths: Sequence[str], chunks: int) -> list[tuple[str, str, list[str]]]:
     """(kind, length, arguments of the program) of each row."""
     return [
-        (kind, length, ["--kind", kind, "--step-ms", length, "--steps", str(STEPS[length]), "--chunks", str(CHUNKS)])
+        (kind, length, ["--kind", kind, "--step-ms", length, "--steps", str(STEPS[length]), "--chunks", str(chunks)])
         for kind in kinds
         for length in lengths
     ]
@@ -199,7 +200,7 @@ def each_length(kinds: Sequence[str], lengths: Sequence[str]) -> list[tuple[str,
 def beside(job: Sequence[str], kinds: Sequence[str], lengths: Sequence[str], pairs: int) -> list[str]:
     """The table of jobs side by side."""
     lines = ["| loop | steps of about | side by side, wall clock | width |", "|---|---|---|---|"]
-    for kind, length, arguments in each_length(kinds, lengths):
+    for kind, length, arguments in each_length(kinds, lengths, CHUNKS_BESIDE):
         wall = side_by_side(job, arguments, pairs)
         lines.append(f"| {kind} | {length} ms | {wall.percent()} | ±{50 * (wall.high - wall.low):.2f} % |")
         print(lines[-1], file=sys.stderr, flush=True)
@@ -212,7 +213,7 @@ def alone(job: Sequence[str], kinds: Sequence[str], lengths: Sequence[str], runs
         "| loop | step, alone | account | bound | rests | attached | sidecar, of a core |",
         "|---|---|---|---|---|---|---|",
     ]
-    for kind, _, arguments in each_length(kinds, lengths):
+    for kind, _, arguments in each_length(kinds, lengths, CHUNKS):
         measured = [execute(job, arguments, measured=True) for _ in range(runs)]
         ratio, _, high, sidecar = account(measured)
         step = median(median(run.chunks) for run in measured)
