@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -165,6 +166,25 @@ def test_perf_fields_may_be_missing_or_more() -> None:
     assert profile.samples.at_ns.tolist() == [0, 1]
     assert profile.samples.weight.tolist() == [100, 50]
     assert profile.frames_of(int(profile.samples.stack[0]))[-1].module == "/lib/libx.so"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("size", [1, 2, 7, 64, 1000])
+def test_a_file_is_read_in_pieces(size: int, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever they end, it is the same as read at once."""
+    text = "".join(
+        f"tf 7/{8 + i % 2} {1 + i}.000000: 10 cpu-clock: \n\t f{i}+0x1 (/a)\n\t g (/a)\n\n" for i in range(9)
+    )
+    data = f"# a comment\n#\n{text}".replace("\n", end).encode()
+    path = tmp_path / "perf.txt"
+    path.write_bytes(data)
+    expected = perf_script.read(data, where="x")
+    monkeypatch.setattr(perf_script, "_READ", size)
+    monkeypatch.setattr(detect, "HEAD_BYTES", 120)
+    found = detect.read_file(path)
+    assert [chains(profile) for profile in found] == [chains(profile) for profile in expected]
+    assert [len(profile.samples) for profile in found] == [9]
+    assert not found[0].unread
 
 
 def test_perf_kinds_of_frames() -> None:

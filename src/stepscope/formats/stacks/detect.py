@@ -5,6 +5,7 @@ Files come from elsewhere: sizes are bounded, packed ones before and after unpac
 
 from __future__ import annotations
 
+import os
 import zlib
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,10 @@ def read_file(path: Path) -> tuple[StackProfile, ...]:
     """
     try:
         with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+            head = stream.read(HEAD_BYTES)
+            if 0 < os.fstat(stream.fileno()).st_size <= MAX_BYTES and _is_perf_script(head):
+                return perf_script.read_stream(stream, head, where=str(path))
+            data = head + stream.read(MAX_BYTES + 1 - len(head))
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror}; expected a file of {KINDS}") from error
     if len(data) > MAX_BYTES:
@@ -81,6 +85,12 @@ def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
     if perf_script.looks_like(head):
         return perf_script.read(data, where=where)
     return (folded.read(data, where=where),)
+
+
+def _is_perf_script(head: bytes) -> bool:
+    """Whether ``read`` would take a file that begins so for text of ``perf script``."""
+    others = head.startswith((_GZIP, *(magic for magic, _, _ in _OTHERS)))
+    return not (others or speedscope.looks_like(head) or pprof.looks_like(head)) and perf_script.looks_like(head)
 
 
 def _unpack(data: bytes, where: str) -> bytes:
