@@ -3,115 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import msgspec
 import pytest
+from tests.app.capture_job import KEY, MS, Job, S
 
-from stepscope.app.capturing import MAX_TRIES, RETRY_NS, Capturing
-from stepscope.collector.captures import Asked
-from stepscope.errors import CaptureError
-from stepscope.model.session import CaptureInfo, Manifest, WorkerInfo
-from stepscope.model.status import LiveCapture, LiveTask
+from stepscope.app.capturing import MAX_TRIES, REPEATS, RETRY_NS, Capturing
+from stepscope.model.session import CaptureInfo, WorkerInfo
 from stepscope.wire import commands
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.app.live import Live
     from stepscope.collector.recording import Recording
-
-S = 1_000_000_000
-MS = 1_000_000
-KEY = "10-1"
-
-
-@dataclass
-class Worker:
-    """A measured process."""
-
-    key: str = KEY
-    closed: bool = False
-    profiled: bool = False
-    info: WorkerInfo = field(default_factory=lambda: WorkerInfo(key=KEY, pid=10, frameworks={"tensorflow": "2.15.1"}))
-
-
-@dataclass
-class Drainer:
-    """The measured processes."""
-
-    workers: dict[str, Worker] = field(default_factory=lambda: {KEY: Worker()})
-
-
-@dataclass
-class Captures:
-    """Makes captures: the test says what becomes of one."""
-
-    asked: list[Asked] = field(default_factory=list)
-    done: CaptureInfo | None = None
-    busy: bool = False
-    problem: str = ""
-
-    def begin(self, asked: Asked, _now_ns: int) -> str:
-        """Begin one."""
-        if self.problem:
-            raise CaptureError(self.problem)
-        self.asked.append(asked)
-        self.busy = True
-        return "id"
-
-    def poll(self, _now_ns: int) -> CaptureInfo | None:
-        """The one that is done."""
-        done, self.done = self.done, None
-        self.busy &= done is None
-        return done
-
-
-@dataclass
-class Job:
-    """A recording and its live view, as far as ``Capturing`` looks at them."""
-
-    run: Path
-    manifest: Manifest = field(default_factory=lambda: Manifest(mode="run", budget="1%", origin_monotonic_ns=1))
-    drainer: Drainer = field(default_factory=Drainer)
-    captures: Captures = field(default_factory=Captures)
-    native: Captures = field(default_factory=Captures)
-    steps: None = None
-    wanted: tuple[tuple[str, str], ...] = ()
-    shown: tuple[LiveCapture, ...] = ()
-    notes: list[str] = field(default_factory=list)
-
-    def note(self, _code: str, text: str) -> None:
-        """A diagnostic."""
-        self.notes.append(text)
-
-    def refresh(self, _now_ns: int, _max_age_ns: int) -> None:
-        """The analysis is always fresh."""
-
-    def calls_of_steps(self) -> frozenset[tuple[str, int, int]]:
-        """Nothing repeats."""
-        return frozenset()
-
-    def calls_of_tasks(self) -> list[tuple[LiveTask, list[tuple[str, int, int]]]]:
-        """Three tasks of sessions."""
-        found = []
-        for number, name in enumerate(("train", "train_summary", "accuracy"), 1):
-            task = LiveTask(kind="Session.run", name=name, pid=10, count=9, per_s=1.0, mean_ns=1, p95_ns=1)
-            found.append((task, [(KEY, int(Kind.SESSION_RUN), number)]))
-        return found
-
-    def show_captures(self, captures: tuple[LiveCapture, ...], _ratio: float) -> None:
-        """What is published."""
-        self.shown = captures
-
-    def ask(self, **fields: object) -> str:
-        """Leave a request, as ``stepscope trace`` does."""
-        return commands.send(str(self.run / commands.REQUESTS_NAME), fields)
-
-    def state(self, request: str) -> LiveCapture:
-        """What is said of a request."""
-        return next(capture for capture in self.shown if capture.request == request)
 
 
 @pytest.fixture
@@ -279,8 +185,8 @@ def test_a_task_is_found_by_its_name(job: Job) -> None:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"task": "tra"}, "several tasks are called tra; expected one of: train, train_summary"),
-        ({"task": "x"}, "no task is called x; expected one of: train, train_summary, accuracy"),
+        ({"task": "tra", "wait_s": 0}, "several tasks are called tra; expected one of: train, train_summary"),
+        ({"task": "x", "wait_s": 0}, "no task is called x; expected one of: train, train_summary, accuracy"),
         ({"kind": "memory"}, "no captures of memory; expected ops, native"),
         ({"steps": 5000}, "5000 steps; expected 1 to 1000"),
     ],
@@ -317,16 +223,77 @@ def test_a_process_that_cannot_be_asked_is_a_failure(job: Job) -> None:
 
 def test_without_steps_a_second_is_traced(job: Job) -> None:
     """Where nothing repeats the process that runs TensorFlow is asked; without one the answer says so."""
+    job.steps = None
     deciding = capturing(job)
-    job.ask()
+    job.ask(wait_s=0)
     deciding.tick(1 * S, "running")
     assert [(a.worker, a.anchors) for a in job.captures.asked] == [(KEY, ())]
     job.captures.done = finished(0)
     deciding.tick(2 * S, "running")
     job.drainer.workers[KEY].closed = True
-    request = job.ask()
+    request = job.ask(wait_s=0)
     deciding.tick(3 * S, "running")
     assert "no process of the job has imported TensorFlow" in job.state(request).text
+
+
+def test_who_asks_before_there_are_steps_waits_for_them(job: Job) -> None:
+    """A job that starts: what is waited for is said, and the job is analysed as soon as something repeats."""
+    steps, job.steps = job.steps, None
+    worker = job.drainer.workers[KEY]
+    told, worker.info = worker.info, WorkerInfo(key=KEY, pid=10)
+    deciding = capturing(job)
+    request = job.ask()
+    deciding.tick(1 * S, "running")
+    assert (job.state(request).state, job.state(request).text) == (
+        "waiting",
+        "waits up to 60 s for steps: nothing has imported TensorFlow yet",
+    )
+    worker.info = told
+    deciding.tick(2 * S, "running")
+    assert job.state(request).text == "waits up to 60 s for steps: nothing repeats yet"
+    assert job.refreshed == []
+    worker.recent.counts = {(int(Kind.EXECUTION), 1): REPEATS}
+    deciding.tick(3 * S, "running")
+    assert job.refreshed == [3 * S]
+    assert job.captures.asked == []
+    job.steps = steps
+    deciding.tick(4 * S, "running")
+    assert [a.title for a in job.captures.asked] == ["Keras fit"]
+
+
+def test_nobody_waits_for_steps_for_ever(job: Job) -> None:
+    """A job that repeats nothing: after the time that was given whatever runs is traced, and others need not wait."""
+    job.steps = None
+    deciding = capturing(job)
+    job.ask(wait_s=10)
+    deciding.tick(1 * S, "running")
+    job.ask(kind="native")
+    deciding.tick(10 * S, "running")
+    assert (len(job.captures.asked), len(job.native.asked)) == (0, 1)
+    job.native.done = finished(0, kind="native", steps=0)
+    deciding.tick(11 * S, "running")
+    assert [a.anchors for a in job.captures.asked] == [()]
+
+
+def test_a_task_that_has_not_come_is_waited_for(job: Job) -> None:
+    """What there is so far is said; when the time is over the answer lists it."""
+    deciding = capturing(job)
+    request = job.ask(task="evaluate", wait_s=5)
+    deciding.tick(1 * S, "running")
+    assert job.state(request).text == "waits up to 5 s for the task evaluate; so far: train, train_summary, accuracy"
+    deciding.tick(6 * S, "running")
+    assert job.state(request).state == "failed"
+    assert "no task is called evaluate; expected one of: train" in job.state(request).text
+
+
+def test_a_detector_never_has_whatever_runs_traced(job: Job) -> None:
+    """It asked about steps: where there are none any more it is told so, and may ask again later."""
+    job.steps = None
+    deciding = capturing(job)
+    job.wanted = (("GRF007", "ops"),)
+    deciding.tick(100 * S, "running")
+    assert job.captures.asked == []
+    assert [c.text for c in job.shown] == ["nothing repeats any more"]
 
 
 def test_what_an_earlier_sidecar_spent_and_asked_counts(tmp_path: Path) -> None:

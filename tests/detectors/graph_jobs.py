@@ -47,11 +47,20 @@ def graph_only(tables: Tables) -> Job:
     return job
 
 
-def mapping(*, carries: bool = False, sums: bool = False, changes: bool = False, line: int = LINE) -> Tables:
-    """A loop over rows in a step; ``carries``: each turn reads what the one before left."""
+def mapping(
+    *, carries: bool = False, sums: bool = False, changes: bool = False, line: int = LINE, beside: int = 0
+) -> Tables:
+    """A loop over rows in a step; ``carries``: each turn reads what the one before left.
+
+    ``beside``: how many nodes neither need the loop nor are needed by it.
+    """
     tables = Tables()
     step, body = tables.graph(), tables.graph("body", name="while_body")
-    loop = step.op("map/while", "StatelessWhile", line=line, function="loss")
+    unstack = step.op("unstack", "TensorListFromTensor", outputs="variant[]")
+    loop = step.op("map/while", "StatelessWhile", unstack, line=line, function="loss")
+    step.op("stack", "TensorListStack", loop)
+    for i in range(beside):
+        step.op(f"aux/Mul_{i}", "Mul")
     step.call(loop, body, "body")
     turn = body.op("turn", "Placeholder", outputs="int32[]")
     rows = body.op("rows", "Placeholder", outputs="variant[]")
@@ -83,6 +92,25 @@ def mapped(loop: float, *, each: float = 10.0, count: int = 100, tables: Tables 
         made.op(pool, "model/MatMul:MatMul", at + 20 + loop, 1_000)
     job = holding(made.trace())
     read(job, tables if tables is not None else mapping())
+    return job
+
+
+def unseen(loop: float, *, other: float = 0.0, beside: int = 0) -> Job:
+    """Steps with a loop of which no op is seen: ``loop`` us pass between what it needs and what needs it.
+
+    ``other``: for so much of it an op of the model runs; ``beside``: see ``mapping``.
+    """
+    made = Maker()
+    pool = made.thread("tf_Compute")
+    for i in range(TRACED):
+        at = STEP * i
+        made.step(at, STEP - 1, i)
+        made.op(pool, "unstack:TensorListFromTensor", at + 10, 990)
+        if other:
+            made.op(pool, "model/MatMul:MatMul", at + 1_000, other)
+        made.op(pool, "stack:TensorListStack", at + 1_000 + loop, 1_000)
+    job = holding(made.trace())
+    read(job, mapping(beside=beside))
     return job
 
 

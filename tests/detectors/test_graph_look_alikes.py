@@ -15,6 +15,7 @@ from tests.detectors.graph_jobs import (
     one_hot_tables,
     python_in_step,
     running,
+    unseen,
 )
 from tests.detectors.test_look_alikes import codes
 
@@ -48,6 +49,20 @@ def test_turns_that_need_each_other_are_no_rows(tables: Tables, found: list[str]
 def test_long_turns_gain_nothing() -> None:
     """A loop whose ops work for a millisecond each spends its time in them: the whole batch would too."""
     assert codes(mapped(60_000, each=600.0)) == []
+
+
+def test_a_loop_of_which_no_op_is_seen_takes_what_passes_until_it_is_needed() -> None:
+    """TensorFlow leaves cheap ops out of traces once they ran some 90 times."""
+    findings, _, _ = run(ALL, unseen(60_000).view())
+    assert [f.code for f in findings] == ["GRF005"]
+    assert findings[0].cost.ratio == pytest.approx(0.6, abs=0.01)
+    assert "turns" not in findings[0].title
+
+
+def test_what_others_may_have_done_meanwhile_is_not_the_loop_s() -> None:
+    """Another op runs all that time; or many nodes beside it are not seen either."""
+    assert codes(unseen(60_000, other=59_000)) == []
+    assert codes(unseen(60_000, beside=200)) == []
 
 
 def test_python_now_and_then_is_none() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.run.conftest import Project, job_of
+from tests.run.conftest import Project, environment, job_of
 
 from stepscope.model.events import CaptureTaken, UserProfiler
 from stepscope.model.optrace import Category
@@ -31,11 +31,8 @@ class Running:
         self.pid = job_of(self.launcher.pid)
 
     def trace(self, *options: str) -> subprocess.CompletedProcess[str]:
-        """``stepscope trace`` of it, tried again while its sidecar has only just begun."""
-        while True:
-            done = self.project.run("trace", str(self.pid), "--force", "--timeout", "50", *options)
-            if "try again" not in done.stderr:
-                return done
+        """``stepscope trace`` of it."""
+        return self.project.run("trace", str(self.pid), "--force", "--timeout", "50", *options)
 
     def end(self) -> tuple[int, str, str]:
         """Let it end: exit code, standard output after the first line, standard error."""
@@ -88,7 +85,7 @@ def test_steps_of_a_running_fit(project: Project, running: Callable[..., Running
     assert done.returncode == 0, done.stderr
     assert "5 steps of Keras fit" in done.stdout
     assert job.listening() == before == set()
-    refused = job.trace("--task", "no such task")
+    refused = job.trace("--task", "no such task", "--wait", "0")
     assert refused.returncode == 74
     assert "no task is called no such task; expected one of: " in refused.stderr
     code, out, errors = job.end()
@@ -115,6 +112,28 @@ def test_steps_of_a_running_fit(project: Project, running: Callable[..., Running
     (told,) = report["overhead"]["captures"]
     assert told["steps"] == 5
     assert 0 < report["overhead"]["captures_ratio"] < 1
+
+
+def test_who_asks_while_a_job_starts_gets_its_steps(
+    project: Project, running: Callable[..., Running], tmp_path: Path
+) -> None:
+    """Before TensorFlow is imported there is nothing to trace: what is waited for is said, and steps are captured."""
+    go = tmp_path / "go"
+    job = running("late_fit.py", str(go))
+    command = project.command("trace", str(job.pid), "--steps", "5", "--wait", "200", "--timeout", "250")
+    asking = subprocess.Popen(
+        command, cwd=project.root, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert asking.stderr is not None
+    said = asking.stderr.readline()
+    if "sidecar" in said:
+        said = asking.stderr.readline()
+    go.touch()
+    out, errors = asking.communicate(timeout=280)
+    assert asking.returncode == 0, said + errors
+    assert said == "stepscope: waits up to 200 s for steps: nothing has imported TensorFlow yet\n"
+    assert "5 steps of Keras fit" in out
+    assert job.end()[:2] == (0, "done\n")
 
 
 def test_one_run_of_a_task(project: Project, running: Callable[..., Running]) -> None:

@@ -11,21 +11,39 @@ from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.app.live import Live
+    from stepscope.collector.drain import WorkerDrain
     from stepscope.collector.recording import Recording
     from stepscope.model.capture_ask import CaptureAsk
     from stepscope.model.status import LiveTask
 
     Calls = list[tuple[str, int, int]]
 
+PEOPLE = frozenset({"user", "schedule"})
+"""Who asks when no detector does."""
 MAX_ANCHORS = 256
 _SHOWN = 8
+
+
+def absent(ask: CaptureAsk, recording: Recording, live: Live) -> str:
+    """What is to be captured and has not been seen yet, "" where it has been: a job may still start."""
+    if ask.task:
+        named = [task for task, calls in live.calls_of_tasks() if calls and ask.task in task.name]
+        return "" if named else f"the task {ask.task}; so far: {_names(live.calls_of_tasks())}"
+    if ask.kind != "ops" or live.steps is not None:
+        return ""
+    return "steps: nothing repeats yet" if _with_tensorflow(recording) else "steps: nothing has imported TensorFlow yet"
+
+
+def _with_tensorflow(recording: Recording) -> list[WorkerDrain]:
+    return [w for w in recording.drainer.workers.values() if not w.closed and "tensorflow" in w.info.frameworks]
 
 
 def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked:
     """What to ask which process for.
 
     Raises:
-        CaptureError: there is no such task, or there are several, or no process runs TensorFlow.
+        CaptureError: there is no such task, or there are several, no process runs TensorFlow, or a detector asks about
+            steps that are no more.
     """
     if ask.task:
         return _of_task(ask, by, live)
@@ -34,8 +52,9 @@ def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked
         key = steps.worker.info.key
         anchors = [(kind, name) for worker, kind, name in live.calls_of_steps() if worker == key]
         return _asked(ask, by, key, anchors, steps.title, text=steps.anchors.text, thread=steps.thread)
-    workers = recording.drainer.workers.values()
-    alive = [w for w in workers if not w.closed and "tensorflow" in w.info.frameworks]
+    if ask.kind == "ops" and by not in PEOPLE:
+        raise CaptureError("nothing repeats any more")
+    alive = _with_tensorflow(recording)
     if not alive:
         raise CaptureError("no process of the job has imported TensorFlow so far")
     return Asked(

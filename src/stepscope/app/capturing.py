@@ -1,8 +1,8 @@
 """Decides when the next capture is made: asked for, by a schedule, or because a detector cannot decide without one.
 
-What somebody asks for begins at once, unless earlier captures have overdrawn the budget; what nobody waits for begins
-when the budget covers it. Detectors are served under ``run`` only: who enabled measuring for a whole environment has
-not agreed to traces.
+What somebody asks for begins at once, unless earlier captures have overdrawn the budget, or the job still starts and
+there are no steps to capture; what nobody waits for begins when the budget covers it. Detectors are served under
+``run`` only: who enabled measuring for a whole environment has not agreed to traces.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.app import capture_account, capture_target
+from stepscope.app import capture_account, capture_target, early_input
 from stepscope.collector import budget
 from stepscope.errors import CaptureError, UsageError
 from stepscope.model.capture_ask import DEFAULT_STEPS, KINDS, MAX_STEPS, CaptureAsk
@@ -34,6 +34,8 @@ FRESH_NS = 10_000_000_000
 MAX_TRIES = 3
 """For one detector: captures may fail."""
 RETRY_NS = 30_000_000_000
+REPEATS = 6
+"""Calls of one thing that may be steps: four, and those that warm up."""
 MAX_WAITING = 64
 SHOWN = 16
 
@@ -50,6 +52,8 @@ class _Wanted:
     made: int = 0
     says: str = ""
     """Why it waits."""
+    until_ns: int = 0
+    """How long it waits for steps, or its task; 0: it has not been looked for yet."""
 
 
 class Capturing:
@@ -134,7 +138,8 @@ class Capturing:
             going = self._now is not None and self._now.by == code
             if code not in waiting and not going and tries < MAX_TRIES and not self._profiled():
                 due_ns = now_ns + tries * RETRY_NS
-                self._wanted.append(_Wanted(ask=CaptureAsk(id=code, kind=kind), by=code, due_ns=due_ns, left=1))
+                ask = CaptureAsk(id=code, kind=kind, wait_s=0.0)
+                self._wanted.append(_Wanted(ask=ask, by=code, due_ns=due_ns, left=1))
 
     def _profiled(self) -> bool:
         """Whether the user profiles: nobody asked for ours."""
@@ -145,6 +150,10 @@ class Capturing:
     def _begin_next(self, now_ns: int) -> None:
         for wanted in sorted(self._wanted, key=lambda w: (w.by != "user", w.due_ns)):
             if wanted.due_ns > now_ns or self._must_wait(wanted, now_ns):
+                continue
+            absent = self._absent(wanted, now_ns)
+            if absent and now_ns < wanted.until_ns:
+                wanted.says = f"waits up to {wanted.ask.wait_s:g} s for {absent}"
                 continue
             self._wanted.remove(wanted)
             self._live.refresh(now_ns, FRESH_NS)
@@ -170,6 +179,14 @@ class Capturing:
         elif wait_ns:
             wanted.says = f"waits {wait_ns / 1e9:.0f} s: captures have used up the budget of {share}"
         return wait_ns > 0
+
+    def _absent(self, wanted: _Wanted, now_ns: int) -> str:
+        """What it is to capture and is not there yet, "" where it is; the job is analysed where that may tell."""
+        wanted.until_ns = wanted.until_ns or now_ns + int(wanted.ask.wait_s * 1e9)
+        workers = [w for w in self._recording.drainer.workers.values() if not w.closed]
+        if now_ns < wanted.until_ns and any(early_input.calls(worker) >= REPEATS for worker in workers):
+            self._live.refresh(now_ns, FRESH_NS)
+        return capture_target.absent(wanted.ask, self._recording, self._live)
 
     def _expected_ns(self, ask: CaptureAsk) -> int:
         """By the dearest of its kind so far."""
@@ -205,7 +222,7 @@ class Capturing:
         wanted.left -= wanted.left > 0
         if wanted.left:
             wanted.due_ns = now_ns + int(wanted.ask.every_s * 1e9)
-            wanted.says = ""
+            wanted.says, wanted.until_ns = "", 0
             self._wanted.append(wanted)
 
     def _show(self, now_ns: int) -> None:

@@ -10,6 +10,7 @@ import os
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ import msgspec
 
 from stepscope.app import analyze, early_input
 from stepscope.app.early_faults import EarlyFaults
+from stepscope.app.early_graphs import EarlyGraphs
 from stepscope.collector import sources
 from stepscope.derive import tasks
 from stepscope.derive.steps import names_of
@@ -78,15 +80,22 @@ class Live:
         self._problem = ""
         self._sources = _Sources()
         self._early_faults = EarlyFaults(recording)
+        self._early_graphs = EarlyGraphs(recording, now_ns)
         self._analysed_ns = 0
         self._asked = 0
         self.steps: Steps | None = None
         """Of the last analysis."""
-        self.wanted: tuple[tuple[str, str], ...] = ()
+        self._undecided: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def wanted(self) -> tuple[tuple[str, str], ...]:
         """(code, kind of capture) of detectors that cannot decide without one."""
+        return (*self._undecided, *self._early_graphs.wanted)
 
     def tick(self, now_ns: int, state: str) -> None:
         """What is due at this moment."""
+        with self._wall("the look at graphs"):
+            self._early_graphs.tick(now_ns)
         if now_ns >= self._next_analysis_ns or self._asked_for(now_ns) or self._faults(now_ns):
             self.refresh(now_ns)
         if now_ns >= self._next_publish_ns or state != "running":
@@ -113,8 +122,9 @@ class Live:
             return
         used = time.process_time_ns()
         self._recording.drain(now_ns)
-        self._analyse()
-        used = time.process_time_ns() - used
+        with self._wall("the live analysis"):
+            self._look(SessionView(self._session()))
+        used = time.process_time_ns() - used + self._early_graphs.take_cpu_ns()
         pause = min(MAX_BETWEEN_NS, max(MIN_BETWEEN_NS, int(used / CPU_RATIO)))
         self._analysed_ns = now_ns
         self._next_analysis_ns, self._next_publish_ns = now_ns + pause, now_ns
@@ -190,11 +200,12 @@ class Live:
         elapsed = now_ns - past[0]
         return max(0, count - past[1]) * 1e9 / elapsed if elapsed else None
 
-    def _analyse(self) -> None:
+    @contextmanager
+    def _wall(self, what: str) -> Iterator[None]:
         try:
-            self._look(SessionView(self._session()))
+            yield
         except Exception as error:  # noqa: BLE001 - the recording goes on; the status says what failed
-            self._problem = f"the live analysis failed: {type(error).__name__}: {error}"
+            self._problem = f"{what} failed: {type(error).__name__}: {error}"
 
     def _look(self, view: SessionView) -> None:
         self.steps = view.steps
@@ -205,13 +216,13 @@ class Live:
         self._list_tasks(view)
         self._status = msgspec.structs.replace(self._status, analysed_unix_s=time.time())
         if view.steps is None:  # what was said of earlier steps does not hold any more
-            self.wanted = ()
+            self._undecided = ()
             self._status = msgspec.structs.replace(self._status, step_title="", anatomy=(), top=None, findings=0)
             return
         steady = view.steps.steady
         self._samples_per_step = float(view.steps.samples[steady].mean()) if steady.any() else 0.0
         findings, checked, _ = base.run(registry.ALL, view)
-        self.wanted = tuple((c.detector, c.capture) for c in checked if c.capture)
+        self._undecided = tuple((c.detector, c.capture) for c in checked if c.capture)
         anatomy = sorted(analyze.components(view), key=lambda c: -c.ratio)
         self._status = msgspec.structs.replace(
             self._status,
@@ -219,7 +230,10 @@ class Live:
             anatomy=tuple(LiveShare(component=c.component, ratio=c.ratio) for c in anatomy),
             top=_top(findings),
             findings=len(findings),
-            undecided=tuple(c.detector for c in checked if c.outcome in {"undecided", "failed"}),
+            undecided=(
+                *(c.detector for c in checked if c.outcome in {"undecided", "failed"}),
+                *(code for code, _ in self._early_graphs.wanted),
+            ),
         )
 
     def _list_tasks(self, view: SessionView) -> None:

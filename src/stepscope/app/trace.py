@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from stepscope.model.status import LiveCapture
 
 _LOOK_S = 0.2
+BEGIN_S = 30.0
+"""The sidecar loads its modules before it can be asked."""
 FINISH_S = 30.0
 """The sidecar of a job that has ended needs some seconds for the rest."""
 SILENT_S = 60.0
@@ -41,7 +43,7 @@ def trace(wanted: str, asked: Mapping[str, object], say: Callable[[str], object]
         StepscopeError: there is no such job, it cannot be asked, the capture failed or was not made in time.
     """
     job = jobs.find(wanted)
-    names = {"every": "every_s"}
+    names = {"every": "every_s", "wait": "wait_s"}
     fields = {names.get(name, name): value for name, value in asked.items() if value is not None}
     done = ask(job, msgspec.convert({**fields, "id": commands.new_id()}, CaptureAsk), say, timeout_s)
     return capture_text.render(done, session=job.status.session)
@@ -53,7 +55,18 @@ def ask(job: RunningJob, wanted: CaptureAsk, say: Callable[[str], object], timeo
     Raises:
         CaptureError: the job cannot be asked, the capture failed, or was not made in time.
     """
+    _let_begin(job, say)
     return _wait(job, send(job, wanted), say, timeout_s)
+
+
+def _let_begin(job: RunningJob, say: Callable[[str], object]) -> None:
+    """Wait until the sidecar of a job that has only just been started can be asked."""
+    folder = job.run / commands.REQUESTS_NAME
+    deadline = time.monotonic() + BEGIN_S
+    if not folder.is_dir():
+        say(f"waits up to {BEGIN_S:g} s for the job's sidecar, which has only just begun")
+    while not folder.is_dir() and time.monotonic() < deadline and jobs.again(job) is not None:
+        time.sleep(_LOOK_S)
 
 
 def send(job: RunningJob, wanted: CaptureAsk) -> str:

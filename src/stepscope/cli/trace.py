@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from stepscope.model.capture_ask import KINDS, MAX_STEPS
+from stepscope.model.capture_ask import DEFAULT_WAIT_S, KINDS, MAX_STEPS
 
 
 @click.command(short_help="Capture some steps of a running job.")
@@ -16,6 +16,14 @@ from stepscope.model.capture_ask import KINDS, MAX_STEPS
 @click.option("--every", type=click.FloatRange(min=0), metavar="SECONDS", help="Again and again, until the job ends.")
 @click.option("--count", type=click.IntRange(min=1), help="How often at most.")
 @click.option("--keep-raw", is_flag=True, help="Keep the framework's own file, too.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(0, 3600),
+    default=DEFAULT_WAIT_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="For steps, or the task, of a job that starts; then a second of whatever runs is recorded.",
+)
 @click.option("--force", is_flag=True, help="Do not wait until the budget allows it.")
 @click.option("--timeout", type=click.FloatRange(min=1), default=300, show_default=True, metavar="SECONDS")
 def trace(job: str, timeout: float, **asked: str | float | None) -> None:

@@ -68,6 +68,8 @@ class WorkerDrain:
         self._nodes: list[NodeColumns] = []
         self.pending = 0
         self.recent = Recent(origin_ns)
+        self.reading = False
+        """Whether nodes of graphs have come of which more may follow."""
         self.unread = False
         """Whether tf.data's model of an iterator cannot be read."""
         self.profiler_server = False
@@ -102,6 +104,7 @@ class WorkerDrain:
         """The lines that are kept as they are; nodes of graphs have a table of their own."""
         kept = []
         for line in lines:
+            self.reading &= line.type != graph_blocks.ALL_READ
             if line.type != graph_blocks.TYPE:
                 kept.append(line)
                 continue
@@ -111,6 +114,8 @@ class WorkerDrain:
                 self._tail.damaged += 1
                 continue
             self._nodes.append(block)
+            self.recent.nodes.append(block)
+            self.reading = True
             self.files.update(file for file in block.texts["file"][1] if file)
         return kept
 

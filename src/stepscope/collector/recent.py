@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stepscope.formats.log import LogLine
     from stepscope.formats.ring import Records
     from stepscope.model.events import AnyEvent
+    from stepscope.model.graph import NodeColumns
     from stepscope.model.session import WorkerInfo
 
 MAX_RECORDS = 40_000
@@ -63,6 +64,8 @@ class Recent:
         self._passing: deque[bytes] = deque(maxlen=_MAX_PASSING)
         self._ended: deque[int] = deque(maxlen=_MAX_ENDED)
         """Starts (CLOCK_MONOTONIC) of Keras loops that have ended."""
+        self.nodes: list[NodeColumns] = []
+        """Nodes of graphs, until somebody has looked at them; the agent reads 60,000 at most."""
 
     def add_lines(self, lines: Iterable[LogLine]) -> None:
         """Take log lines."""
@@ -124,6 +127,7 @@ class Recent:
         self._lasting.clear()
         self._decoded.clear()
         self._passing.clear()
+        self.nodes.clear()
 
     def worker(self, info: WorkerInfo) -> Worker:
         """The recent past as a process of a session."""

@@ -11,9 +11,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive.graph_index import NOT_FOUND
+from stepscope.derive.graph_index import CALLING, NOT_FOUND
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stepscope.derive.graph_index import GraphIndex
 
 WHILE = ("While", "StatelessWhile")
@@ -22,8 +24,24 @@ TAKES = frozenset({"TensorListGetItem", "GatherV2", "StridedSlice", "ResourceGat
 """How a turn reads its element: from a list, or by its index."""
 PUTS = frozenset({"TensorListSetItem", "TensorListPushBack", "TensorListSetItemWithResize"})
 ADDS = frozenset({"AddV2", "Add"})
+IDLE = frozenset({"Const", "Placeholder", "NoOp"})
+"""What takes no time."""
 CHANGES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter", "IteratorGetNext", "MutableHashTable")
 """Beginnings of types that change something outside of the loop: the next turn may see it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopPart:
+    """A loop, or the loop that its gradient is, by rows. A call stands for itself and for what it calls."""
+
+    body: frozenset[int]
+    """Of its body and condition, and of what these call."""
+    before: frozenset[int]
+    """Of what has run before it ends: all that it needs."""
+    after: frozenset[int]
+    """Of what cannot run before it ends: all that needs it."""
+    beside: int
+    """Nodes of its graph that are neither, so that they may run while it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,29 +50,60 @@ class IndependentLoop:
 
     row: int
     """Of the node that is the loop."""
-    body: frozenset[int]
-    """Rows of its body and condition, and of what these call."""
-    gradient: frozenset[int]
-    """Likewise of the loop that its gradient is; empty without one."""
+    parts: tuple[LoopPart, ...]
+    """The loop, then those that its gradient is."""
 
 
 def build(index: GraphIndex) -> tuple[IndependentLoop, ...]:
     """The independent loops of the graphs of steps; those in functions of tf.data are left out."""
     table = index.table
     loops = [row for row in table.of_types(*WHILE).tolist() if not index.of_data(int(table.graph[row]))]
-    gradients: dict[int, set[int]] = defaultdict(set)
+    gradients: dict[int, list[int]] = defaultdict(list)
     for row in loops:
         forward = index.forward_of(row) if index.is_gradient(row) else NOT_FOUND
         if forward != NOT_FOUND:
-            gradients[forward] |= _body(index, row)
+            gradients[forward].append(row)
     return tuple(
-        IndependentLoop(row=row, body=frozenset(_body(index, row)), gradient=frozenset(gradients[row]))
+        IndependentLoop(row=row, parts=tuple(_part(index, part) for part in (row, *gradients[row])))
         for row in loops
         if not index.is_gradient(row) and _independent(index, row)
     )
 
 
-def _body(index: GraphIndex, row: int) -> set[int]:
+def _part(index: GraphIndex, row: int) -> LoopPart:
+    table = index.table
+    rows = table.rows_of(int(table.graph[row]))
+    needs = {r: {i for i in table.inputs_of(r).tolist() if i >= 0} for r in range(rows.start, rows.stop)}
+    needed: dict[int, set[int]] = defaultdict(set)
+    for user, inputs in needs.items():
+        for producer in inputs:
+            needed[producer].add(user)
+    before, after = _reached(row, needs), _reached(row, needed)
+    others = [r for r in needs if table.type_of(r) not in IDLE and r not in before and r not in after and r != row]
+    return LoopPart(
+        body=frozenset(_called(index, row)),
+        before=_with_calls(index, before),
+        after=_with_calls(index, after),
+        beside=len(others),
+    )
+
+
+def _reached(row: int, edges: Mapping[int, set[int]]) -> set[int]:
+    found: set[int] = set()
+    todo = [row]
+    while todo:
+        new = edges.get(todo.pop(), set()) - found
+        found |= new
+        todo += new
+    return found - {row}
+
+
+def _with_calls(index: GraphIndex, rows: set[int]) -> frozenset[int]:
+    callers = [row for row in rows if index.table.type_of(row) in CALLING]
+    return frozenset(rows.union(*(_called(index, row) for row in callers)))
+
+
+def _called(index: GraphIndex, row: int) -> set[int]:
     return {inner for _, graph in index.called_by(row) for inner in index.inside(graph)}
 
 

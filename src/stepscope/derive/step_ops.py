@@ -7,7 +7,7 @@ and ``high`` count none and all of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from stepscope.derive.graph_index import GraphIndex
+    from stepscope.derive.graph_loops import LoopPart
     from stepscope.derive.intervals import Intervals
     from stepscope.derive.op_view import OpView
     from stepscope.model.records import I64, Bool
 
 BY_OTHERS = 0.5
 """Of a moment in which other ops run too."""
+NEVER, FOREVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,8 @@ class OpShare:
     """How often their ops ran."""
     beyond: float = 0.0
     """Summed over their calls, what each took beyond a fixed time; see ``StepOps.of_loops``."""
+    turns: float = 0.0
+    """Of a loop, in each step; 0: none of its ops was seen."""
 
     @property
     def ratio(self) -> float:
@@ -85,23 +89,28 @@ class StepOps:
         spans = intervals.merge(self._start[mine], self._end[mine])
         return self._share(spans, mine)
 
-    def of_loops(self, loops: Sequence[Iterable[int]], fixed_ns: int) -> OpShare:
-        """Loops, each by the nodes of its body: from the first of their ops to the last one, in each step.
+    def of_loops(self, parts: Sequence[LoopPart], fixed_ns: int) -> OpShare:
+        """Loops: in each step from the first of a loop's ops to its last, and what else passes while it may run.
 
-        What passes between the ops of a body is the loop's: the executor finds out what can run next. ``beyond`` of the
-        result is the time of the ops beyond ``fixed_ns`` of each call.
+        What passes between the ops of a body is the loop's: the executor finds out what can run next. TensorFlow takes
+        an op that needs some microseconds for cheap after some 90 runs, and from then on no trace shows it. So moments
+        without any op count too, from the last op that a loop needs to the first that needs it; where other nodes may
+        run then, by the loop's part of all nodes. Not on devices, whose ops are all seen.
+
+        ``beyond`` of the result is the time of the ops beyond ``fixed_ns`` of each call, ``turns`` how often the op
+        that is seen most often ran in a step.
         """
         every = np.zeros(len(self._label), np.bool_)
-        spans = intervals.empty()
-        for rows in loops:
-            mine = self._mine(rows) & self._inside
+        shown = intervals.empty()
+        for part in parts:
+            mine = self._mine(part.body) & self._inside
             every |= mine
-            spans = intervals.union(spans, self._extents(mine))
+            shown = intervals.union(shown, intervals.merge(*self._bounds(mine)))
         beyond = np.maximum(0, (self._end - self._start)[every] - fixed_ns).sum() / self._wall
-        share = self._share(spans, every)
-        return OpShare(
-            alone=share.alone, beside=share.beside, calls_per_step=share.calls_per_step, beyond=float(beyond)
-        )
+        turns = int(np.bincount(self._label[every]).max()) / len(self.trace.periods) if every.any() else 0.0
+        share = self._share(shown, every)
+        alone = share.alone + self._unseen(parts, shown, max(1.0, turns)) / self._wall
+        return replace(share, alone=alone, beyond=float(beyond), turns=turns)
 
     def costliest(self, rows: Iterable[int]) -> list[int]:
         """Those of some nodes whose ops ran, by their time within the steps, the longest first."""
@@ -120,13 +129,31 @@ class StepOps:
         found: Bool = labels[self._label]
         return found
 
-    def _extents(self, mine: Bool) -> Intervals:
+    def _unseen(self, parts: Sequence[LoopPart], shown: Intervals, turns: float) -> float:
+        """Time of loops in which no op was seen."""
+        if self.trace.launches is not None:
+            return 0.0
+        taken = intervals.union(shown, intervals.merge(self._start, self._end))
+        found = 0.0
+        for part in parts:
+            _, begin = self._bounds(self._mine(part.before) & self._inside)
+            end, _ = self._bounds(self._mine(part.after) & self._inside)
+            known = (begin > NEVER) & (end < FOREVER) & (begin < end)
+            around = intervals.clip(intervals.merge(begin[known], end[known]), self.trace.periods.windows)
+            own = turns * len(part.body)
+            free = intervals.total(around) - intervals.total(intervals.clip(around, taken))
+            found += free * own / max(1.0, own + part.beside)
+            taken = intervals.union(taken, around)
+        return found
+
+    def _bounds(self, ops: Bool) -> tuple[I64, I64]:
+        """Of each step: start of the first of these ops and end of the last; ``FOREVER``, ``NEVER`` without one."""
         count = len(self.trace.periods)
-        first = np.full(count, np.iinfo(np.int64).max)
-        last = np.full(count, np.iinfo(np.int64).min)
-        np.minimum.at(first, self._period[mine], self._start[mine])
-        np.maximum.at(last, self._period[mine], self._end[mine])
-        return intervals.merge(first, last)
+        first = np.full(count, FOREVER)
+        last = np.full(count, NEVER)
+        np.minimum.at(first, self._period[ops], self._start[ops])
+        np.maximum.at(last, self._period[ops], self._end[ops])
+        return first, last
 
     def _share(self, spans: Intervals, mine: Bool) -> OpShare:
         windows = self.trace.periods.windows

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 TYPE = "nodes"
 """Of the lines."""
+ALL_READ = "graphs"
+"""Of the line that follows once no graph waits to be read."""
 
 
 class _Block(msgspec.Struct, frozen=True):

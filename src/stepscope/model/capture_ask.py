@@ -8,6 +8,7 @@ KINDS = ("ops", "native")
 """What can be captured."""
 MAX_STEPS = 1_000
 DEFAULT_STEPS = 10
+DEFAULT_WAIT_S = 60.0
 DEFAULT_RUNS = 1
 """Runs of a session are traced one by one unless more are asked for."""
 
@@ -29,5 +30,8 @@ class CaptureAsk(msgspec.Struct, frozen=True, kw_only=True):
     """Of a native window; 0: five."""
     keep_raw: bool = False
     """Keep the framework's own file beside what was read of it."""
+    wait_s: float = DEFAULT_WAIT_S
+    """How long to wait for steps, or for the task, where the job has made none yet; then a second of whatever runs is
+    traced, and a task that is not there is an error."""
     force: bool = False
     """Do not wait for the budget."""

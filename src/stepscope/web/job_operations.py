@@ -12,7 +12,7 @@ from stepscope._version import __version__
 from stepscope.app import browse, jobs, trace
 from stepscope.app.library import job_of
 from stepscope.errors import CaptureError
-from stepscope.model.capture_ask import MAX_STEPS, CaptureAsk
+from stepscope.model.capture_ask import DEFAULT_WAIT_S, MAX_STEPS, CaptureAsk
 from stepscope.model.hub import Asked, CaptureList, Health, Job, JobPage
 from stepscope.web import metrics
 from stepscope.web.operation import LIMIT, OFFSET, PREFIX, Answer, Call, Hub, Operation, struct
@@ -40,6 +40,8 @@ class CaptureWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     seconds: Annotated[float, Meta(ge=0, le=60)] = 0.0
     """Of native stacks: how long; 0: five."""
     keep_raw: bool = False
+    wait_s: Annotated[float, Meta(ge=0, le=3_600)] = DEFAULT_WAIT_S
+    """For steps, or the task, of a job that starts."""
     force: bool = False
     """Do not wait until the budget allows it."""
 
