@@ -163,8 +163,8 @@ def _read_all(content: bytes) -> None:
     seed=st.integers(0, 2**32),
 )
 @settings(max_examples=25, deadline=None)
-def test_events_are_found_wherever_the_lanes_begin(sizes: list[int], tail: bytes, part: float, seed: int) -> None:
-    """Walking a run from many places at once finds what walking it once finds, also where texts look like events."""
+def test_events_are_found_whatever_looks_like_one(sizes: list[int], tail: bytes, part: float, seed: int) -> None:
+    """Looking for what looks like an event finds what walking on finds, also where texts and stats look like one."""
     random = np.random.default_rng(seed)
     confusing = np.frombuffer(b"\x22\x08\x08\x80\x03A\x10", np.uint8)
     heads, content = [], bytearray()
@@ -175,7 +175,7 @@ def test_events_are_found_wherever_the_lanes_begin(sizes: list[int], tail: bytes
         )
     end = max(1, int(part * (len(content) + len(tail))))
     whole = bytes(content) + tail
-    found = xplane_heads.HeadFinder().find(Buffer(whole + bytes(PADDING), len(whole)), end)
+    found = xplane_heads.find(Buffer(whole + bytes(PADDING), len(whole)), end)
     expected = [head for head in heads if head < end]
     assert found[:-1].tolist() == expected
     assert found[-1] == [*heads, len(content)][len(expected)]
@@ -222,6 +222,26 @@ def test_host_events_with_a_step_number_are_step_markers() -> None:
     events = (Event("Profiled batch", 0, 50, (("step_num", 3),)), Event("other", 10, 5))
     trace = xplane.read_bytes(xspace.space(Plane("/host:CPU", (Line("python", events),))))
     assert trace.categories().tolist() == [Category.STEP, Category.OTHER]
+
+
+@pytest.mark.parametrize("rising", [True, False])
+def test_step_numbers_found_while_reading_are_those_of_their_events(*, rising: bool) -> None:
+    """Whatever the order of events, with some left out between them and names whose bytes look like the stat's id."""
+    events = []
+    for number in range(40):
+        at = (number if rising else 40 - number) * 1_000_000
+        events += [
+            Event("ThreadpoolListener::Record", at, 5, (("step_num", 7),)),
+            Event("train", at + 1_000, 500_000, (("\b\x01", "\b\x01\b\x02"), ("step_num", number))),
+            Event("other", at + 2_000, 1_000, (("text", "\b\x01\b\x02"),)),
+        ]
+    trace = xplane.read_bytes(xspace.space(Plane("/host:CPU", (Line("python", tuple(events)),))))
+    steps = trace.stats.of_events(StatName.STEP_NUM)
+    names = [trace.strings[i] for i in trace.names()[steps.rows]]
+    assert names == ["train"] * 40
+    assert steps.values.tolist() == (list(range(40)) if rising else list(reversed(range(40))))
+    every = [c for c in trace.stats.columns() if c.name == StatName.STEP_NUM]
+    assert [row for column in every for row in column.rows.tolist()] == steps.rows.tolist()
 
 
 def test_stats_of_a_kind_are_stats_of_its_events() -> None:

@@ -166,7 +166,7 @@ def _paint(layers: Sequence[Intervals], cells: Intervals, until: int) -> Paintin
             begin[0], end[-1] = max(0, begin[0]), min(end[-1], until - origin)
             keys += [begin << _CODE_BITS | 2 * index, end << _CODE_BITS | 2 * index + 1]
             steps[2 * index : 2 * index + 2] = 1 << index, -(1 << index)
-    key = np.sort(np.concatenate(keys))
+    key = np.sort(np.concatenate(keys), kind="stable")  # sorted runs, two of each layer
     open_ = np.cumsum(steps[key & (1 << _CODE_BITS) - 1])
     times = key >> _CODE_BITS
     settled = np.flatnonzero(np.diff(times, append=until - origin) > 0)  # the last of the edges at one moment

@@ -139,7 +139,7 @@ def build(
         if part in layers:
             layers[part] = when
     for part, when in _host_layers(trace, periods, domain).items():
-        layers[part] = intervals.union(layers[part], when)
+        layers[part] = intervals.union(layers[part], when) if len(layers[part][0]) else when
     layers["input-wait"] = waits.intervals
     *names, _ = PARTS
     painting = intervals.paint([layers[name] for name in names], periods.windows)
@@ -180,8 +180,10 @@ def _host_layers(trace: OpTrace, periods: Periods, domain: Domain) -> dict[str, 
             around |= activity == Activity.OTHER
         part[around] = _RUNTIME
         part[domain.blocked[pieces.event] & ((part < 0) | around)] = _SCHEDULING
-        for number in _HOST_PARTS:
-            chosen = np.flatnonzero(part == number)
+        by_part = np.argsort(part, kind="stable")  # small numbers are sorted by counting
+        bounds = np.searchsorted(part[by_part], [*_HOST_PARTS, len(PARTS)])
+        for number, first, last in zip(_HOST_PARTS, bounds, bounds[1:], strict=False):
+            chosen = by_part[first:last]
             if len(chosen):
                 found[number].append(_without_seams(pieces.start_ns[chosen], pieces.end_ns[chosen]))
     return {list(PARTS)[number]: _together(parts) for number, parts in found.items()}

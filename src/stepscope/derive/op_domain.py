@@ -152,8 +152,8 @@ def build(trace: OpTrace) -> Domain:
     of_input = marks & (_STAGE_MARK | _CAPTURED_MARK) != 0
     if captured.any():
         number = runs.number
-        theirs = np.unique(number[captured & (number != 0)])
-        of_input |= np.isin(number, theirs) & host & (marks & _GET_NEXT_MARK == 0)
+        theirs = number[captured & (number != 0)]
+        of_input |= _is_one_of(number, theirs) & host & (marks & _GET_NEXT_MARK == 0)
     loader = marks & _LOADER_MARK != 0
     of_input = nesting.spread(of_input | loader) & ~loader
     activity = metas.activity[events.meta]
@@ -174,6 +174,16 @@ def build(trace: OpTrace) -> Domain:
         blocked=host & waits,
         host=host & (events.dur_ns > 0),
     )
+
+
+def _is_one_of(numbers: I64, sought: I64) -> Bool:
+    """Which numbers are among some that repeat: numbers of runs are spread over all of int64."""
+    if not len(sought):
+        return np.zeros(len(numbers), np.bool_)
+    sought = np.sort(sought)
+    sought = sought[np.append(True, sought[1:] != sought[:-1])]
+    found: Bool = sought.take(np.searchsorted(sought, numbers), mode="clip") == numbers
+    return found
 
 
 _STAGE_MARK, _CAPTURED_MARK, _BLOCKED_MARK, _GET_NEXT_MARK, _LOADER_MARK, _TOLD_MARK = (
@@ -302,8 +312,9 @@ def _launching(trace: OpTrace, parent: I64, host: Bool) -> Bool:
     inside = np.zeros(len(trace.events), np.bool_)
     above = parent[calls]
     while len(above := above[above >= 0]):
+        above = above[~inside[above]]
         inside[above] = True
-        above = parent[np.unique(above)]
+        above = parent[above]
     threads = np.bincount(trace.events.line[calls], minlength=len(trace.lines)) >= _MANY_CALLS
     return inside | (threads[trace.events.line] & host)
 

@@ -49,7 +49,7 @@ def nest(start_ns: I64, dur_ns: I64) -> tuple[I64, I32]:
 
 def _depth(start: I64, end: I64) -> I64:
     """How many spans, all of which last, are open when each one begins."""
-    return np.arange(len(start)) - np.searchsorted(np.sort(end), start, "right")
+    return np.arange(len(start)) - np.searchsorted(np.sort(end, kind="stable"), start, "right")
 
 
 def _enclosed(depth: I64) -> tuple[I64, I64]:
@@ -85,11 +85,11 @@ def apart(start: I64, end: I64) -> Iterator[slice]:
         last = first + size
         cut = len(start)
         if last < len(start):
-            free = np.flatnonzero(start[first + 1 : last + 1] >= np.maximum.accumulate(end[first:last]))
-            if not len(free):
+            free = start[first + 1 : last + 1] >= np.maximum.accumulate(end[first:last])
+            cut = last - int(free[::-1].argmax())
+            if not free[cut - first - 1]:
                 size *= 2
                 continue
-            cut = first + 1 + int(free[-1])
         yield slice(first, cut)
         first, size = cut, _CHUNK
 

@@ -87,4 +87,5 @@ def _cut(start: I64, end: I64, rows: I64, above: I64, line: int) -> Pieces:
     at = edges[order]
     current = np.concatenate([above[::-1], rows])[order]
     keep = np.flatnonzero((np.diff(at) > 0) & (current[:-1] >= 0))
-    return Pieces(start_ns=at[keep], end_ns=at[keep + 1], event=current[keep], line=np.full(len(keep), line))
+    where = np.broadcast_to(np.int64(line), len(keep))
+    return Pieces(start_ns=at[keep], end_ns=at[keep + 1], event=current[keep], line=where)

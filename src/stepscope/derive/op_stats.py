@@ -117,18 +117,22 @@ def _by_meta(trace: OpTrace) -> OpStats:
         total += np.bincount(meta, weights=dur, minlength=len(metas))
         own += np.bincount(meta, self_times(dur, parents(start_ns, dur // 1000)), minlength=len(metas))
     used = np.flatnonzero(calls)
-    keys = np.stack([metas.plane, metas.op_name, metas.op_type], axis=1)[used]
-    ops, group = np.unique(keys, axis=0, return_inverse=True)
+    names = metas.op_name[used].astype(np.int64) * len(trace.strings) + metas.op_type[used]
+    by_op = np.lexsort((names, metas.plane[used]))
+    used, names = used[by_op], names[by_op]
+    first = (np.diff(names, prepend=-1) != 0) | (np.diff(metas.plane[used], prepend=-1) != 0)
+    group = np.cumsum(first) - 1
+    ops = used[first]
     category = np.zeros(len(ops), np.int8)
-    category[group.reshape(-1)] = metas.category[used]
+    category[group] = metas.category[used]
     return _summed(
-        group.reshape(-1),
+        group,
         calls[used],
         total[used],
         own[used],
-        plane=ops[:, 0].astype(np.int32),
-        names=[trace.strings[i] for i in ops[:, 1].tolist()],
-        types=[trace.strings[i] for i in ops[:, 2].tolist()],
+        plane=metas.plane[ops],
+        names=[trace.strings[i] for i in metas.op_name[ops].tolist()],
+        types=[trace.strings[i] for i in metas.op_type[ops].tolist()],
         category=category,
     )
 

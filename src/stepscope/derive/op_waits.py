@@ -56,10 +56,10 @@ def build(trace: OpTrace, domain: Domain) -> Waits:
 
 
 def _late_starts(trace: OpTrace, domain: Domain, asked: I64) -> Intervals:
-    """From the function call before each of some moments to the first thing that the executor does for it."""
+    """From the function call before each of some moments, rising, to the first that the executor does for it."""
     called, began = _starts(trace, domain, "FunctionRun"), _starts(trace, domain, "ExecutorState::Process")
-    last = np.unique(np.searchsorted(called, asked, side="right") - 1)
-    call = called[last[last >= 0]]
+    last = np.searchsorted(called, asked, side="right") - 1
+    call = called[last[np.diff(last, prepend=-1) > 0]]
     first = np.searchsorted(began, call, side="left")
     known = first < len(began)
     return call[known], began[first[known]]

@@ -10,10 +10,13 @@ captures of those versions.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import NamedTuple
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from stepscope.model.optrace import Category, LineKind, PlaneKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _OP_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 _OP_TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*")
@@ -110,7 +113,6 @@ _BY_LINE = {
     LineKind.XLA_MODULES: Category.CALL,
     LineKind.NAME_SCOPE: Category.OTHER,
     LineKind.SOURCE: Category.OTHER,
-    LineKind.FRAMEWORK_OPS: Category.OP,
 }
 
 
@@ -168,25 +170,31 @@ def meaning(name: str, plane: PlaneKind, line: LineKind, *, hlo_category: str = 
         hlo_category: what XLA says of the op, where the trace holds it.
         step: it is marked as the root of a step.
     """
-    if step:
-        return Meaning(category=Category.STEP)
-    if line in _BY_LINE:
-        return _on_derived_line(name, line)
-    if line in {LineKind.XLA_OPS, LineKind.ASYNC_OPS}:
-        return _hlo_op(name, hlo_category)
-    if line is LineKind.STREAM:
-        return _device_work(name)
-    if plane is PlaneKind.HOST or line in {LineKind.THREAD, LineKind.DEVICE_TRACES, LineKind.OTHER}:
-        return _host_span(name)
-    return Meaning(category=Category.OTHER)
+    return Meaning(category=Category.STEP) if step else meanings(plane, line)(name, hlo_category)
 
 
-def _on_derived_line(name: str, line: LineKind) -> Meaning:
+def meanings(plane: PlaneKind, line: LineKind) -> Callable[[str, str], Meaning]:
+    """What names on one kind of line mean: of a name, and what XLA says of the op."""
     if line is LineKind.FRAMEWORK_OPS:
-        op = parse_op(name)
-        op_name, op_type = op or (name, name.rpartition("/")[2])
-        return Meaning(category=Category.OP, op_name=op_name, op_type=op_type)
-    return Meaning(category=_BY_LINE[line])
+        return _framework_op
+    if line in _BY_LINE:
+        return partial(_any_name, Meaning(category=_BY_LINE[line]))
+    if line in {LineKind.XLA_OPS, LineKind.ASYNC_OPS}:
+        return _hlo_op
+    if line is LineKind.STREAM:
+        return _device_work
+    if plane is PlaneKind.HOST or line in {LineKind.THREAD, LineKind.DEVICE_TRACES, LineKind.OTHER}:
+        return _host_span
+    return partial(_any_name, Meaning(category=Category.OTHER))
+
+
+def _any_name(known: Meaning, _name: str, _hlo_category: str) -> Meaning:
+    return known
+
+
+def _framework_op(name: str, _hlo_category: str) -> Meaning:
+    op_name, op_type = parse_op(name) or (name, name.rpartition("/")[2])
+    return Meaning(Category.OP, op_name, op_type)
 
 
 def _hlo_op(name: str, hlo_category: str) -> Meaning:
@@ -209,7 +217,7 @@ def hlo_type(name: str) -> str:
     return "fusion" if base.endswith("fusion") else base.removeprefix("wrapped_")
 
 
-def _device_work(name: str) -> Meaning:
+def _device_work(name: str, _hlo_category: str) -> Meaning:
     if _COLLECTIVE_WORK.match(name):
         return Meaning(category=Category.COLLECTIVE)
     copy = _MEMCPY.match(name)
@@ -225,7 +233,7 @@ def _copy_type(way: str | None, name: str) -> str:
     return f"Memcpy{way[0].upper()}To{way[-1].upper()}"
 
 
-def _host_span(name: str) -> Meaning:
+def _host_span(name: str, _hlo_category: str) -> Meaning:
     if name.startswith(ITERATOR_PREFIX):
         return Meaning(category=Category.INPUT, op_name=name, op_type=DATASET)
     op = parse_op(name)

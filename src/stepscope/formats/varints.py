@@ -75,7 +75,10 @@ def decode(buffer: Buffer, at: I64) -> tuple[I64, I64]:
     word &= stop - _ONE
     word &= _DATA_BITS
     for low, high, shift in _CLOSE:
-        word = (word & low) | ((word & high) >> shift)
+        upper = word & high
+        upper >>= shift
+        word &= low
+        word |= upper
     length = ((stop >> _SEVEN) * _BYTE_NUMBER) >> _TOP_BYTE
     value = word.view(np.int64)
     ends: I64 = at + 1 + length.view(np.int64)

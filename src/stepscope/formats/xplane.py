@@ -19,11 +19,12 @@ import numpy as np
 from stepscope.errors import FormatError
 from stepscope.formats import damage, hlo_signature
 from stepscope.formats.byte_source import ByteSource
-from stepscope.formats.op_names import THREADPOOL_PREFIX, hlo_type, is_derived, meaning
+from stepscope.formats.op_names import THREADPOOL_PREFIX, hlo_type, is_derived, meanings
 from stepscope.formats.stat_columns import Strings
-from stepscope.formats.xplane_columns import in_order, joined
+from stepscope.formats.xplane_columns import in_order, joined, likely_rows
 from stepscope.formats.xplane_events import Kinds, LineReader, WireLine
 from stepscope.formats.xplane_names import line_kind, ordinal, plane_kind
+from stepscope.formats.xplane_stat_ids import stat_ids
 from stepscope.formats.xplane_stats import MetaStats, StatPlace, XplaneStats
 from stepscope.formats.xplane_wire import WireMeta, plain_stats, read_space
 from stepscope.model.finding import Diagnostic
@@ -43,6 +44,7 @@ from stepscope.model.optrace import (
 from stepscope.model.optrace_stats import StatName
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from stepscope.formats.xplane_columns import Columns
@@ -54,6 +56,11 @@ if TYPE_CHECKING:
 _EPOCH_NS = 10**17
 """Line clocks above this count from 1970, not from the start of the capture."""
 _UNKNOWN = WireMeta(name="(event without metadata)")
+_SOUGHT = (StatName.STEP_NUM, StatName.HLO_OP)
+"""Stats that say what an event is: looked for while the events are read."""
+_KEPT_BYTES = 8 << 20
+"""A block of this size, freed at once, makes glibc keep as much memory at hand (mallopt(3), M_TRIM_THRESHOLD) instead
+of giving that of every window's columns back to the system, which hands it out again page by page."""
 _WHOLE = "a whole xplane.pb as a profiler wrote it"
 
 
@@ -78,6 +85,7 @@ def read_bytes(content: bytes, name: str = "", *, keep_noise: bool = False) -> O
 
 
 def _read(source: ByteSource, *, keep_noise: bool) -> OpTrace:
+    np.empty(_KEPT_BYTES, np.uint8)
     if not source.size:
         raise FormatError(
             f"{source.name}: empty; expected an XSpace (a profiler that has more than 2 GB to write leaves an empty "
@@ -180,7 +188,9 @@ class _Assembly:
         kind = plane_kind(plane.name)
         noise = [not self.keep_noise and meta.name.startswith(THREADPOOL_PREFIX) for meta in plane.metas]
         kinds = Kinds([meta.id for meta in plane.metas], noise)
-        lines = [self._line(span, kind, kinds) for span in plane.lines]
+        ids = stat_ids(plane)
+        sought = [key for name in _SOUGHT for key in ids.get(name, ())]
+        lines = [self._line(span, kind, kinds, sought) for span in plane.lines]
         used: dict[LineKind, _PlaneMetas] = {}
         for line in lines:
             metas = used.setdefault(line.kind, _PlaneMetas(used=np.zeros(len(plane.metas) + 1, np.bool_)))
@@ -194,7 +204,9 @@ class _Assembly:
                 block.meta = used[line.kind].numbers[block.meta]
                 block.start_ns += line.wire.timestamp_ns
             self._add_line(index, kind, line)
-        self.places.append(StatPlace(first=first, last=self.events, plane=plane))
+        likely = likely_rows([block for line in lines for block in line.blocks], first)
+        likely = {key: likely.get(key, np.empty(0, np.int64)) for key in sought}
+        self.places.append(StatPlace(first=first, last=self.events, plane=plane, ids=ids, likely=likely))
         self.planes.append(
             Plane(
                 index=index,
@@ -206,9 +218,9 @@ class _Assembly:
             )
         )
 
-    def _line(self, span: tuple[int, int], plane: PlaneKind, kinds: Kinds) -> _ReadLine:
+    def _line(self, span: tuple[int, int], plane: PlaneKind, kinds: Kinds, sought: Sequence[int]) -> _ReadLine:
         wire = WireLine()
-        blocks = in_order(list(self.reader.read(*span, wire, kinds)))
+        blocks = in_order(list(self.reader.read(*span, wire, kinds, sought)))
         return _ReadLine(wire=wire, kind=line_kind(wire.name or wire.display_name, plane), blocks=blocks)
 
     def _number(self, index: int, plane: WirePlane, kind: PlaneKind, line: LineKind, metas: _PlaneMetas) -> None:
@@ -216,16 +228,16 @@ class _Assembly:
         positions = np.flatnonzero(metas.used)
         metas.numbers = np.zeros(len(metas.used), np.int32)
         metas.numbers[positions] = np.arange(len(self.meta_rows), len(self.meta_rows) + len(positions))
-        add = self.strings.add
+        add, meaning = self.strings.add, meanings(kind, line)
         for position in positions.tolist():
             meta = plane.metas[position] if position < len(plane.metas) else _UNKNOWN
-            name = meta.name or meta.display_name or f"#{meta.id}"
+            name = meta.name or f"#{meta.id}"
             category = ""
             if meta.stats:
                 said = plain_stats(self.source, meta.stats, plane.stat_names)
                 self.meta_stats.append(MetaStats(row=len(self.meta_rows), stats=said))
                 category = str(said.get(StatName.HLO_CATEGORY, ""))
-            known = meaning(name, kind, line, hlo_category=category)
+            known = meaning(name, category)
             row = (add(name), add(known.op_name), add(known.op_type), int(known.category), index)
             self.meta_rows.append(row)
 
@@ -298,7 +310,7 @@ def _with_kinds_by_stats(trace: OpTrace) -> OpTrace:
             continue
         rows = trace.rows_of(plane)
         category[trace.events.meta[trace.stats.of_events(StatName.STEP_NUM, *rows).rows]] = Category.STEP
-        ops = np.unique(trace.events.meta[trace.stats.of_events(StatName.HLO_OP, *rows).rows])
+        ops = np.flatnonzero(np.bincount(trace.events.meta[trace.stats.of_events(StatName.HLO_OP, *rows).rows]))
         category[ops] = Category.OP
         op_name[ops] = trace.metas.name[ops]
         types = [hlo_type(strings[name]) for name in op_name[ops].tolist()]

@@ -21,7 +21,7 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(slots=True, kw_only=True)
 class Columns:
-    """All events, as ``EventBlock``; ``occurrences`` by row."""
+    """All events, as ``EventBlock``; ``occurrences`` and ``likely`` by row."""
 
     start_ns: I64
     dur_ns: I64
@@ -30,6 +30,7 @@ class Columns:
     stats_at: I64
     stats_size: I32
     occurrences: dict[int, int]
+    likely: dict[int, I64]
 
 
 def joined(blocks: Sequence[EventBlock]) -> Columns:
@@ -39,6 +40,7 @@ def joined(blocks: Sequence[EventBlock]) -> Columns:
     for block in blocks:
         occurrences.update({first + row: count for row, count in block.occurrences.items()})
         first += len(block)
+    likely = likely_rows(blocks)
     rem = None
     if any(block.rem_ps is not None for block in blocks):
         rem = _joined([_rem(block) for block in blocks], np.int16)
@@ -59,7 +61,18 @@ def joined(blocks: Sequence[EventBlock]) -> Columns:
         stats_at=at,
         stats_size=_joined([block.stats_size for block in blocks], np.int32),
         occurrences=occurrences,
+        likely=likely,
     )
+
+
+def likely_rows(blocks: Sequence[EventBlock], first: int = 0) -> dict[int, I64]:
+    """``EventBlock.likely`` of blocks that follow each other, counted from ``first`` for the first event."""
+    parts: dict[int, list[I64]] = {}
+    for block in blocks:
+        for key, rows in block.likely.items():
+            parts.setdefault(key, []).append(rows + first)
+        first += len(block)
+    return {key: np.concatenate(rows) for key, rows in parts.items()}
 
 
 def _joined(parts: Sequence[npt.NDArray[T]], dtype: type[T]) -> npt.NDArray[T]:
@@ -100,5 +113,6 @@ def _sorted(columns: Columns, dropped: int) -> EventBlock:
         stats_at=columns.stats_at[order],
         stats_size=columns.stats_size[order],
         occurrences={int(row_of[row]): count for row, count in columns.occurrences.items()},
+        likely={key: np.sort(row_of[rows]) for key, rows in columns.likely.items()},
         dropped=dropped,
     )

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.errors import FormatError
+from stepscope.formats import xplane_heads
 from stepscope.formats.byte_source import ByteSource, Windows
 from stepscope.formats.protobuf import BYTES, VARINT, signed
 from stepscope.formats.varints import Buffer, decode, number_field
 from stepscope.formats.wire_fields import fields, varint
-from stepscope.formats.xplane_heads import MARGIN, HeadFinder
+from stepscope.formats.xplane_stat_ids import id_places, without_repeats
 from stepscope.formats.xplane_wire import (
     EVENT_DURATION,
     EVENT_ID,
@@ -28,13 +29,13 @@ from stepscope.formats.xplane_wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stepscope.model.optrace import I16, I32
     from stepscope.model.records import I64, Bool
 
-_WINDOW_BYTES = 4 << 20
-"""Read at a time."""
+_WINDOW_BYTES = 1 << 20
+"""Read at a time: it stays in the processor's cache."""
 _TABLE_FACTOR, _TABLE_MIN = 8, 1 << 16
 """Ids that lie closer than this are looked up in a table."""
 _BLOCK = 1 << 14
@@ -104,6 +105,8 @@ class EventBlock:
     stats_size: I32
     occurrences: dict[int, int]
     """Of events that stand for several: position in this block, and how many."""
+    likely: dict[int, I64]
+    """Positions in this block, rising, of the events that may have a stat that is sought, by its id."""
     dropped: int
     """Events that were left out because of their kind."""
 
@@ -119,10 +122,13 @@ class LineReader:
         """Of a source."""
         self._source = source
         self._windows = Windows(source)
-        self._heads = HeadFinder()
 
-    def read(self, first: int, last: int, line: WireLine, kinds: Kinds) -> Iterator[EventBlock]:
+    def read(
+        self, first: int, last: int, line: WireLine, kinds: Kinds, sought: Sequence[int] = ()
+    ) -> Iterator[EventBlock]:
         """The events of the line between two positions; what stands around them goes into ``line``.
+
+        ``sought``: ids of stats that are looked for as long as the bytes are at hand.
 
         Raises:
             FormatError: it is damaged.
@@ -134,15 +140,16 @@ class LineReader:
                 at = _around(self._source, at, last, line)
                 continue
             end = min(last, at + _WINDOW_BYTES)
-            buffer = self._windows.at(at, min(last, end + MARGIN))
-            heads = self._heads.find(buffer, end - at)
+            buffer = self._windows.at(at, min(last, end + xplane_heads.MARGIN))
+            heads = xplane_heads.find(buffer, end - at)
             reached = at + int(heads[-1])
             if reached > last:
                 raise FormatError(f"an event reaches to byte {reached}, its line ends at byte {last}")
             if reached > at + buffer.size:
                 buffer = self._windows.at(at, reached)
+            places = {key: id_places(buffer, reached - at, key) for key in sought}
             for begin in range(0, len(heads) - 1, _BLOCK):
-                yield _block(view, buffer, heads[begin : begin + _BLOCK + 1], kinds)
+                yield _block(view, buffer, heads[begin : begin + _BLOCK + 1], kinds, places)
             at = reached
 
 
@@ -160,8 +167,11 @@ def _around(source: ByteSource, at: int, last: int, line: WireLine) -> int:
     return end
 
 
-def _block(view: memoryview, buffer: Buffer, heads: I64, kinds: Kinds) -> EventBlock:
-    """The events that begin at all but the last of ``heads``, without those that are to be left out."""
+def _block(view: memoryview, buffer: Buffer, heads: I64, kinds: Kinds, places: Mapping[int, I64]) -> EventBlock:
+    """The events that begin at all but the last of ``heads``, without those that are to be left out.
+
+    ``places``: where in the buffer ids of stats may stand, rising.
+    """
     data, base = buffer.data, buffer.base
     heads, ends = heads[:-1], heads[1:]
     at: I64 = heads + 2
@@ -199,8 +209,18 @@ def _block(view: memoryview, buffer: Buffer, heads: I64, kinds: Kinds) -> EventB
         stats_at=at + base,
         stats_size=(ends - at).astype(np.int32),
         occurrences=occurrences,
+        likely={key: _events_at(heads, ends, where) for key, where in places.items()},
         dropped=dropped,
     )
+
+
+def _events_at(heads: I64, ends: I64, positions: I64) -> I64:
+    """Which events hold one of some positions. All rise."""
+    if not len(heads):
+        return heads
+    positions = positions[slice(*np.searchsorted(positions, (heads[0], ends[-1])))]
+    rank = np.searchsorted(heads, positions, "right") - 1
+    return without_repeats(rank[positions < ends[rank]])
 
 
 def _read_one(view: memoryview, head: int, end: int, base: int) -> tuple[int, int, int, int, int]:

@@ -1,8 +1,9 @@
 """The stats of an XSpace's events, read when they are asked for.
 
-The file stays open and each event knows where its stats lie. A stat of one name is found in two steps: its
-id is looked for as bytes, which passes over the file at memory speed and can only find too much; the events so found
-are then walked through, all of them one stat at a time, which says what is true.
+The file stays open and each event knows where its stats lie. A stat of one name is found in two steps: its id is looked
+for as bytes (``xplane_stat_ids``), which passes over the file at memory speed and can only find too much; the events so
+found are then walked through, all of them one stat at a time and as far as the id was found, which says what is true.
+Stats that say what an event is are looked for while the events are read (``StatPlace.likely``).
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import numpy as np
 
 from stepscope.errors import FormatError
 from stepscope.formats.byte_source import ByteSource, Windows
-from stepscope.formats.protobuf import BYTES, FIXED64, VARINT, encode_varint, signed
+from stepscope.formats.protobuf import BYTES, FIXED64, VARINT, signed
 from stepscope.formats.stat_columns import Strings, column_of_pairs
 from stepscope.formats.varints import Buffer, decode
 from stepscope.formats.wire_fields import fields
+from stepscope.formats.xplane_stat_ids import ALIASES, perhaps, rows_between, where_in
 from stepscope.formats.xplane_wire import (
     EVENT_STATS,
     STAT_DOUBLE,
@@ -42,8 +44,6 @@ _WINDOW_BYTES = 1 << 20
 """Read at a time: it stays in the processor's cache."""
 _KEPT_VALUES = 1 << 18
 _MAX_TABLE = 1 << 20
-_ALIASES = {"level 0": StatName.TF_OP}
-"""Names that stats had before: TensorFlow 2.4 wrote a kernel's op so."""
 _MORE = 0x80
 _STATS_TAG = tag(EVENT_STATS, BYTES)
 _ID_TAG = tag(STAT_ID, VARINT)
@@ -60,6 +60,10 @@ class StatPlace:
     first: int
     last: int
     plane: WirePlane
+    ids: Mapping[str, Sequence[int]]
+    """Of each stat by name."""
+    likely: Mapping[int, I64]
+    """Of stats that were sought while the events were read, by id: rows of the events that may have them, rising."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,13 +167,16 @@ class XplaneStats:
         strings = Strings()
         found: list[_Values] = []
         for place in self._places:
-            wanted = [key for key, text in place.plane.stat_names.items() if _ALIASES.get(text, text) == name]
+            wanted = place.ids.get(name)
             if wanted:
-                rows = self._with_stats(max(first, place.first), min(last, place.last))
-                likely = self._perhaps(rows, wanted[0])
-                if len(wanted) > 1:
-                    likely = np.unique(np.concatenate([likely, *(self._perhaps(rows, key) for key in wanted[1:])]))
-                found.extend(self._read(likely, place, np.array(wanted, np.int64), strings))
+                begin, end = max(first, place.first), min(last, place.last)
+                if all(key in place.likely for key in wanted):
+                    rows = rows_between([place.likely[key] for key in wanted], begin, end)
+                    rows = rows[self._size[rows] > 0]
+                    found.extend(self._read(rows, place, np.array(wanted, np.int64), strings, sought=True))
+                else:
+                    rows = self._with_stats(begin, end)
+                    found.extend(self._read(rows, place, np.array(wanted, np.int64), strings))
         return _column(name, found, strings)
 
     def of_metas(self, name: str) -> StatColumn:
@@ -211,22 +218,6 @@ class XplaneStats:
         rows: I64 = np.flatnonzero(self._size[first:last]) + first if first < last else np.empty(0, np.int64)
         return rows
 
-    def _perhaps(self, rows: I64, key: int) -> I64:
-        """Rows of the events that may have the stat: those whose bytes hold its id as every writer encodes it."""
-        pattern = bytes([_ID_TAG, *encode_varint(key)])
-        found = [np.empty(0, np.int64)]
-        for window, chosen in self._windows(rows):
-            at = self._at[chosen] - window.base
-            end = at + self._size[chosen]
-            hit = window.data == pattern[0]
-            for offset, byte in enumerate(pattern[1:], 1):
-                hit[:-offset] &= window.data[offset:] == byte
-            positions = np.flatnonzero(hit)
-            rank = np.searchsorted(at, positions, "right") - 1
-            inside = (rank >= 0) & (positions < end[rank])
-            found.append(chosen[_without_repeats(rank[inside])])
-        return np.concatenate(found)
-
     def _windows(self, rows: I64) -> Iterator[tuple[Buffer, I64]]:
         """The bytes of some events' stats, window by window, with those rows that lie in it, by position."""
         starts = self._at[rows]
@@ -241,17 +232,22 @@ class XplaneStats:
             yield windows.at(int(starts[first]), int((self._at[chosen] + self._size[chosen]).max())), chosen
             first = last
 
-    def _read(self, rows: I64, place: StatPlace, wanted: I64 | None, strings: Strings) -> Iterator[_Values]:
-        """The stats of some events, of some ids or of all, a window at a time."""
-        for window, chosen in self._windows(rows):
-            at = self._at[chosen] - window.base
-            end = at + self._size[chosen]
-            found = self._walk(window, chosen, at, end, wanted)
+    def _read(
+        self, rows: I64, place: StatPlace, wanted: I64 | None, strings: Strings, *, sought: bool = False
+    ) -> Iterator[_Values]:
+        """The stats of some events, of some ids or of all, a window at a time; ``sought``: ``rows`` may have them."""
+        for window, within in self._windows(rows):
+            chosen, at = within, self._at[within] - window.base
+            end = until = at + self._size[chosen]
+            if wanted is not None and not sought:
+                likely, until = perhaps(window, at, end, wanted)
+                chosen, at, end = chosen[likely], at[likely], end[likely]
+            found = self._walk(window, chosen, at, end, until, wanted)
             values = _values(window, found, place.plane.stat_names, strings)
             yield values.take(np.flatnonzero(values.kind != _NONE))
 
-    def _walk(self, window: Buffer, rows: I64, cursor: I64, end: I64, wanted: I64 | None) -> _Found:
-        """The stats between ``cursor`` and ``end``, one of each row at a time.
+    def _walk(self, window: Buffer, rows: I64, cursor: I64, end: I64, until: I64, wanted: I64 | None) -> _Found:
+        """The stats between ``cursor`` and ``end`` that begin before ``until``, one of each row at a time.
 
         Raises:
             FormatError: one of them is damaged.
@@ -262,15 +258,15 @@ class XplaneStats:
             if is_stat.all():
                 found = self._stats_at(window, rows, cursor, end)
                 cursor = found.end
-                parts.append(found if wanted is None else found.take(np.flatnonzero(np.isin(found.ids, wanted))))
+                parts.append(found if wanted is None else found.take(where_in(found.ids, wanted)))
             else:
                 cursor = cursor.copy()
                 for i in np.flatnonzero(~is_stat).tolist():
                     *_, after = next(fields(self._source.view, int(cursor[i]) + window.base, int(end[i]) + window.base))
                     cursor[i] = after - window.base
-            live = np.flatnonzero(cursor < end)
+            live = np.flatnonzero(cursor < until)
             if len(live) < len(rows):
-                rows, cursor, end = rows[live], cursor[live], end[live]
+                rows, cursor, end, until = rows[live], cursor[live], end[live], until[live]
         return _Found.concat(parts)
 
     def _stats_at(self, window: Buffer, rows: I64, cursor: I64, end: I64) -> _Found:
@@ -341,11 +337,6 @@ def _names_of(refs: I64, stat_names: Mapping[int, str], strings: Strings) -> I64
     return table[refs]
 
 
-def _without_repeats(rising: I64) -> I64:
-    """Numbers that do not fall, each once."""
-    return rising[np.flatnonzero(np.diff(rising, prepend=-1))]
-
-
 def _column(name: str, parts: Sequence[_Values], strings: Strings) -> StatColumn:
     if not any(len(part.rows) for part in parts):
         return no_stat(name)
@@ -368,4 +359,4 @@ def _column(name: str, parts: Sequence[_Values], strings: Strings) -> StatColumn
 
 def _named(names: Mapping[int, str], key: int) -> str:
     name = names.get(key, str(key))
-    return _ALIASES.get(name, name)
+    return ALIASES.get(name, name)

@@ -56,8 +56,8 @@ class WireMeta:
 
     id: int = 0
     name: str = ""
-    display_name: str = ""
-    stats: list[Span] = field(default_factory=list)
+    """What it is shown as, where it has no name."""
+    stats: Sequence[Span] = ()
 
 
 @dataclass(slots=True)
@@ -155,7 +155,7 @@ def _some_metas(source: ByteSource, spans: Sequence[Span]) -> list[WireMeta]:
     text = window.text
     names = zip(first.tolist(), at.tolist(), shown.tolist(), rest.tolist(), strict=True)
     found = [
-        WireMeta(number, text(a, b), text(c, d) if c < d else "")
+        WireMeta(number, text(a, b) if a < b else text(c, d))
         for number, (a, b, c, d) in zip(key.tolist(), names, strict=True)
     ]
     for i in np.flatnonzero(rest < inner_end).tolist():
@@ -178,15 +178,19 @@ def _meta(source: ByteSource, first: int, last: int) -> WireMeta:
 
 
 def _meta_fields(source: ByteSource, first: int, last: int, meta: WireMeta) -> None:
+    shown = ""
+    stats: list[Span] = []
     for number, wire, at, end in fields(source.view, first, last):
         if wire != BYTES:
             continue
         if number == _META_NAME:
             meta.name = source.text(at, end)
         elif number == _META_DISPLAY_NAME:
-            meta.display_name = source.text(at, end)
+            shown = source.text(at, end)
         elif number == _META_STATS:
-            meta.stats.append((at, end))
+            stats.append((at, end))
+    meta.name = meta.name or shown
+    meta.stats = (*meta.stats, *stats)
 
 
 def plain_stats(source: ByteSource, spans: Sequence[Span], stat_names: Mapping[int, str]) -> dict[str, PlainStat]:

@@ -1,0 +1,66 @@
+"""Where the stats of an XSpace's events may be: their ids as bytes, which can only be found too often."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.formats.protobuf import VARINT, encode_varint
+from stepscope.formats.xplane_wire import STAT_ID, tag
+from stepscope.model.optrace_stats import StatName
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.formats.varints import Buffer
+    from stepscope.formats.xplane_wire import WirePlane
+    from stepscope.model.records import I64
+
+ALIASES = {"level 0": StatName.TF_OP}
+"""Names that stats had before: TensorFlow 2.4 wrote a kernel's op so."""
+_ID_TAG = tag(STAT_ID, VARINT)
+
+
+def stat_ids(plane: WirePlane) -> dict[str, list[int]]:
+    """The ids of each stat of a plane: most have one."""
+    ids: dict[str, list[int]] = {}
+    for key, text in plane.stat_names.items():
+        ids.setdefault(ALIASES.get(text, text), []).append(key)
+    return ids
+
+
+def id_places(window: Buffer, last: int, key: int) -> I64:
+    """Where before ``last`` the id of a stat may stand: its bytes as every writer encodes it."""
+    pattern = bytes([_ID_TAG, *encode_varint(key)])
+    hit = window.data[:last] == pattern[0]
+    for offset, byte in enumerate(pattern[1:], 1):
+        hit &= window.data[offset : last + offset] == byte
+    return np.flatnonzero(hit)
+
+
+def perhaps(window: Buffer, at: I64, end: I64, wanted: I64) -> tuple[I64, I64]:
+    """Which of the events between ``at`` and ``end`` may have one of some stats, rising, and where the last may be."""
+    places = [id_places(window, window.size, key) for key in wanted.tolist()]
+    positions = places[0] if len(places) == 1 else np.sort(np.concatenate(places))
+    rank = np.searchsorted(at, positions, "right") - 1
+    inside = np.flatnonzero((rank >= 0) & (positions < end[rank]))
+    rank, positions = rank[inside], positions[inside]
+    last = np.flatnonzero(np.diff(rank, append=-1))
+    return rank[last], positions[last]
+
+
+def where_in(ids: I64, wanted: I64) -> I64:
+    """Positions of ids that are wanted: most often one is."""
+    return np.flatnonzero(ids == wanted[0] if len(wanted) == 1 else np.isin(ids, wanted))
+
+
+def rows_between(parts: Sequence[I64], first: int, last: int) -> I64:
+    """The numbers between two of some that rise each, rising, each once."""
+    rows = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+    return rows[slice(*np.searchsorted(rows, (first, last)))]
+
+
+def without_repeats(rising: I64) -> I64:
+    """Numbers that do not fall, each once."""
+    return rising[np.flatnonzero(np.diff(rising, prepend=-1))]
