@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 import stepscope
 from stepscope.app.library import Library
 from stepscope.app.shelf import Shelf
+from stepscope.app.timelines import Timelines
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 from stepscope.web.settings import Access
@@ -118,9 +119,10 @@ def access() -> Access:
 
 
 @pytest.fixture(scope="session")
-def app(recorded: Recorded, access: Access) -> ASGIApp:
+def app(recorded: Recorded, access: Access, tmp_path_factory: pytest.TempPathFactory) -> ASGIApp:
     """The application over the recorded session's folder."""
-    return create(Hub(library=Library([recorded.path.parent]), shelf=Shelf()), access)
+    timelines = Timelines(tmp_path_factory.mktemp("timelines"))
+    return create(Hub(library=Library([recorded.path.parent]), shelf=Shelf(), timelines=timelines), access)
 
 
 @pytest.fixture(scope="session")
@@ -135,11 +137,11 @@ def browser(app: ASGIApp, **options: object) -> TestClient:
 
 
 @pytest.fixture(scope="session")
-def url(recorded: Recorded) -> Iterator[str]:
+def url(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that a user has started."""
     server = subprocess.Popen(
         command("view", str(recorded.path.parent), "--port", "0"),
-        env=environment(STEPSCOPE_TOKEN=TOKEN),
+        env=environment(STEPSCOPE_TOKEN=TOKEN, XDG_CACHE_HOME=str(tmp_path_factory.mktemp("cache"))),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

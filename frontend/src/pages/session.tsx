@@ -5,6 +5,7 @@ import { Failed, Frame, State, Waiting } from "../parts/common";
 import type { Brief, Job } from "../types";
 import { Overview } from "./overview";
 import { Tasks } from "./tasks";
+import { TimelinePage } from "./timeline";
 
 export interface View {
   brief: Brief;
@@ -17,6 +18,7 @@ export interface View {
 const PAGES: [string, string][] = [
   ["", "Overview"],
   ["tasks", "Tasks"],
+  ["timeline", "Timeline"],
 ];
 
 export function SessionPage({ session, page, query }: { session: string; page: string; query: URLSearchParams }) {
@@ -58,7 +60,9 @@ export function SessionPage({ session, page, query }: { session: string; page: s
       {brief.problem && <Failed problem={brief.problem} again={brief.again} />}
       {!brief.value && !brief.problem && <Waiting what="Opening the session" />}
       {brief.value &&
-        (page === "tasks" ? (
+        (page === "timeline" ? (
+          <TimelinePage brief={brief.value} job={ended ? null : job} stamp={stamp} query={query} />
+        ) : page === "tasks" ? (
           <Tasks brief={brief.value} job={ended ? null : job} stamp={stamp} query={query} />
         ) : (
           <Overview brief={brief.value} job={ended ? null : job} stamp={stamp} query={query} />

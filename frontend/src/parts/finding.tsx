@@ -20,7 +20,7 @@ export function FindingCard({ finding, index, session, query }: Card) {
   const open = query.get("finding") === name;
   const place = finding.where[0];
   const { cost } = finding;
-  const referred = finding.evidence.some((row) => captures(row).length > 0);
+  const referred = finding.evidence.some((row) => onTimeline(row) !== null);
   return (
     <article class={`card severity-${finding.severity}`}>
       <h3>
@@ -58,7 +58,7 @@ export function FindingCard({ finding, index, session, query }: Card) {
                 <th>Measured</th>
                 <th class="number">Value</th>
                 <th class="number">Threshold</th>
-                {referred && <th>From</th>}
+                {referred && <th>See</th>}
               </tr>
             </thead>
             <tbody>
@@ -67,7 +67,11 @@ export function FindingCard({ finding, index, session, query }: Card) {
                   <td>{row.metric.replaceAll("_", " ")}</td>
                   <td class="number">{format.measured(row.value, row.unit)}</td>
                   <td class="number">{row.threshold === null ? "" : format.measured(row.threshold, row.unit)}</td>
-                  {referred && <td class="quiet">{captures(row).join(", ")}</td>}
+                  {referred && (
+                    <td>
+                      <OnTimeline session={session} row={row} />
+                    </td>
+                  )}
                 </tr>
               ))}
             </tbody>
@@ -91,12 +95,24 @@ export function FindingCard({ finding, index, session, query }: Card) {
   );
 }
 
-/** The captures that a value was read from; other references are numbers inside of the session. */
-function captures(row: Evidence): string[] {
-  return row.refs.filter((ref) => ref.startsWith("capture:")).map((ref) => ref.replace(":", " "));
+/** The first reference of a value that the timeline knows: a capture before all others. */
+function onTimeline(row: Evidence): string | null {
+  const known = row.refs.filter((ref) => /^(capture|name|trace|step|component):/.test(ref));
+  return known.find((ref) => ref.startsWith("capture:")) ?? known[0] ?? null;
 }
 
-function Excerpt({ session, place }: { session: string; place: Place }) {
+function OnTimeline({ session, row }: { session: string; row: Evidence }) {
+  const ref = onTimeline(row);
+  if (ref === null) return null;
+  const words = ref.startsWith("capture:") ? ref.replace(":", " ") : "timeline";
+  return (
+    <a href={`/sessions/${session}/timeline?${new URLSearchParams({ show: ref })}`} aria-label={`${words}: ${row.metric.replaceAll("_", " ")}`}>
+      {words}
+    </a>
+  );
+}
+
+export function Excerpt({ session, place }: { session: string; place: Place }) {
   const first = Math.max(1, place.line - AROUND);
   const last = Math.min((place.end_line ?? place.line) + AROUND, first + MOST_LINES);
   const asked = new URLSearchParams({ file: place.file, first: String(first), limit: String(last - first + 1) });

@@ -23,6 +23,7 @@ from stepscope.web.job_operations import JOBS, METRICS
 from stepscope.web.operation import JSON, PREFIX, Answer, Call, Hub, Operation
 from stepscope.web.problems import Refused
 from stepscope.web.session_operations import SESSIONS
+from stepscope.web.timeline_operations import TIMELINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from stepscope.web.settings import Access
 
-OPERATIONS = (*JOBS, *SESSIONS)
+OPERATIONS = (*JOBS, *SESSIONS, *TIMELINE)
 MAX_HEAVY = 1
 """Analyses at the same time: more would only make each other wait. What is imported and decoded for the first time in
 one is so by one thread (see ``app.jobs``)."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from stepscope.app.timelines import Timelines
 from stepscope.web.parameters import Arguments, Number, Parameter
 from stepscope.web.problems import Refused
 
@@ -37,6 +38,7 @@ class Hub:
 
     library: Library
     shelf: Shelf
+    timelines: Timelines = field(default_factory=Timelines)
     stopping: Callable[[], bool] = lambda: False
     """Streams end when it says so."""
 

@@ -17,7 +17,7 @@ from stepscope.web.problems import Refused
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,15}")
 Value = int | str
 
 

@@ -62,8 +62,9 @@ def serve(options: ServeOptions) -> None:
     token = os.environ.get(VARIABLE)
     names = frozenset({*LOOPBACK, options.host.lower(), *(name.lower() for name in options.names)})
     access = Access(port=port, hosts=names, **({"token": token} if token else {}))
+    hub = Hub(library=Library(roots), shelf=Shelf(), stopping=lambda: server.should_exit)
     config = uvicorn.Config(
-        create(Hub(library=Library(roots), shelf=Shelf(), stopping=lambda: server.should_exit), access),
+        create(hub, access),
         log_level="error",
         access_log=False,
         server_header=False,
@@ -83,6 +84,8 @@ def serve(options: ServeOptions) -> None:
         server.run(sockets=[bound])
     except KeyboardInterrupt:
         return
+    finally:
+        hub.timelines.close()
 
 
 def _roots(paths: Sequence[Path]) -> list[Path]:

@@ -1,0 +1,368 @@
+/** The lanes: labels beside one canvas, moved by mouse, wheel and keys. What is shown stands in the address; while it
+moves it is kept here, so that nothing but the picture is made anew. */
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Problem } from "../api";
+import * as format from "../format";
+import { change } from "../router";
+import { FEW, GROUP, LANE, laneAt, layout, topOf } from "./layout";
+import { type Drawn, markAt, Painter, Palette, type Scene, type View } from "./paint";
+import { drawRuler } from "./ruler";
+import { bounded, seconds, selectionOf, viewOf, whole, wordsOf } from "./state";
+import { type SpanDetail, type SpanName, type Timeline, Tiles, type Track } from "./tiles";
+
+const RULER = 22;
+const CLICK_PX = 4;
+const SLACK_PX = 3;
+const SETTLE_MS = 250;
+
+interface Props {
+  path: string;
+  timeline: Timeline;
+  names: SpanName[];
+  query: URLSearchParams;
+  detail: SpanDetail | null;
+  /** Choose a span: by its number in its lane, or by a time. */
+  choose: (lane: number, which: { row?: number; ns?: number }, among: number) => void;
+  failed: (problem: Problem) => void;
+}
+
+interface Tip {
+  x: number;
+  y: number;
+  text: string;
+}
+
+export function Lanes({ path, timeline, names, query, detail, choose, failed }: Props) {
+  const stage = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const ruler = useRef<HTMLCanvasElement>(null);
+  const scroller = useRef<HTMLDivElement>(null);
+  const view = useRef<View>(viewOf(query) ?? whole(timeline));
+  const range = useRef<View | null>(selectionOf(query));
+  const painter = useRef<Painter | null>(null);
+  const pending = useRef({ frame: 0, settle: 0, tell: 0 });
+  const [drawn, setDrawn] = useState<Drawn | null>(null);
+  const [tip, setTip] = useState<Tip | null>(null);
+  const [size, setSize] = useState({ width: 0, height: 0 });
+
+  const open = query.get("open") ?? "";
+  const fold = query.get("fold") ?? "";
+  const made = useMemo(() => layout(timeline.tracks, wordsOf(query, "open"), wordsOf(query, "fold")), [timeline, open, fold]);
+  const words = query.get("find") ?? "";
+  const matching = useMemo(() => sought(names, words), [names, words]);
+
+  const tiles = useMemo(
+    () => new Tiles(path, timeline.build, (problem) => (problem ? failed(problem) : redraw())),
+    [path, timeline.build],
+  );
+  useEffect(() => () => tiles.stop(), [tiles]);
+
+  const scene: Scene = {
+    view: view.current,
+    layout: made,
+    scroll: scroller.current?.scrollTop ?? 0,
+    names,
+    matching,
+    tiles,
+    lanesPerTile: timeline.lanes_per_tile,
+    steps: timeline.tracks[0]?.kind === "steps" ? 0 : null,
+    selected: detail && { lane: detail.span.lane, start: detail.span.start_ns, dur: detail.span.dur_ns },
+    range: range.current,
+  };
+  const now = useRef(scene);
+  now.current = scene;
+
+  const paint = () => {
+    pending.current.frame = 0;
+    const place = canvas.current;
+    if (!place || !painter.current || !size.width) return;
+    const scale = Math.max(1, Math.round(devicePixelRatio));
+    const began = performance.now();
+    const current = { ...now.current, view: view.current, range: range.current, scroll: scroller.current?.scrollTop ?? 0 };
+    painter.current.size(size.width * scale, size.height * scale);
+    const done = painter.current.draw(current, scale);
+    place.dataset.ms = (performance.now() - began).toFixed(2);
+    place.dataset.marks = String(done.marks);
+    place.dataset.state = done.missing ? "loading" : "drawn";
+    if (ruler.current) drawRuler(ruler.current, view.current, size.width, RULER, scale, painter.current.palette.css);
+    clearTimeout(pending.current.tell);
+    pending.current.tell = setTimeout(() => setDrawn(done), 120);
+  };
+  const painting = useRef(paint);
+  painting.current = paint;
+  const redraw = () => {
+    pending.current.frame ||= requestAnimationFrame(() => painting.current());
+  };
+
+  useEffect(() => {
+    if (!canvas.current || !stage.current) return;
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    const style = getComputedStyle(document.documentElement);
+    painter.current = new Painter(canvas.current, new Palette(style));
+    const recolour = () => {
+      if (painter.current) painter.current.palette = new Palette(style);
+      redraw();
+    };
+    dark.addEventListener("change", recolour);
+    const observer = new ResizeObserver(([entry]) => {
+      const box = entry?.contentRect;
+      if (box) setSize({ width: Math.floor(box.width), height: Math.floor(box.height) });
+    });
+    observer.observe(stage.current);
+    return () => {
+      dark.removeEventListener("change", recolour);
+      observer.disconnect();
+      cancelAnimationFrame(pending.current.frame);
+      clearTimeout(pending.current.settle);
+      clearTimeout(pending.current.tell);
+      pending.current.frame = 0;
+    };
+  }, []);
+
+  const moved = (next: View) => {
+    view.current = bounded(next, timeline);
+    setTip(null);
+    redraw();
+    clearTimeout(pending.current.settle);
+    pending.current.settle = setTimeout(() => change({ from: seconds(view.current.from), to: seconds(view.current.to) }, false), SETTLE_MS);
+  };
+  const zoom = (factor: number, at = (view.current.from + view.current.to) / 2) => {
+    const { from, to } = view.current;
+    moved({ from: at - (at - from) * factor, to: at + (to - at) * factor });
+  };
+  const pan = (share: number) => {
+    const by = (view.current.to - view.current.from) * share;
+    moved({ from: view.current.from + by, to: view.current.to + by });
+  };
+  const timeAt = (x: number) => view.current.from + (x / Math.max(1, size.width)) * (view.current.to - view.current.from);
+
+  const from = query.get("from");
+  const to = query.get("to");
+  useEffect(() => {
+    clearTimeout(pending.current.settle); // another address says what is shown
+    view.current = bounded(viewOf(query) ?? whole(timeline), timeline);
+    redraw();
+  }, [from, to, timeline.build]);
+  const sel = query.get("sel");
+  useEffect(() => {
+    range.current = selectionOf(query);
+    redraw();
+  }, [sel]);
+  useEffect(redraw, [names, names.length, matching, made, detail, size]);
+
+  // The chosen span is brought into sight, once.
+  const shown = detail && `${detail.span.lane} ${detail.span.start_ns}`;
+  useEffect(() => {
+    if (!detail || !scroller.current) return;
+    const place = topOf(made, detail.span.lane);
+    if (!place) return;
+    const { scrollTop, clientHeight } = scroller.current;
+    if (place.top < scrollTop + GROUP || place.top + LANE > scrollTop + clientHeight) scroller.current.scrollTop = place.top - clientHeight / 2;
+  }, [shown, made]);
+
+  useEffect(() => {
+    const place = stage.current;
+    if (!place) return;
+    const onWheel = (event: WheelEvent) => {
+      const x = event.clientX - place.getBoundingClientRect().left;
+      if (event.ctrlKey || event.metaKey) zoomRef.current(Math.exp(event.deltaY * 0.002), x);
+      else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) panRef.current((event.deltaX || event.deltaY) / 800);
+      else return;
+      event.preventDefault();
+    };
+    place.addEventListener("wheel", onWheel, { passive: false });
+    return () => place.removeEventListener("wheel", onWheel);
+  }, []);
+  const zoomRef = useRef((_: number, __: number) => {});
+  zoomRef.current = (factor, x) => zoom(factor, timeAt(x));
+  const panRef = useRef(pan);
+  panRef.current = pan;
+
+  const drag = useRef<{ x: number; view: View; pans: boolean; far: boolean } | null>(null);
+  const onDown = (event: PointerEvent, pans: boolean) => {
+    if (event.button > 1) return;
+    drag.current = { x: event.offsetX, view: { ...view.current }, pans: pans || event.shiftKey || event.button === 1, far: false };
+    (event.currentTarget as Element).setPointerCapture(event.pointerId);
+  };
+  const onMove = (event: PointerEvent) => {
+    const held = drag.current;
+    if (!held) return point(event);
+    if (Math.abs(event.offsetX - held.x) > CLICK_PX) held.far = true;
+    if (!held.far) return;
+    if (held.pans) {
+      const by = ((held.x - event.offsetX) / Math.max(1, size.width)) * (held.view.to - held.view.from);
+      moved({ from: held.view.from + by, to: held.view.to + by });
+    } else {
+      const ends = [timeAt(held.x), timeAt(event.offsetX)].sort((a, b) => a - b);
+      range.current = { from: ends[0] ?? 0, to: ends[1] ?? 0 };
+      redraw();
+    }
+  };
+  const onUp = (event: PointerEvent, picks: boolean) => {
+    const held = drag.current;
+    drag.current = null;
+    if (!held) return;
+    if (held.far && !held.pans && range.current) change({ sel: `${seconds(range.current.from)}~${seconds(range.current.to)}` });
+    if (held.far || !picks) return;
+    const hit = under(event);
+    if (hit) choose(hit.lane, { row: hit.mark.row }, hit.mark.count);
+    else change({ span: null, sel: null });
+  };
+  const under = (event: PointerEvent) => {
+    const lane = laneAt(made, event.offsetY + (scroller.current?.scrollTop ?? 0));
+    if (lane === null) return null;
+    const slack = (SLACK_PX * (view.current.to - view.current.from)) / Math.max(1, size.width);
+    const mark = markAt({ ...now.current, view: view.current }, size.width, lane, timeAt(event.offsetX), slack);
+    return mark && { lane, mark };
+  };
+  const point = (event: PointerEvent) => {
+    const hit = under(event);
+    if (!hit) return setTip(null);
+    const { mark } = hit;
+    const text = names[mark.name]?.text ?? "";
+    const merged = mark.count > 1 ? `${format.count(mark.count)} spans merged, the longest: ` : "";
+    setTip({ x: event.offsetX, y: event.offsetY, text: `${merged}${text}${mark.count > 1 ? "" : `, ${format.ns(mark.dur)}`}` });
+  };
+
+  const step = (lane: number, ns: number | null) => ns !== null && choose(lane, { ns }, 1);
+  const onKey = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const span = detail?.span;
+    const keys: Record<string, () => void> = {
+      w: () => zoom(1 / 1.5),
+      s: () => zoom(1.5),
+      a: () => pan(-0.2),
+      d: () => pan(0.2),
+      "0": () => change({ from: null, to: null }),
+      Home: () => change({ from: null, to: null }),
+      f: () => span && change(around(span.start_ns, span.dur_ns)),
+      m: () => span && change({ sel: `${seconds(span.start_ns)}~${seconds(span.start_ns + Math.max(1, span.dur_ns))}` }),
+      Escape: () => change({ span: null, sel: null }),
+      ArrowLeft: () => (detail && span ? step(span.lane, detail.previous_ns) : first()),
+      ArrowRight: () => (detail && span ? step(span.lane, detail.next_ns) : first()),
+      ArrowUp: () => (span ? span.lane > 0 && choose(span.lane - 1, { ns: detail?.parent_ns ?? span.start_ns }, 1) : first()),
+      ArrowDown: () => (span ? choose(span.lane + 1, { ns: detail?.child_ns ?? span.start_ns }, 1) : first()),
+    };
+    const act = keys[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  };
+  const first = () => choose(0, { ns: Math.max(0, Math.round((view.current.from + view.current.to) / 2)) }, 1);
+
+  const mergedAll = drawn ? [...drawn.merged.values()].reduce((sum, n) => sum + n, 0) : 0;
+  return (
+    <div class="tl">
+      <p class="quiet tl-status" role="status">
+        {drawn
+          ? `${format.count(drawn.spans)} spans in the lanes shown, drawn as ${format.count(drawn.marks)} marks` +
+            (mergedAll ? `; ${format.count(mergedAll)} of them are merged with neighbours (striped marks): zoom in to see them apart` : "; none is merged")
+          : "Drawing"}
+      </p>
+      <div class="tl-top">
+        <span class="tl-corner" />
+        <canvas
+          ref={ruler}
+          class="tl-ruler"
+          aria-hidden="true"
+          style={{ height: `${RULER}px` }}
+          onPointerDown={(event) => onDown(event, true)}
+          onPointerMove={onMove}
+          onPointerUp={(event) => onUp(event, false)}
+        />
+      </div>
+      <div class="tl-scroll" ref={scroller} onScroll={redraw}>
+        <Labels made={made} drawn={drawn} query={query} />
+        <div
+          ref={stage}
+          class="tl-stage"
+          style={{ height: `min(${made.height}px, 62vh)` }}
+          role="application"
+          aria-roledescription="timeline"
+          aria-label={`Timeline, ${timeline.tracks.length} tracks`}
+          aria-describedby="tl-keys"
+          tabIndex={0}
+          onKeyDown={onKey}
+        >
+          <canvas
+            ref={canvas}
+            class="tl-canvas"
+            aria-hidden="true"
+            onPointerDown={(event) => onDown(event, false)}
+            onPointerMove={onMove}
+            onPointerUp={(event) => onUp(event, true)}
+            onPointerLeave={() => setTip(null)}
+          />
+          {tip && (
+            <div class="tl-tip" style={{ left: `${Math.min(tip.x + 12, Math.max(0, size.width - 260))}px`, top: `${tip.y + 14}px` }}>
+              {tip.text}
+            </div>
+          )}
+        </div>
+      </div>
+      <p id="tl-keys" class="quiet">
+        Click a span; drag to select a time. <kbd>Ctrl</kbd> wheel or <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>Shift</kbd> wheel, <kbd>Shift</kbd> drag, the ruler or{" "}
+        <kbd>A</kbd> <kbd>D</kbd> move, arrows go from span to span, <kbd>F</kbd> zooms to it, <kbd>M</kbd> selects its time, <kbd>0</kbd> shows the whole run,{" "}
+        <kbd>Esc</kbd> unselects.
+      </p>
+    </div>
+  );
+}
+
+/** The part of the time around a span, as the address says it. */
+export function around(start: number, dur: number): { from: string; to: string } {
+  const room = Math.max(20, dur) * 0.5;
+  return { from: seconds(start - room), to: seconds(start + dur + room) };
+}
+
+function sought(names: SpanName[], words: string): Uint8Array | null {
+  const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
+  if (!parts.length) return null;
+  return Uint8Array.from(names, (name) => Number(parts.every((part) => name.text.toLowerCase().includes(part))));
+}
+
+function Labels({ made, drawn, query }: { made: ReturnType<typeof layout>; drawn: Drawn | null; query: URLSearchParams }) {
+  const open = wordsOf(query, "open");
+  const fold = wordsOf(query, "fold");
+  const toggle = (track: Track) => {
+    const { key } = track;
+    if (fold.delete(key)) open.delete(key);
+    else if (open.delete(key) || track.lanes <= FEW) fold.add(key);
+    else open.add(key);
+    change({ fold: [...fold].join(","), open: [...open].join(",") });
+  };
+  return (
+    <div class="tl-labels" style={{ height: `${made.height}px` }}>
+      {made.rows.map(({ track, top, height, lanes, group }) => {
+        const merged = drawn?.merged.get(track.key) ?? 0;
+        const more = track.lanes - lanes;
+        return (
+          <div key={track.key}>
+            {group && (
+              <b class="tl-group" style={{ top: `${top - GROUP}px` }} title={group}>
+                {group}
+              </b>
+            )}
+            <div class={lanes === 1 ? "tl-track tl-one" : "tl-track"} style={{ top: `${top}px`, height: `${height}px` }}>
+              <button
+                class="tl-link"
+                title={`${track.title}: ${format.count(track.spans)} spans, ${track.lanes} deep`}
+                aria-expanded={track.lanes > 1 ? more === 0 : undefined}
+                disabled={track.lanes < 2}
+                onClick={() => toggle(track)}
+              >
+                {track.title}
+              </button>
+              {(merged > 0 || more > 0) && (
+                <span class="tl-badges">
+                  {more > 0 && <i title="Lanes below that are not shown: click the title">+{more} lanes</i>}
+                  {merged > 0 && <i title="Spans that are merged with neighbours at this zoom">{format.count(merged)} merged</i>}
+                </span>
+              )}
+            </div>
+          </div>
+        );
+      })}
+    </div>
+  );
+}

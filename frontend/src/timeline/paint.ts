@@ -1,0 +1,336 @@
+/** Draws marks into one picture of the device's pixels. Rectangles are written as numbers into rows of pixels and copied
+down, which is ten times as fast as asking the canvas for each; only text and outlines are drawn by it. */
+import * as format from "../format";
+import { LANE, type Layout, topOf } from "./layout";
+import { MAX_LEVEL, type SpanName, type Tile, TILE_LOG2, type Tiles } from "./tiles";
+
+export interface View {
+  from: number;
+  to: number;
+}
+
+export interface Scene {
+  view: View;
+  layout: Layout;
+  scroll: number;
+  names: SpanName[];
+  /** Names that a search leaves; null: all. */
+  matching: Uint8Array | null;
+  tiles: Tiles;
+  lanesPerTile: number;
+  steps: number | null;
+  selected: { lane: number; start: number; dur: number } | null;
+  range: View | null;
+}
+
+export interface Drawn {
+  marks: number;
+  spans: number;
+  /** Spans that stand in marks with others, by track. */
+  merged: Map<string, number>;
+  missing: boolean;
+}
+
+const INK: Record<string, string> = {
+  step: "--tl-step",
+  input: "--part-input-wait",
+  call: "--part-call",
+  op: "--c6",
+  kernel: "--c3",
+  copy: "--part-evaluation",
+  callbacks: "--part-callbacks",
+  saving: "--part-saving",
+  tracing: "--part-retrace",
+  gc: "--part-gc",
+  python: "--part-other-python",
+  building: "--part-building",
+  memory: "--tl-memory",
+  runtime: "--tl-runtime",
+  wait: "--tl-wait",
+  other: "--tl-other",
+};
+const CATEGORIES = Object.keys(INK);
+const OTHER = CATEGORIES.length - 1;
+const SHADES = 16;
+const LABEL_PX = 28;
+const MOST_LABELS = 800;
+const STEP_PX = 8;
+/** Bits of a mark's name column: the name's number. */
+const NAME = 0xffffff;
+
+export function inkOf(category: string): string {
+  return `var(${INK[category] ?? "--tl-other"})`;
+}
+
+/** Colours as numbers: for each category 16 shades from barely to fully busy, and the same faded. */
+export class Palette {
+  readonly ground: number;
+  private readonly shades = new Uint32Array(CATEGORIES.length * SHADES * 2);
+  private readonly dark = new Uint8Array(CATEGORIES.length);
+  readonly css: Record<string, string>;
+
+  constructor(style: CSSStyleDeclaration) {
+    const read = (name: string) => style.getPropertyValue(name).trim();
+    this.css = { ground: read("--ground"), ink: read("--ink"), quiet: read("--quiet"), line: read("--line"), accent: read("--accent") };
+    const ground = rgb(this.css.ground ?? "#fff");
+    this.ground = packed(ground);
+    CATEGORIES.forEach((category, at) => {
+      const ink = rgb(read(INK[category] ?? "--tl-other"));
+      this.dark[at] = 0.299 * ink[0] + 0.587 * ink[1] + 0.114 * ink[2] < 140 ? 1 : 0;
+      for (let shade = 0; shade < SHADES; shade++) {
+        const share = 0.3 + (0.7 * (shade + 1)) / SHADES;
+        this.shades[(at * SHADES + shade) * 2] = packed(mix(ground, ink, share));
+        this.shades[(at * SHADES + shade) * 2 + 1] = packed(mix(ground, ink, share * 0.2));
+      }
+    });
+  }
+
+  of(category: number, busy: number, faded: boolean): number {
+    return this.shades[(category * SHADES + (busy >> 4)) * 2 + (faded ? 1 : 0)] ?? 0;
+  }
+
+  textOn(category: number, faded: boolean): string {
+    if (faded) return this.css.quiet ?? "#555";
+    return this.dark[category] ? "#fff" : "#111";
+  }
+}
+
+type Rgb = [number, number, number];
+
+function rgb(hex: string): Rgb {
+  const long = hex.length === 4 ? hex.replace(/[^#]/g, "$&$&") : hex;
+  const value = Number.parseInt(long.slice(1), 16) || 0;
+  return [value >> 16, (value >> 8) & 255, value & 255];
+}
+
+function mix(from: Rgb, to: Rgb, share: number): Rgb {
+  return [0, 1, 2].map((i) => Math.round((from[i] ?? 0) + ((to[i] ?? 0) - (from[i] ?? 0)) * share)) as Rgb;
+}
+
+function packed([r, g, b]: Rgb): number {
+  return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+}
+
+/** The finest level whose buckets are no wider than a pixel. */
+export function levelOf(view: View, pixels: number): number {
+  return Math.min(MAX_LEVEL, Math.max(0, Math.floor(Math.log2((view.to - view.from) / Math.max(1, pixels)))));
+}
+
+/** Tiles that show a group of lanes in a range; coarser or finer ones that are there stand in for what is missing. */
+export function tilesOf(scene: Scene, pixels: number, group: number): Tile[] {
+  const { view, tiles } = scene;
+  const level = levelOf(view, pixels);
+  const size = 2 ** (level + TILE_LOG2);
+  const found: Tile[] = [];
+  for (let at = Math.max(0, Math.floor(view.from / size)); at * size < view.to; at++) {
+    const tile = tiles.at(level, at, group);
+    for (const one of tile ? [tile] : standIns(tiles, level, at, group)) if (!found.includes(one)) found.push(one);
+  }
+  return found;
+}
+
+function standIns(tiles: Tiles, level: number, at: number, group: number): Tile[] {
+  for (let up = 1; up <= 8; up++) {
+    const coarser = tiles.peek(level + up, Math.floor(at / 2 ** up), group);
+    if (coarser) return [coarser];
+  }
+  return [2 * at, 2 * at + 1].map((half) => tiles.peek(level - 1, half, group)).filter((tile) => tile !== null);
+}
+
+interface Label {
+  x0: number;
+  x1: number;
+  y: number;
+  text: string;
+  ink: string;
+}
+
+export class Painter {
+  private readonly context: CanvasRenderingContext2D;
+  private image: ImageData | null = null;
+  private pixels = new Uint32Array(0);
+  private plain = new Uint32Array(0);
+  private hatched = new Uint32Array(0);
+  private categories = new Uint8Array(0);
+  private named: SpanName[] | null = null;
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    public palette: Palette,
+  ) {
+    this.context = canvas.getContext("2d", { alpha: false, willReadFrequently: true }) as CanvasRenderingContext2D;
+  }
+
+  size(width: number, height: number): void {
+    if (this.canvas.width === width && this.canvas.height === height) return;
+    this.canvas.width = width;
+    this.canvas.height = height;
+    this.image = this.context.createImageData(width, height);
+    this.pixels = new Uint32Array(this.image.data.buffer);
+    this.plain = new Uint32Array(width);
+    this.hatched = new Uint32Array(width);
+  }
+
+  draw(scene: Scene, scale: number): Drawn {
+    const drawn: Drawn = { marks: 0, spans: 0, merged: new Map(), missing: false };
+    if (!this.image) return drawn;
+    this.learn(scene.names);
+    this.pixels.fill(this.palette.ground);
+    const width = this.canvas.width;
+    const height = this.canvas.height;
+    const labels: Label[] = [];
+    const byGroup = new Map<number, Tile[]>();
+    for (const row of scene.layout.rows) {
+      const top = (row.top - scene.scroll) * scale;
+      if (top > height || top + row.height * scale < 0) continue;
+      for (let depth = 0; depth < row.lanes; depth++) {
+        const y = Math.round(top + depth * LANE * scale);
+        const tall = Math.round((LANE - 2) * scale);
+        if (y > height || y + tall < 0) continue;
+        const lane = row.track.first_lane + depth;
+        const group = Math.floor(lane / scene.lanesPerTile);
+        const tiles = byGroup.get(group) ?? tilesOf(scene, width / scale, group);
+        byGroup.set(group, tiles);
+        this.plain.fill(this.palette.ground);
+        this.hatched.fill(this.palette.ground);
+        const merged = this.lane(scene, tiles, lane % scene.lanesPerTile, y, labels, drawn, scale);
+        if (merged) drawn.merged.set(row.track.key, (drawn.merged.get(row.track.key) ?? 0) + merged);
+        for (let line = Math.max(0, y); line < Math.min(height, y + tall); line++) {
+          this.pixels.set((line - y) % (3 * scale) < scale ? this.hatched : this.plain, line * width);
+        }
+      }
+    }
+    this.context.putImageData(this.image, 0, 0);
+    this.steps(scene, byGroup, scale);
+    this.labels(labels, scale);
+    this.marked(scene, scale);
+    drawn.missing = scene.tiles.ask();
+    return drawn;
+  }
+
+  /** One lane into the two rows of pixels; how many of its spans stand in marks with others. */
+  private lane(scene: Scene, tiles: Tile[], index: number, y: number, labels: Label[], drawn: Drawn, scale: number): number {
+    const { from, to } = scene.view;
+    const width = this.canvas.width;
+    const perNs = width / (to - from);
+    let merged = 0;
+    for (const tile of tiles) {
+      const per = tile.unit * perNs;
+      const offset = (tile.t0 - from) * perNs;
+      const last = tile.first[index + 1] ?? 0;
+      for (let at = tile.first[index] ?? 0; at < last; at++) {
+        if ((tile.start[at] as number) < 0 && tile !== tiles[0]) continue; // drawn with the tile before
+        const start = (tile.start[at] as number) * per + offset;
+        if (start >= width) break;
+        const end = start + (tile.dur[at] as number) * per;
+        if (end < 0) continue;
+        const x0 = Math.max(0, Math.floor(start));
+        let x1 = Math.min(width, Math.max(x0 + 1, Math.round(end)));
+        if (x1 - x0 > 3 * scale) x1 -= scale;
+        const code = tile.name[at] as number;
+        const count = tile.count[at] as number;
+        const name = code & NAME;
+        const category = this.categories[name] ?? OTHER;
+        const faded = scene.matching !== null && !scene.matching[name];
+        const colour = this.palette.of(category, code >>> 24, faded);
+        this.plain.fill(colour, x0, x1);
+        this.hatched.fill(count > 1 ? this.palette.of(category, 0, faded) : colour, x0, x1);
+        drawn.marks++;
+        drawn.spans += count;
+        if (count > 1) merged += count;
+        if (x1 - x0 > LABEL_PX * scale && labels.length < MOST_LABELS) {
+          const text = scene.names[name]?.text ?? "";
+          labels.push({ x0, x1, y, text: count > 1 ? `${format.count(count)}: ${text}` : text, ink: this.palette.textOn(category, faded) });
+        }
+      }
+    }
+    return merged;
+  }
+
+  private learn(names: SpanName[]): void {
+    if (this.named === names && this.categories.length === names.length) return;
+    this.named = names;
+    this.categories = Uint8Array.from(names, (name) => {
+      const at = CATEGORIES.indexOf(name.category);
+      return at < 0 ? OTHER : at;
+    });
+  }
+
+  private labels(labels: Label[], scale: number): void {
+    const context = this.context;
+    context.font = `${11 * scale}px system-ui, "DejaVu Sans", sans-serif`;
+    context.textBaseline = "middle";
+    const letter = 6.1 * scale;
+    for (const { x0, x1, y, text, ink } of labels) {
+      const room = Math.floor((x1 - x0 - 6 * scale) / letter);
+      context.fillStyle = ink;
+      context.fillText(text.length > room ? `${text.slice(0, Math.max(1, room - 1))}…` : text, x0 + 3 * scale, y + ((LANE - 2) / 2) * scale);
+    }
+  }
+
+  /** Where steps begin, through all lanes, where they are wide enough to be told apart. */
+  private steps(scene: Scene, byGroup: Map<number, Tile[]>, scale: number): void {
+    if (scene.steps === null) return;
+    const group = Math.floor(scene.steps / scene.lanesPerTile);
+    const index = scene.steps % scene.lanesPerTile;
+    const perNs = this.canvas.width / (scene.view.to - scene.view.from);
+    this.context.fillStyle = this.palette.css.quiet ?? "#555";
+    this.context.globalAlpha = 0.45;
+    const lines: number[] = [];
+    let narrow = 0;
+    for (const tile of byGroup.get(group) ?? tilesOf(scene, this.canvas.width / scale, group)) {
+      for (let at = tile.first[index] ?? 0; at < (tile.first[index + 1] ?? 0); at++) {
+        const x = Math.floor((tile.t0 + (tile.start[at] as number) * tile.unit - scene.view.from) * perNs);
+        if (x < 0 || x > this.canvas.width) continue;
+        if ((tile.count[at] as number) > 1 || (tile.dur[at] as number) * tile.unit * perNs < STEP_PX * scale) narrow += tile.count[at] as number;
+        else lines.push(x);
+      }
+    }
+    if (lines.length > narrow) for (const x of lines) this.context.fillRect(x, 0, scale, this.canvas.height);
+    this.context.globalAlpha = 1;
+  }
+
+  /** The chosen range and the chosen span. */
+  private marked(scene: Scene, scale: number): void {
+    const perNs = this.canvas.width / (scene.view.to - scene.view.from);
+    const x = (ns: number) => (ns - scene.view.from) * perNs;
+    const context = this.context;
+    if (scene.range) {
+      context.globalAlpha = 0.16;
+      context.fillStyle = this.palette.css.accent ?? "#06c";
+      context.fillRect(x(scene.range.from), 0, x(scene.range.to) - x(scene.range.from), this.canvas.height);
+      context.globalAlpha = 1;
+      for (const edge of [scene.range.from, scene.range.to]) context.fillRect(x(edge), 0, scale, this.canvas.height);
+    }
+    if (scene.selected) {
+      const place = topOf(scene.layout, scene.selected.lane);
+      if (!place) return;
+      const x0 = Math.max(-4 * scale, x(scene.selected.start));
+      const x1 = Math.min(this.canvas.width + 4 * scale, x(scene.selected.start + scene.selected.dur));
+      const y = (place.top - scene.scroll) * scale;
+      context.lineWidth = 2 * scale;
+      context.setLineDash(place.hidden ? [3 * scale, 3 * scale] : []);
+      context.strokeStyle = this.palette.css.ink ?? "#000";
+      context.strokeRect(x0 - scale, y - scale, Math.max(4 * scale, x1 - x0 + 2 * scale), LANE * scale);
+      context.setLineDash([]);
+    }
+  }
+}
+
+/** The mark at a place of a lane, and how many spans it stands for. */
+export function markAt(scene: Scene, pixels: number, lane: number, ns: number, slack: number): { row: number; name: number; count: number; dur: number } | null {
+  const index = lane % scene.lanesPerTile;
+  let best: { row: number; name: number; count: number; dur: number } | null = null;
+  let nearest = slack;
+  for (const tile of tilesOf(scene, pixels, Math.floor(lane / scene.lanesPerTile))) {
+    for (let at = tile.first[index] ?? 0; at < (tile.first[index + 1] ?? 0); at++) {
+      const start = tile.t0 + (tile.start[at] as number) * tile.unit;
+      const dur = (tile.dur[at] as number) * tile.unit;
+      const away = Math.max(0, start - ns, ns - start - dur);
+      if (away > nearest || (away === nearest && best)) continue;
+      nearest = away;
+      best = { row: tile.row[at] as number, name: (tile.name[at] as number) & NAME, count: tile.count[at] as number, dur };
+    }
+  }
+  return best;
+}

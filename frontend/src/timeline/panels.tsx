@@ -1,0 +1,201 @@
+/** Beside the lanes: the chosen span, what happened in a range, and what a search finds. */
+import { useEffect, useState } from "preact/hooks";
+import { useLoaded } from "../data";
+import * as format from "../format";
+import { Failed } from "../parts/common";
+import { Excerpt } from "../parts/finding";
+import { change } from "../router";
+import { inkOf, type View } from "./paint";
+import type { Span, SpanDetail } from "./tiles";
+
+export function at(ns: number): string {
+  return `${(ns / 1e9).toFixed(6)} s`;
+}
+
+interface Chosen {
+  session: string;
+  detail: SpanDetail;
+  title: string;
+  /** Spans that the mark stood for when it was clicked on. */
+  among: number;
+  go: (lane: number, ns: number) => void;
+  zoom: () => void;
+  none: () => void;
+}
+
+export function SpanPanel({ session, detail, title, among, go, zoom, none }: Chosen) {
+  const { span, name } = detail;
+  const to = (words: string, lane: number, ns: number | null) => (
+    <button disabled={ns === null} onClick={() => ns !== null && go(lane, ns)}>
+      {words}
+    </button>
+  );
+  return (
+    <section aria-labelledby="span-title" class="tl-panel">
+      <h2 id="span-title">
+        <i class="tl-chip" style={{ background: inkOf(name.category) }} /> {name.text}
+      </h2>
+      {among > 1 && <p class="quiet">The longest of {format.count(among)} spans that are merged at this zoom.</p>}
+      <dl class="facts tl-facts">
+        {[
+          ["Takes", format.ns(span.dur_ns)],
+          ["Begins", at(span.start_ns)],
+          ["What", name.category],
+          ["Step", detail.step === null ? "outside of steps" : `${detail.step}`],
+          ["Track", title],
+          ["Span", `${format.count(span.row + 1)} of ${format.count(detail.spans)} at depth ${detail.depth}`],
+        ].map(([label, value]) => (
+          <div key={label}>
+            <dt>{label}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <div class="controls">
+        {to("Previous", span.lane, detail.previous_ns)}
+        {to("Next", span.lane, detail.next_ns)}
+        {to("What holds it", span.lane - 1, detail.parent_ns)}
+        {to("First in it", span.lane + 1, detail.child_ns)}
+        <button onClick={zoom}>Zoom to it</button>
+        <button onClick={() => change({ find: name.text })}>Find all</button>
+        <button onClick={none}>Close</button>
+      </div>
+      {name.file && (
+        <>
+          <p class="place">
+            <code>
+              {name.file}:{name.line} {name.function}
+            </code>
+          </p>
+          {name.line > 0 && <Excerpt session={session} place={{ file: name.file, line: name.line, end_line: null, function: name.function }} />}
+        </>
+      )}
+    </section>
+  );
+}
+
+interface Statistic {
+  name: number;
+  text: string;
+  category: string;
+  count: number;
+  total_ns: number;
+  mean_ns: number;
+  max_ns: number;
+}
+
+const FEW = 12;
+
+export function StatisticsPanel({ path, build, range, chosen }: { path: string; build: string; range: View; chosen: boolean }) {
+  const asked = useSettled(`${Math.max(0, Math.floor(range.from))} ${Math.max(1, Math.ceil(range.to))}`, 250).split(" ");
+  const [limit, setLimit] = useState(FEW);
+  const found = useLoaded<{ items: Statistic[]; total: number; spans: number }>(
+    `${path}/timeline/statistics?build=${build}&from_ns=${asked[0]}&to_ns=${asked[1]}&limit=${limit}`,
+  );
+  const length = Number(asked[1]) - Number(asked[0]);
+  return (
+    <section aria-labelledby="statistics-title" class="tl-panel">
+      <h2 id="statistics-title">{chosen ? "In the selection" : "In view"}</h2>
+      {found.problem && <Failed problem={found.problem} again={found.again} />}
+      <p class="quiet" role="status">
+        {format.ns(length)} from {at(Number(asked[0]))}
+        {found.value && ` · ${format.count(found.value.spans)} spans of ${format.count(found.value.total)} names`}. Spans nest: totals hold each other.
+        {chosen && (
+          <>
+            {" "}
+            <button onClick={() => change({ from: String(range.from / 1e9), to: String(range.to / 1e9), sel: null })}>Zoom to it</button>{" "}
+            <button onClick={() => change({ sel: null })}>Unselect</button>
+          </>
+        )}
+      </p>
+      {found.value && found.value.items.length > 0 && (
+        <div class="table">
+          <table>
+            <thead>
+              <tr>
+                <th>Name</th>
+                <th class="number">Total</th>
+                <th class="number">Count</th>
+                <th class="number">Mean</th>
+                <th class="number">Longest</th>
+              </tr>
+            </thead>
+            <tbody>
+              {found.value.items.map((row) => (
+                <tr key={row.name}>
+                  <td class="tl-name">
+                    <i class="tl-chip" style={{ background: inkOf(row.category) }} />
+                    <button class="tl-link" onClick={() => change({ find: row.text })}>
+                      {row.text || "(no name)"}
+                    </button>
+                  </td>
+                  <td class="number">{format.ns(row.total_ns)}</td>
+                  <td class="number">{format.count(row.count)}</td>
+                  <td class="number">{format.ns(row.mean_ns)}</td>
+                  <td class="number">{format.ns(row.max_ns)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {found.value && found.value.total > limit && (
+        <p>
+          <button onClick={() => setLimit(Math.min(1000, limit * 4))}>Show more of {format.count(found.value.total)}</button>
+        </p>
+      )}
+    </section>
+  );
+}
+
+const HITS = 50;
+
+export function SearchPanel({ path, build, words, go }: { path: string; build: string; words: string; go: (span: Span) => void }) {
+  const settled = useSettled(words, 200);
+  const [offset, setOffset] = useState(0);
+  useEffect(() => setOffset(0), [settled]);
+  const query = new URLSearchParams({ build, q: settled, offset: String(offset), limit: String(HITS) });
+  const found = useLoaded<{ items: Span[]; names: Record<string, string>; total: number; next_offset: number | null }>(
+    settled ? `${path}/timeline/search?${query}` : null,
+  );
+  if (!words) return null;
+  return (
+    <section aria-labelledby="hits-title" class="tl-panel">
+      <h2 id="hits-title">Found</h2>
+      {found.problem && <Failed problem={found.problem} again={found.again} />}
+      {found.value && (
+        <>
+          <p class="quiet" role="status">
+            {found.value.total === 0 ? "No span is called so." : `${format.count(offset + 1)} to ${format.count(offset + found.value.items.length)} of ${format.count(found.value.total)}, by time`}
+          </p>
+          <ul class="tl-hits">
+            {found.value.items.map((span) => (
+              <li key={`${span.lane} ${span.row}`}>
+                <button class="tl-link" onClick={() => go(span)}>
+                  {found.value?.names[span.name]}
+                </button>{" "}
+                <span class="quiet">
+                  {at(span.start_ns)}, {format.ns(span.dur_ns)}
+                </span>
+              </li>
+            ))}
+          </ul>
+          <div class="pager">
+            {offset > 0 && <button onClick={() => setOffset(Math.max(0, offset - HITS))}>Earlier</button>}
+            {found.value.next_offset !== null && <button onClick={() => setOffset(found.value?.next_offset ?? 0)}>Later</button>}
+          </div>
+        </>
+      )}
+    </section>
+  );
+}
+
+/** A value once it has stood still for so long. */
+export function useSettled<T>(value: T, ms: number): T {
+  const [settled, set] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => set(value), ms);
+    return () => clearTimeout(timer);
+  }, [value, ms]);
+  return settled;
+}

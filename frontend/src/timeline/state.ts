@@ -1,0 +1,63 @@
+/** The timeline's state in the address: ?from=&to= in seconds, ?span=TRACK~DEPTH~START, ?sel=FROM-TO, ?find=, ?open=, ?fold=. */
+import type { View } from "./paint";
+import type { Timeline, Track } from "./tiles";
+
+export interface Chosen {
+  track: string;
+  depth: number;
+  start: number;
+}
+
+const NANOS = 9;
+
+export const seconds = (ns: number): string => (Math.round(ns) / 1e9).toFixed(NANOS).replace(/\.?0+$/, "");
+
+/** The whole run, with some room on both sides. */
+export function whole(timeline: Timeline): View {
+  const room = Math.max(1, (timeline.end_ns - timeline.begin_ns) * 0.01);
+  return { from: timeline.begin_ns - room, to: timeline.end_ns + room };
+}
+
+/** The part of the time that the address names; null: none, or none that makes sense. */
+export function viewOf(query: URLSearchParams): View | null {
+  return range(query.get("from"), query.get("to"));
+}
+
+export function selectionOf(query: URLSearchParams): View | null {
+  const [from, to] = (query.get("sel") ?? "").split("~");
+  return range(from ?? null, to ?? null);
+}
+
+function range(from: string | null, to: string | null): View | null {
+  const low = Math.round(Number.parseFloat(from ?? "") * 1e9);
+  const high = Math.round(Number.parseFloat(to ?? "") * 1e9);
+  return low < high ? { from: low, to: high } : null;
+}
+
+export function chosenOf(query: URLSearchParams): Chosen | null {
+  const [track, depth, start] = (query.get("span") ?? "").split("~");
+  if (!track || !depth || !start) return null;
+  const chosen = { track, depth: Number(depth), start: Number(start) };
+  return Number.isInteger(chosen.depth) && Number.isInteger(chosen.start) && chosen.depth >= 0 ? chosen : null;
+}
+
+export const chosenWord = (chosen: Chosen): string => `${chosen.track}~${chosen.depth}~${chosen.start}`;
+
+export function laneOf(tracks: Track[], chosen: Chosen): number | null {
+  const track = tracks.find((t) => t.key === chosen.track);
+  return track && chosen.depth < track.lanes ? track.first_lane + chosen.depth : null;
+}
+
+export function wordsOf(query: URLSearchParams, name: string): Set<string> {
+  return new Set((query.get(name) ?? "").split(",").filter(Boolean));
+}
+
+/** As close as a range may come, and as far, within what there is. */
+export function bounded(view: View, timeline: Timeline): View {
+  const all = whole(timeline);
+  const most = all.to - all.from;
+  const size = Math.min(most, Math.max(40, view.to - view.from));
+  const middle = (view.from + view.to) / 2;
+  const from = Math.min(all.to - size, Math.max(all.from, middle - size / 2));
+  return { from, to: from + size };
+}

@@ -1,0 +1,326 @@
+"""What can be asked of a timeline: marks of a range, a tile of them, one span, names, statistics, where evidence is."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive import span_levels
+from stepscope.derive.span_levels import Marks
+from stepscope.errors import UsageError
+from stepscope.model.timeline import (
+    EvidencePlace,
+    Span,
+    SpanDetail,
+    SpanHits,
+    SpanNames,
+    SpanStatistic,
+    SpanStatistics,
+    Track,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stepscope.model.records import F64, I64, Bool
+    from stepscope.store.span_cache import Column, Columns, Reader
+
+TILE_LOG2 = 10
+"""Buckets of a tile: 1024."""
+MAX_EXPONENT = 46
+"""Of a bucket: a tile of that one holds two years."""
+MAGIC = 0x4C545353
+LAST_NS = 1 << 60
+_UNITS_LOG2 = 4
+"""Times in a tile are counted in sixteenths of its bucket."""
+_HEAD = struct.Struct("<IIIIqq")
+_CHUNK = 1 << 18
+_AROUND = 0.25
+"""Of a step, shown before and behind it."""
+
+
+def marks(reader: Reader, lane: int, begin: int, end: int, exponent: int) -> Marks:
+    """What begins in a range, and the mark before that reaches into it, at buckets of 2**exponent ns."""
+    stored = reader.level(lane, exponent)
+    base = stored is None
+    columns = reader.base(lane) if stored is None else stored[1]
+    rows = _rows(columns, begin, end)
+    start, stop = (columns[name][rows].astype(np.int64) for name in ("start", "end"))
+    names = columns["name"][rows].astype(np.int32)
+    if base:
+        found = span_levels.single(start, stop, names, rows.start)
+    else:
+        more = (columns[name][rows].astype(np.int64) for name in ("count", "busy", "longest", "row"))
+        found = Marks(start, stop, names, *more)
+    if stored is not None and stored[0] == exponent:
+        return found
+    return span_levels.merged(found, 1 << exponent)
+
+
+def _rows(columns: Columns, begin: int, end: int) -> slice:
+    """Rows that begin in a range, and the one before that reaches into it."""
+    first, last = np.searchsorted(columns["start"], (begin, end), "left").tolist()
+    if first and int(columns["end"][first - 1]) > begin:
+        first -= 1
+    return slice(first, last)
+
+
+def tile(reader: Reader, exponent: int, index: int, group: int) -> bytes:
+    """Marks of a group of lanes in one tile, little-endian (docs/rest.md).
+
+    Raises:
+        UsageError: there is no such group.
+    """
+    size = reader.index.timeline.lanes_per_tile
+    lanes = range(group * size, min((group + 1) * size, reader.lanes))
+    if not lanes:
+        raise UsageError(f"lane group {group}: there are {-(-reader.lanes // size)}")
+    bucket = 1 << exponent
+    begin = index << (exponent + TILE_LOG2)
+    if begin > LAST_NS:
+        raise UsageError(f"tile {index}: it begins after {LAST_NS} ns")
+    found = [marks(reader, lane, begin, begin + (bucket << TILE_LOG2), exponent) for lane in lanes]
+    unit = max(0, exponent - _UNITS_LOG2)
+    total = sum(len(part) for part in found)
+    table = np.array([(lane, len(part)) for lane, part in zip(lanes, found, strict=True)], "<u4")
+    start = _joined([part.start for part in found])
+    end = _joined([part.end for part in found])
+    first = np.clip((start - begin) >> unit, -(1 << 31), (1 << 31) - 1)
+    last = np.maximum(first, (end - begin + (1 << unit) - 1) >> unit)
+    busy, whole = _joined([part.busy for part in found]), np.maximum(1, end - start)
+    count = _joined([part.count for part in found])
+    fill = np.where(count > 1, np.clip(busy * 255 // whole, 1, 255), 255)
+    name = _joined([part.name for part in found])
+    return b"".join(
+        (
+            _HEAD.pack(MAGIC, len(lanes), total, unit, begin, bucket),
+            table.tobytes(),
+            first.astype("<i4").tobytes(),
+            np.minimum(last - first, 0xFFFFFFFF).astype("<u4").tobytes(),
+            (name & 0xFFFFFF | fill << 24).astype("<u4").tobytes(),
+            np.minimum(count, 0xFFFFFFFF).astype("<u4").tobytes(),
+            _joined([part.row for part in found]).astype("<u4").tobytes(),
+        )
+    )
+
+
+def _joined(parts: Sequence[I64 | np.typing.NDArray[np.int32]]) -> I64:
+    return np.concatenate(parts).astype(np.int64) if parts else np.empty(0, np.int64)
+
+
+def names(reader: Reader, offset: int, limit: int) -> SpanNames:
+    """A page of names."""
+    every = reader.index.names
+    return SpanNames(
+        items=every[offset : offset + limit],
+        total=len(every),
+        offset=offset,
+        next_offset=offset + limit if offset + limit < len(every) else None,
+    )
+
+
+def span(reader: Reader, lane: int, row: int | None, at_ns: int) -> SpanDetail:
+    """One span by its number, or the last one of the lane that has begun at a time.
+
+    Raises:
+        UsageError: there is no such lane or span.
+    """
+    base, track = reader.base(_checked(reader, lane)), track_of(reader, lane)
+    start, end = base["start"], base["end"]
+    if row is None:
+        row = max(0, int(np.searchsorted(start, at_ns, "right")) - 1)
+    if row >= len(start):
+        raise UsageError(f"span {row} of lane {lane}: there are {len(start)}")
+    begin = int(start[row])
+    before, behind = int(np.searchsorted(start, begin, "left")) - 1, int(np.searchsorted(start, begin, "right"))
+    found = _span(reader, lane, row)
+    return SpanDetail(
+        span=found,
+        name=reader.index.names[found.name],
+        track=track.key,
+        depth=lane - track.first_lane,
+        spans=len(start),
+        previous_ns=int(start[before]) if before >= 0 else None,
+        next_ns=int(start[behind]) if behind < len(start) else None,
+        parent_ns=_around(reader, lane - 1, begin) if lane > track.first_lane else None,
+        child_ns=_inside(reader, lane + 1, begin, int(end[row])) if lane + 1 < track.first_lane + track.lanes else None,
+        step=_step_at(reader, begin),
+    )
+
+
+def _span(reader: Reader, lane: int, row: int) -> Span:
+    base = reader.base(lane)
+    begin = int(base["start"][row])
+    return Span(lane=lane, row=row, name=int(base["name"][row]), start_ns=begin, dur_ns=int(base["end"][row]) - begin)
+
+
+def _around(reader: Reader, lane: int, at: int) -> int | None:
+    base = reader.base(lane)
+    row = int(np.searchsorted(base["start"], at, "right")) - 1
+    return int(base["start"][row]) if row >= 0 and int(base["end"][row]) >= at else None
+
+
+def _inside(reader: Reader, lane: int, begin: int, end: int) -> int | None:
+    start = reader.base(lane)["start"]
+    row = int(np.searchsorted(start, begin, "left"))
+    return int(start[row]) if row < len(start) and int(start[row]) < end else None
+
+
+def track_of(reader: Reader, lane: int) -> Track:
+    """The track that a lane is of."""
+    tracks = reader.index.timeline.tracks
+    return next(track for track in reversed(tracks) if track.lanes and track.first_lane <= lane)
+
+
+def _checked(reader: Reader, lane: int) -> int:
+    if lane >= reader.lanes:
+        raise UsageError(f"lane {lane}: there are {reader.lanes}")
+    return lane
+
+
+def search(reader: Reader, words: str, offset: int, limit: int) -> SpanHits:
+    """Spans whose names hold all words, by time."""
+    sought = words.lower().split()
+    texts = [name.text.lower() for name in reader.index.names]
+    matching = np.array([bool(sought) and all(word in text for word in sought) for text in texts], np.bool_)
+    total = int(np.array(reader.index.counts, np.int64)[matching].sum())
+    wanted = min(total, offset + limit)
+    found: list[tuple[int, int, int]] = []
+    if offset < total:
+        for lane in range(reader.lanes):
+            base = reader.base(lane)
+            found += [(int(base["start"][row]), lane, row) for row in _first_hits(base["name"], matching, wanted)]
+    items = tuple(_span(reader, lane, row) for _, lane, row in sorted(found)[offset : offset + limit])
+    return SpanHits(
+        items=items,
+        names={item.name: reader.index.names[item.name].text for item in items},
+        total=total,
+        offset=offset,
+        next_offset=offset + limit if offset + limit < total else None,
+    )
+
+
+def _first_hits(column: Column, matching: Bool, wanted: int) -> Iterator[int]:
+    left = wanted
+    for first in range(0, len(column), _CHUNK):
+        rows = np.flatnonzero(matching[column[first : first + _CHUNK].astype(np.intp)])[:left]
+        yield from (rows + first).tolist()
+        left -= len(rows)
+        if not left:
+            return
+
+
+def statistics(reader: Reader, begin: int, end: int, lanes: range, offset: int, limit: int) -> SpanStatistics:
+    """Names by their time within a range, of some lanes.
+
+    Raises:
+        UsageError: there is no such lane.
+    """
+    size = len(reader.index.names)
+    count, total, most = np.zeros(size, np.int64), np.zeros(size), np.zeros(size, np.int64)
+    for lane in lanes:
+        base = reader.base(_checked(reader, lane))
+        rows = _rows(base, begin, end)
+        if rows.start >= rows.stop:
+            continue
+        name = base["name"][rows]
+        inside: F64 = np.minimum(base["end"][rows], end) - np.maximum(base["start"][rows], begin)
+        count += np.bincount(name, minlength=size)
+        total += np.bincount(name, weights=inside, minlength=size)
+        np.maximum.at(most, name, inside)
+    order = np.flatnonzero(count)
+    order = order[np.lexsort((-count[order], -total[order]))]
+    return SpanStatistics(
+        items=tuple(
+            SpanStatistic(
+                name=i,
+                text=reader.index.names[i].text,
+                category=reader.index.names[i].category,
+                count=int(count[i]),
+                total_ns=int(total[i]),
+                mean_ns=int(total[i] / count[i]),
+                max_ns=int(most[i]),
+            )
+            for i in order[offset : offset + limit].tolist()
+        ),
+        total=len(order),
+        spans=int(count.sum()),
+        offset=offset,
+        next_offset=offset + limit if offset + limit < len(order) else None,
+    )
+
+
+def evidence(reader: Reader, ref: str) -> EvidencePlace:
+    """Where a finding's evidence is: the span of middling length, with the step that it is in."""
+    kind, _, which = ref.partition(":")
+    if kind == "capture":
+        traces = reader.index.timeline.traces
+        taken = next((t for t in traces if t.ref == ref), None)
+        if taken is None:
+            return EvidencePlace(found=False)
+        return EvidencePlace(found=True, from_ns=taken.begin_ns, to_ns=taken.end_ns)
+    if kind in {"name", "trace"}:
+        return _of_name(reader, ref)
+    steps = _steps(reader)
+    if steps is None or not len(steps["start"]):
+        return EvidencePlace(found=False)
+    if kind == "step":
+        row = int(which) if which.isdecimal() and int(which) < len(steps["start"]) else None
+    elif kind == "component":
+        row = _middle(steps["end"] - steps["start"])
+    else:
+        row = None
+    if row is None:
+        return EvidencePlace(found=False)
+    begin, end = int(steps["start"][row]), int(steps["end"][row])
+    low, high = _widened(begin, end)
+    return EvidencePlace(found=True, from_ns=low, to_ns=high, lane=0, start_ns=begin)
+
+
+def _of_name(reader: Reader, ref: str) -> EvidencePlace:
+    timeline = reader.index.timeline
+    matching = np.array([name.ref == ref for name in reader.index.names], np.bool_)
+    found: list[tuple[int, int, int]] = []
+    for track in timeline.tracks:
+        if timeline.steps_worker and track.worker != timeline.steps_worker:
+            continue
+        for lane in range(track.first_lane, track.first_lane + track.lanes):
+            base = reader.base(lane)
+            rows = np.flatnonzero(matching[base["name"].astype(np.intp)])
+            if len(rows):
+                row = int(rows[_middle((base["end"] - base["start"])[rows])])
+                found.append((len(rows), lane, row))
+    if not found:
+        return EvidencePlace(found=False)
+    _, lane, row = max(found)
+    it = _span(reader, lane, row)
+    begin, end = it.start_ns, it.start_ns + it.dur_ns
+    number, steps = _step_at(reader, begin), _steps(reader)
+    if number is not None and steps is not None:
+        begin, end = min(begin, int(steps["start"][number])), max(end, int(steps["end"][number]))
+    low, high = _widened(begin, end)
+    return EvidencePlace(found=True, from_ns=low, to_ns=high, lane=lane, start_ns=it.start_ns)
+
+
+def _middle(durations: Column) -> int:
+    return int(np.argsort(durations, kind="stable")[len(durations) // 2])
+
+
+def _widened(begin: int, end: int) -> tuple[int, int]:
+    more = max(1, int((end - begin) * _AROUND))
+    return max(0, begin - more), end + more
+
+
+def _steps(reader: Reader) -> Columns | None:
+    tracks = reader.index.timeline.tracks
+    return reader.base(0) if tracks and tracks[0].kind == "steps" and tracks[0].lanes else None
+
+
+def _step_at(reader: Reader, at: int) -> int | None:
+    steps = _steps(reader)
+    if steps is None:
+        return None
+    row = int(np.searchsorted(steps["start"], at, "right")) - 1
+    return row if row >= 0 and int(steps["end"][row]) > at else None

@@ -1,0 +1,174 @@
+"""The timeline of a session: tracks of spans, drawn in lanes, and what can be asked of them (docs/rest.md).
+
+A track is what was observed: a thread, a stream of a device, the steps. A lane is one row of it: spans of one depth,
+which never overlap. Additions only.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Track(msgspec.Struct, frozen=True, kw_only=True):
+    """One thread, stream or series of steps."""
+
+    key: str
+    """Its name in addresses."""
+    group: str
+    """What it belongs to: a process, a device of a capture."""
+    title: str
+    kind: str
+    """steps | thread | stream | derived: its times repeat those of other tracks | rests"""
+    first_lane: int
+    """Number of its first lane."""
+    lanes: int
+    """How deep its spans nest."""
+    spans: int
+    begin_ns: int
+    end_ns: int
+    worker: str = ""
+    """Key of the process that it is of; empty: of none that was measured."""
+    trace: str = ""
+    """Name of the op trace that it is from; empty: from records."""
+
+
+class SpanName(msgspec.Struct, frozen=True, kw_only=True):
+    """What spans are called, and where in the user's program that is."""
+
+    text: str
+    category: str
+    """What colours it: input, call, callbacks, saving, ..."""
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    ref: str = ""
+    """By which a finding's evidence names it, in its process."""
+
+
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """What the timeline does not show."""
+
+    what: str
+    count: int
+
+
+class TraceRange(msgspec.Struct, frozen=True, kw_only=True):
+    """When an op trace was taken."""
+
+    ref: str
+    """By which a finding's evidence names it."""
+    trace: str
+    begin_ns: int
+    end_ns: int
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """The timeline as a whole. While it is ``building`` there is nothing else to ask for."""
+
+    state: str
+    """building | ready | failed"""
+    progress_ratio: float = 0.0
+    doing: str = ""
+    """What is being built, or why it failed."""
+    build: str = ""
+    """Its name in other requests: another one means other spans."""
+    renewing: bool = False
+    """The session has grown since; a newer one is being built."""
+    begin_ns: int = 0
+    end_ns: int = 0
+    spans: int = 0
+    names: int = 0
+    lanes_per_tile: int = 0
+    tracks: tuple[Track, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    steps_worker: str = ""
+    """Key of the process that makes the steps."""
+    traces: tuple[TraceRange, ...] = ()
+
+
+class SpanNames(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of names; tiles count through them."""
+
+    items: tuple[SpanName, ...]
+    total: int
+    offset: int
+    next_offset: int | None
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """One span. Times are nanoseconds since session start."""
+
+    lane: int
+    row: int
+    """Its number in its lane."""
+    name: int
+    start_ns: int
+    dur_ns: int
+
+
+class SpanDetail(msgspec.Struct, frozen=True, kw_only=True):
+    """One span and what is beside it."""
+
+    span: Span
+    name: SpanName
+    track: str
+    """Key of its track."""
+    depth: int
+    spans: int
+    """How many are in its lane."""
+    previous_ns: int | None
+    """Start of the one before it in its lane."""
+    next_ns: int | None
+    parent_ns: int | None
+    """Start of the span that encloses it, in the lane above."""
+    child_ns: int | None
+    """Start of the first span in it, in the lane below."""
+    step: int | None
+    """Number of the step that it begins in."""
+
+
+class SpanHits(msgspec.Struct, frozen=True, kw_only=True):
+    """Spans whose names hold what was sought, by time."""
+
+    items: tuple[Span, ...]
+    names: dict[int, str]
+    """Texts of their names."""
+    total: int
+    """All of the session."""
+    offset: int
+    next_offset: int | None
+
+
+class SpanStatistic(msgspec.Struct, frozen=True, kw_only=True):
+    """Spans of one name within a range."""
+
+    name: int
+    text: str
+    category: str
+    count: int
+    total_ns: int
+    """Time within the range. Spans nest: totals of several names may hold each other."""
+    mean_ns: int
+    max_ns: int
+
+
+class SpanStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened within a range, by total time."""
+
+    items: tuple[SpanStatistic, ...]
+    total: int
+    """Names in the range."""
+    spans: int
+    offset: int
+    next_offset: int | None
+
+
+class EvidencePlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where on the timeline a finding's evidence is."""
+
+    found: bool
+    from_ns: int = 0
+    to_ns: int = 0
+    lane: int | None = None
+    start_ns: int | None = None
+    """Of the span, where it is one."""

@@ -1,0 +1,215 @@
+"""Spans of a timeline on disk, made for reading parts of them: columns that are mapped, never read whole.
+
+    index.json             lanes, tracks, names, and where in the columns each lane is
+    base.COLUMN            start, end, name of every span, lane after lane
+    EXPONENT.COLUMN        marks of the lanes at the stored bucket 2**EXPONENT ns, lane after lane
+
+Not part of a session: a cache beside nothing, made anew when it is gone or of another schema. Columns are plain
+little-endian arrays; what the index says is checked against their sizes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.errors import SessionError
+from stepscope.model.timeline import LeftOut, SpanName, Timeline, TraceRange, Track
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+SCHEMA = 1
+INDEX = "index.json"
+BASE = "base"
+BASE_COLUMNS = {"start": "<i8", "end": "<i8", "name": "<i4"}
+MARK_COLUMNS = {
+    "start": "<i8",
+    "end": "<i8",
+    "name": "<i4",
+    "count": "<i8",
+    "busy": "<i8",
+    "longest": "<i8",
+    "row": "<i8",
+}
+MAX_INDEX_BYTES = 1 << 30
+
+Column = npt.NDArray[np.int64] | npt.NDArray[np.int32]
+Columns = Mapping[str, Column]
+
+
+class Index(msgspec.Struct, frozen=True, kw_only=True):
+    """``index.json``."""
+
+    schema: int = SCHEMA
+    timeline: Timeline
+    names: tuple[SpanName, ...]
+    counts: tuple[int, ...]
+    """Spans of each name."""
+    bounds: tuple[int, ...]
+    """Where each lane begins in the base, and where the last one ends."""
+    levels: dict[int, tuple[tuple[int, int, int], ...]]
+    """Exponent to (lane, first row, row behind the last) of the lanes that it holds."""
+
+
+class Writer:
+    """Writes a cache lane by lane, whole or not at all."""
+
+    def __init__(self, folder: Path) -> None:
+        """Nothing is written before ``add``."""
+        self._final = folder
+        self._folder = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+        self._files: dict[str, IO[bytes]] = {}
+        self._stack = ExitStack()
+        self._bounds = [0]
+        self._levels: dict[int, list[tuple[int, int, int]]] = {}
+        self._rows: dict[int, int] = {}
+        self._counts = np.zeros(0, np.int64)
+
+    def __enter__(self) -> Self:
+        """Make a folder to write into."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True, mode=0o700)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Take back what was not finished."""
+        self._stack.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def lanes(self) -> int:
+        """How many have been written."""
+        return len(self._bounds) - 1
+
+    @property
+    def spans(self) -> int:
+        """How many have been written."""
+        return self._bounds[-1]
+
+    def add(self, base: Columns) -> int:
+        """Write the spans of the next lane; its number."""
+        self._write(BASE, base, BASE_COLUMNS)
+        self._bounds.append(self._bounds[-1] + len(base["start"]))
+        counts = np.bincount(base["name"])
+        if len(counts) > len(self._counts):
+            self._counts = np.pad(self._counts, (0, len(counts) - len(self._counts)))
+        self._counts[: len(counts)] += counts
+        return self.lanes - 1
+
+    def add_level(self, lane: int, exponent: int, marks: Columns) -> None:
+        """Write the marks of a lane at one level."""
+        self._write(str(exponent), marks, MARK_COLUMNS)
+        first = self._rows.get(exponent, 0)
+        self._rows[exponent] = first + len(marks["start"])
+        self._levels.setdefault(exponent, []).append((lane, first, self._rows[exponent]))
+
+    def _write(self, name: str, columns: Columns, kinds: dict[str, str]) -> None:
+        for column, kind in kinds.items():
+            key = f"{name}.{column}"
+            if key not in self._files:
+                self._files[key] = self._stack.enter_context((self._folder / key).open("wb"))
+            np.ascontiguousarray(columns[column], np.dtype(kind)).tofile(self._files[key])
+
+    def finish(
+        self,
+        timeline: Timeline,
+        names: tuple[SpanName, ...],
+        *,
+        tracks: tuple[Track, ...],
+        left_out: tuple[LeftOut, ...],
+        traces: tuple[TraceRange, ...],
+    ) -> None:
+        """Write the index, and give the cache its name."""
+        self._stack.close()
+        counts = np.pad(self._counts, (0, max(0, len(names) - len(self._counts))))
+        index = Index(
+            timeline=msgspec.structs.replace(
+                timeline, spans=self.spans, names=len(names), tracks=tracks, left_out=left_out, traces=traces
+            ),
+            names=names,
+            counts=tuple(counts.tolist()),
+            bounds=tuple(self._bounds),
+            levels={exponent: tuple(lanes) for exponent, lanes in self._levels.items()},
+        )
+        (self._folder / INDEX).write_bytes(msgspec.json.encode(index))
+        try:
+            self._folder.rename(self._final)
+        except OSError:  # another process has made the same
+            if not (self._final / INDEX).is_file():
+                raise
+
+
+class Reader:
+    """A cache, mapped."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open it.
+
+        Raises:
+            SessionError: it is none, or of another schema.
+        """
+        self.folder = folder
+        try:
+            self.index = _index(folder / INDEX)
+            self._base = _mapped(folder, BASE, BASE_COLUMNS, self.index.bounds[-1])
+            self._marks: dict[int, Columns] = {}
+            self._places: dict[int, dict[int, tuple[int, int]]] = {}
+            for exponent, lanes in self.index.levels.items():
+                self._marks[exponent] = _mapped(folder, str(exponent), MARK_COLUMNS, lanes[-1][2])
+                for lane, first, last in lanes:
+                    self._places.setdefault(lane, {})[exponent] = (first, last)
+        except (OSError, ValueError, IndexError) as error:
+            raise SessionError(f"{folder}: no timeline: {error}") from error
+
+    @property
+    def lanes(self) -> int:
+        """How many there are."""
+        return len(self.index.bounds) - 1
+
+    def base(self, lane: int) -> Columns:
+        """The spans of a lane; not copied."""
+        rows = slice(self.index.bounds[lane], self.index.bounds[lane + 1])
+        return {name: column[rows] for name, column in self._base.items()}
+
+    def level(self, lane: int, exponent: int) -> tuple[int, Columns] | None:
+        """The coarsest stored level of a lane that is as fine as asked; None: there is none."""
+        stored = [e for e in self._places.get(lane, ()) if e <= exponent]
+        if not stored:
+            return None
+        best = max(stored)
+        first, last = self._places[lane][best]
+        return best, {name: column[first:last] for name, column in self._marks[best].items()}
+
+
+def _index(path: Path) -> Index:
+    if path.stat().st_size > MAX_INDEX_BYTES:
+        raise ValueError("its index is too large")
+    index = msgspec.json.decode(path.read_bytes(), type=Index)
+    if index.schema != SCHEMA:
+        raise ValueError(f"schema {index.schema}; expected {SCHEMA}")
+    return index
+
+
+def _mapped(folder: Path, name: str, kinds: dict[str, str], rows: int) -> Columns:
+    found: dict[str, Column] = {}
+    for column, kind in kinds.items():
+        dtype = np.dtype(kind)
+        path = folder / f"{name}.{column}"
+        if rows == 0:
+            found[column] = np.empty(0, dtype)
+            continue
+        if path.stat().st_size != rows * dtype.itemsize:
+            raise ValueError(f"{path.name} has another length than the index says")
+        found[column] = np.asarray(np.memmap(path, dtype, mode="r", shape=(rows,)))
+    return found

@@ -1,0 +1,141 @@
+"""Operations on a session's timeline: what there is, tiles of marks, one span, search, statistics, evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from stepscope.app import timeline_queries as queries
+from stepscope.errors import SessionError, UsageError
+from stepscope.model.timeline import (
+    EvidencePlace,
+    SpanDetail,
+    SpanHits,
+    SpanNames,
+    SpanStatistics,
+    Timeline,
+)
+from stepscope.web.operation import LIMIT, OFFSET, Answer, Call, Hub, Operation, struct
+from stepscope.web.parameters import Number, Text
+from stepscope.web.problems import Refused
+from stepscope.web.session_operations import KEY, entry_of
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from stepscope.store.span_cache import Reader
+    from stepscope.web.parameters import Arguments, Parameter
+
+BINARY = "application/octet-stream"
+FOREVER = "private, max-age=31536000, immutable"
+MOST_NS = (1 << 53) - 1
+"""What JavaScript's numbers hold exactly: 104 days."""
+BUILD = Text(name="build", about="The build that /timeline says.", pattern="[0-9a-f]{20}")
+FROM = Number(name="from_ns", about="Begin of the range.", default=0, most=MOST_NS)
+TO = Number(name="to_ns", about="End of the range.", default=MOST_NS, most=MOST_NS)
+LANE = Number(name="lane", about="Number of a lane.", most=1_000_000)
+
+Question = Callable[["Reader", "Arguments"], "Answer | msgspec.Struct"]
+
+
+def _timeline(hub: Hub, call: Call) -> Answer:
+    entry = entry_of(hub, call.arguments.text("key"))
+    try:
+        return struct(hub.timelines.state(entry, float(call.arguments.number("wait_s"))), call)
+    except SessionError as error:
+        raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
+
+
+def _of_build(question: Question) -> Callable[[Hub, Call], Answer]:
+    """Serves what is asked of one build: it never changes."""
+
+    def serve(hub: Hub, call: Call) -> Answer:
+        entry_of(hub, call.arguments.text("key"))
+        try:
+            reader = hub.timelines.reader(call.arguments.text("build"))
+            made = question(reader, call.arguments)
+        except UsageError as error:
+            raise Refused(HTTPStatus.NOT_FOUND, str(error)) from error
+        answer = made if isinstance(made, Answer) else struct(made, call)
+        answer.headers["Cache-Control"] = FOREVER
+        return answer
+
+    return serve
+
+
+def _tile(reader: Reader, arguments: Arguments) -> Answer:
+    content = queries.tile(reader, arguments.number("level"), arguments.number("tile"), arguments.number("group"))
+    return Answer(content=content, media=BINARY, headers={"Content-Encoding": "identity"})  # see docs/decisions/0025
+
+
+def _span(reader: Reader, arguments: Arguments) -> SpanDetail:
+    row = arguments.text("row")
+    return queries.span(reader, arguments.number("lane"), int(row) if row else None, arguments.number("at_ns"))
+
+
+def _search(reader: Reader, arguments: Arguments) -> SpanHits:
+    return queries.search(reader, arguments.text("q"), arguments.number("offset"), arguments.number("limit"))
+
+
+def _statistics(reader: Reader, arguments: Arguments) -> SpanStatistics:
+    first, lanes = arguments.number("first_lane"), arguments.number("lanes")
+    chosen = range(first, first + lanes) if lanes else range(reader.lanes)
+    begin, end = arguments.number("from_ns"), arguments.number("to_ns")
+    return queries.statistics(reader, begin, end, chosen, arguments.number("offset"), arguments.number("limit"))
+
+
+def _names(reader: Reader, arguments: Arguments) -> SpanNames:
+    return queries.names(reader, arguments.number("offset"), arguments.number("limit"))
+
+
+def _evidence(reader: Reader, arguments: Arguments) -> EvidencePlace:
+    return queries.evidence(reader, arguments.text("ref"))
+
+
+def _ask(
+    name: str,
+    about: str,
+    question: Question,
+    answer: type[msgspec.Struct] | None,
+    *parameters: Parameter,
+) -> Operation:
+    return Operation(
+        name="getTimeline" + name.capitalize(),
+        path="/sessions/{key}/timeline/" + name,
+        about=about,
+        serve=_of_build(question),
+        parameters=(KEY, BUILD, *parameters),
+        answer=answer,
+        media=("application/json",) if answer is not None else (BINARY,),
+        refusals=(404,),
+    )
+
+
+TIMELINE = (
+    Operation(
+        name="getTimeline", path="/sessions/{key}/timeline", serve=_timeline, answer=Timeline, refusals=(404, 422),
+        about="Tracks and lanes, or how far building them is: the first question starts it.",
+        parameters=(
+            KEY,
+            Number(name="wait_s", about="Wait so long for the answer to be ready.", default=0, most=10),
+        ),
+    ),
+    _ask("tile", "What a group of lanes shows in a part of the time, at one level of detail.", _tile, None,
+         Number(name="level", about="A bucket is 2**level nanoseconds.", most=queries.MAX_EXPONENT),
+         Number(name="tile", about="Number of the part; each is 1024 buckets long.", most=1 << 43),
+         Number(name="group", about="Number of the group of lanes_per_tile lanes.", most=100_000)),
+    _ask("span", "One span, and what is beside it.", _span, SpanDetail, LANE,
+         Number(name="at_ns", about="The last span that has begun at this time.", default=0, most=MOST_NS),
+         Text(name="row", about="Instead of a time: its number in the lane.", default="", pattern="[0-9]{0,9}")),
+    _ask("search", "Spans whose names hold all words, by time.", _search, SpanHits,
+         Text(name="q", about="The words."), OFFSET, LIMIT),
+    _ask("statistics", "Names by their time in a range.", _statistics, SpanStatistics, FROM, TO,
+         Number(name="first_lane", about="The first lane.", default=0, most=1_000_000),
+         Number(name="lanes", about="How many lanes; 0: all of the session.", default=0, most=1_000_000),
+         OFFSET, LIMIT),
+    _ask("names", "What spans are called, by the numbers that tiles use.", _names, SpanNames, OFFSET,
+         Number(name="limit", about="How many items at most.", default=1_000, least=1, most=10_000)),
+    _ask("evidence", "Where a reference of a finding's evidence is on the timeline.", _evidence, EvidencePlace,
+         Text(name="ref", about="As in refs of an evidence: name:12, step:3, capture:1, component:call.")),
+)  # fmt: skip

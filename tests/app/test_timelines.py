@@ -1,0 +1,229 @@
+"""A session's timeline: what is drawn, what is said to be left out, what can be asked; when it is built anew."""
+
+from __future__ import annotations
+
+import struct
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from tests.derive.sessions import MS, S
+from tests.web import recorded
+from tests.web.timeline_sessions import STEP, add_trace, session, stored
+
+from stepscope.app import timeline_build
+from stepscope.app import timeline_queries as queries
+from stepscope.app.library import Entry
+from stepscope.app.timelines import Timelines
+from stepscope.errors import UsageError
+from stepscope.model.events import Name
+from stepscope.store.span_cache import Reader
+
+if TYPE_CHECKING:
+    from stepscope.model.timeline import Timeline
+
+
+def opened(path: Path, tmp_path: Path) -> Reader:
+    """Its timeline."""
+    said: list[float] = []
+    timeline_build.build(path, tmp_path / "cache", lambda ratio, _: said.append(ratio))
+    assert said == sorted(said)
+    return Reader(tmp_path / "cache")
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
+    """The timeline of the session with an op trace."""
+    folder = tmp_path_factory.mktemp("traced")
+    return opened(stored(folder, traced=True), folder)
+
+
+def test_every_thread_and_stream_has_a_track(reader: Reader) -> None:
+    """The steps first; lanes by depth; names with their lines; what is not drawn is counted."""
+    timeline = reader.index.timeline
+    assert [(t.title.partition(" (")[0], t.kind, t.lanes) for t in timeline.tracks[:2]] == [
+        ("Steps", "steps", 1),
+        ("main thread", "thread", 3),  # the loop holds calls and callbacks, a call the tracing
+    ]
+    assert {(t.title, t.kind) for t in timeline.tracks if t.trace} == {
+        ("python", "thread"),
+        ("Stream #1(Compute)", "stream"),
+    }
+    callback = next(name for name in reader.index.names if name.text == "Plot.on_train_batch_end")
+    assert (callback.category, callback.file, callback.line) == ("callbacks", "train.py", 30)
+    assert {left.what.partition(":")[0]: left.count for left in timeline.left_out} == {
+        "stack samples": 40,
+        "calls too short to be recorded one by one": 400,
+    }
+    assert timeline.end_ns >= 200 * STEP
+    assert timeline.spans == sum(track.spans for track in timeline.tracks)
+
+
+def marks(data: bytes) -> tuple[list[tuple[int, int]], dict[str, np.ndarray], int, int]:
+    """A tile: (lane, marks), columns, its begin and the unit of its times."""
+    magic, lanes, total, unit, begin, _bucket = struct.unpack_from("<IIIIqq", data)
+    assert magic == queries.MAGIC
+    table = np.frombuffer(data, "<u4", 2 * lanes, 32).reshape(-1, 2)
+    at = 32 + 8 * lanes
+    columns = {}
+    for name, kind in (("start", "<i4"), ("dur", "<u4"), ("name", "<u4"), ("count", "<u4"), ("row", "<u4")):
+        columns[name] = np.frombuffer(data, kind, total, at)
+        at += 4 * total
+    assert at == len(data)
+    return [tuple(row) for row in table.tolist()], columns, begin, 1 << unit
+
+
+@pytest.mark.parametrize("level", [10, 18, 22, 26, 30])
+def test_tiles_show_every_span_once(reader: Reader, level: int) -> None:
+    """At any level the counts of what begins in each tile add up to all spans of each lane."""
+    size = 1 << (level + queries.TILE_LOG2)
+    tiles = range(min(400, reader.index.timeline.end_ns // size + 1))
+    found = np.zeros(reader.lanes, np.int64)
+    for index in tiles:
+        table, columns, _, _ = marks(queries.tile(reader, level, index, 0))
+        at = 0
+        for lane, count in table:
+            begins = columns["start"][at : at + count] >= 0  # what reaches in from before is owned by the tile before
+            found[lane] += int(columns["count"][at : at + count][begins].sum())
+            at += count
+    last = len(tiles) * size
+    expected = [int((reader.base(lane)["start"] < last).sum()) for lane in range(reader.lanes)]
+    assert found.tolist() == expected
+
+
+def test_a_tile_within_a_span_shows_it(reader: Reader) -> None:
+    """The loop, which begins long before."""
+    table, columns, begin, unit = marks(queries.tile(reader, 14, 60, 0))
+    lane = reader.index.timeline.tracks[1].first_lane
+    first = sum(count for number, count in table if number < lane)
+    assert dict(table)[lane] == 1
+    start = begin + int(columns["start"][first]) * unit
+    assert start <= 0 < begin
+    assert start + int(columns["dur"][first]) * unit >= begin + (1 << 24)
+
+
+def test_search_finds_all_and_says_how_many(reader: Reader) -> None:
+    """By words in any case, by time, page by page."""
+    found = queries.search(reader, "MATMUL dense", 10, 5)
+    assert found.total == 50
+    assert found.next_offset == 15
+    assert [item.start_ns for item in found.items] == [STEP + 1000 * (100 + n * 200) for n in range(10, 15)]
+    assert set(found.names.values()) == {"model/dense/MatMul:MatMul"}
+    assert queries.search(reader, "no such thing", 0, 5).total == 0
+    assert queries.search(reader, "matmul", 1_000, 5).items == ()
+
+
+def test_statistics_of_a_range_clip_what_reaches_out_of_it(reader: Reader) -> None:
+    """Half a callback counts half; lanes can be chosen."""
+    begin = 5 * STEP
+    found = queries.statistics(reader, begin, begin + 2 * STEP - 6 * MS, range(reader.lanes), 0, 100)
+    by_name = {item.text: item for item in found.items}
+    callback = by_name["Plot.on_train_batch_end"]
+    assert (callback.count, callback.total_ns, callback.max_ns) == (2, 10 * MS, 7 * MS)
+    assert by_name["fit"].total_ns == 2 * STEP - 6 * MS
+    only = queries.statistics(reader, 0, S, range(1), 0, 100)
+    assert [item.category for item in only.items] == ["step"]
+    with pytest.raises(UsageError, match="lane 99"):
+        queries.statistics(reader, 0, S, range(99, 100), 0, 10)
+
+
+def test_one_span_and_what_is_beside_it(reader: Reader) -> None:
+    """Before, behind, above, below, and its step."""
+    thread = reader.index.timeline.tracks[1]
+    found = queries.span(reader, thread.first_lane + 1, None, 5 * STEP + 3 * MS)
+    assert (found.span.start_ns, found.span.dur_ns) == (5 * STEP, 10 * MS)
+    assert found.step == 5
+    assert found.previous_ns == 4 * STEP + 11 * MS
+    assert found.next_ns == 5 * STEP + 11 * MS
+    assert found.parent_ns == 0
+    assert found.child_ns is None
+    assert queries.span(reader, thread.first_lane + 1, found.span.row, 0) == found
+    with pytest.raises(UsageError, match="span 999999"):
+        queries.span(reader, thread.first_lane, 999_999, 0)
+
+
+def test_evidence_leads_to_its_place(reader: Reader) -> None:
+    """A name to a span of it in its step, a capture to its range, a step and a part of it to steps."""
+    name = next(n for n in reader.index.names if n.text.startswith("Plot"))
+    place = queries.evidence(reader, name.ref)
+    assert place.lane is not None
+    assert place.start_ns is not None
+    found = queries.span(reader, place.lane, None, place.start_ns)
+    assert found.name.text == "Plot.on_train_batch_end"
+    assert place.from_ns < place.start_ns < place.start_ns + 7 * MS < place.to_ns
+    assert place.to_ns - place.from_ns < 2 * STEP
+    taken = queries.evidence(reader, "capture:1")
+    assert taken.found
+    assert STEP <= taken.from_ns < taken.to_ns <= 2 * STEP + MS
+    step = queries.evidence(reader, "step:7")
+    assert step.start_ns == 7 * STEP
+    assert queries.evidence(reader, "component:callbacks").found
+    for unknown in ("name:99999", "step:99999", "step:x", "capture:9", "what", ""):
+        assert not queries.evidence(reader, unknown).found
+
+
+def test_a_timeline_is_built_once_and_kept(tmp_path: Path) -> None:
+    """In the folder of the server that asked first; the next one opens it."""
+    path = stored(tmp_path)
+    entry = Entry(key="0" * 16, path=path)
+    cache = tmp_path / "timelines"
+    cache.mkdir()
+    first = Timelines(cache)
+    made = ready(first, entry)
+    assert made.spans > 400
+    assert [folder.name for folder in cache.iterdir()] == [made.build]
+    assert first.reader(made.build).lanes == 4
+    assert Timelines(cache).state(entry) == made
+    with pytest.raises(UsageError, match="no timeline"):
+        first.reader("0" * 20)
+
+
+def ready(timelines: Timelines, entry: Entry) -> Timeline:
+    """The timeline when it is built."""
+    while (found := timelines.state(entry, 10.0)).state == "building":
+        pass
+    assert found.state == "ready", found.doing
+    return found
+
+
+def test_a_new_op_trace_renews_it(tmp_path: Path) -> None:
+    """The one before answers meanwhile."""
+    path = stored(tmp_path)
+    entry = Entry(key="0" * 16, path=path)
+    (cache := tmp_path / "timelines").mkdir()
+    timelines = Timelines(cache)
+    before = ready(timelines, entry)
+    add_trace(path, "")
+    renewing = timelines.state(entry)
+    assert (renewing.build, renewing.renewing) == (before.build, True)
+    assert timelines.reader(before.build).lanes == 4
+    while (after := timelines.state(entry)).renewing:
+        time.sleep(0.05)
+    assert any(track.trace == "ops-001" for track in after.tracks)
+
+
+def test_a_session_that_is_none_says_why(tmp_path: Path) -> None:
+    """Nothing is left of the attempt."""
+    path = stored(tmp_path)
+    (path / "manifest.json").write_text("{")
+    (cache := tmp_path / "timelines").mkdir()
+    timelines = Timelines(cache)
+    entry = Entry(key="0" * 16, path=path)
+    while (found := timelines.state(entry, 10.0)).state == "building":
+        pass
+    assert found.state == "failed"
+    assert "manifest.json" in found.doing
+    assert list(cache.iterdir()) == []
+
+
+def test_names_without_an_event_are_drawn(tmp_path: Path) -> None:
+    """A record whose name line was lost is drawn by its kind."""
+    made = session(40)
+    worker = made.workers[0]
+    worker = replace(worker, events=[e for e in worker.events if not isinstance(e, Name) or "Plot" not in e.text])
+    path = recorded.write(replace(made, workers=[worker]), tmp_path / "lost.stepscope").path
+    names = {name.text for name in opened(path, tmp_path).index.names}
+    assert "callback" in names

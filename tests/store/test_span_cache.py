@@ -1,0 +1,62 @@
+"""A timeline's columns on disk: what was written is read, what is damaged is refused, nothing half is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepscope.errors import SessionError
+from stepscope.model.timeline import SpanName, Timeline
+from stepscope.store import span_cache
+
+
+def column(*values: int) -> np.ndarray:
+    """One column."""
+    return np.array(values, np.int64)
+
+
+def write(folder: Path) -> None:
+    """Two lanes, the second one with a level."""
+    marks = {name: column(1, 2) for name in span_cache.MARK_COLUMNS}
+    with span_cache.Writer(folder) as writer:
+        writer.add({"start": column(1), "end": column(2), "name": column(0)})
+        lane = writer.add({"start": column(3, 5, 7), "end": column(4, 6, 8), "name": column(1, 1, 0)})
+        writer.add_level(lane, 20, marks)
+        names = (SpanName(text="a", category="op"), SpanName(text="b", category="op"))
+        writer.finish(Timeline(state="ready"), names, tracks=(), left_out=(), traces=())
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    """Lanes, levels, counts of names; no temporary folder is left."""
+    write(tmp_path / "x")
+    reader = span_cache.Reader(tmp_path / "x")
+    assert reader.lanes == 2
+    assert reader.base(1)["start"].tolist() == [3, 5, 7]
+    assert reader.index.counts == (2, 2)
+    assert reader.index.timeline.spans == 4
+    assert reader.level(0, 30) is None
+    assert reader.level(1, 19) is None
+    level = reader.level(1, 25)
+    assert level is not None
+    assert level[0] == 20
+    assert level[1]["row"].tolist() == [1, 2]
+    assert [folder.name for folder in tmp_path.iterdir()] == ["x"]
+
+
+def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
+    """A writer that is left by an error takes all back."""
+    with pytest.raises(KeyError), span_cache.Writer(tmp_path / "x") as writer:
+        writer.add({"start": column(1)})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("file", ["base.end", "20.count", span_cache.INDEX])
+def test_what_is_cut_short_is_refused(tmp_path: Path, file: str) -> None:
+    """With the folder's name, for every kind of file."""
+    write(tmp_path / "x")
+    path = tmp_path / "x" / file
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(SessionError, match="no timeline"):
+        span_cache.Reader(tmp_path / "x")

@@ -1,0 +1,260 @@
+"""The timeline in a real browser: zoom keeps what is chosen, back leads through every state, keys do what the mouse
+does, and a capture of a running job appears.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stepscope.app.library import Library, key_of
+
+from .conftest import PATIENCE_S, TOKEN, command, environment, wait_for
+from .test_page import CHROMIUM, FIT, FITS, FLAGS, NAMELESS, Tab, tab_of
+from .timeline_sessions import STEP, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (make system-deps)"),
+]
+DRAWN = "() => document.querySelector('.tl-canvas')?.dataset.state === 'drawn'"
+WIDE = "() => ((q) => q.get('to') - q.get('from'))(new URLSearchParams(location.search))"
+S = 1_000_000_000
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """The system's chromium, without a window."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server over a session with an op trace."""
+    folder = tmp_path_factory.mktemp("timeline")
+    path = stored(folder, traced=True)
+    server = subprocess.Popen(
+        command("view", str(path), "--port", "0"),
+        env=environment(STEPSCOPE_TOKEN=TOKEN, XDG_CACHE_HOME=str(folder / "cache")),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    try:
+        yield server.stdout.readline().strip().partition("/sessions/")[0]
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def page_of(served: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of the session's timeline."""
+    path = next(tmp_path_factory.getbasetemp().glob("timeline*/job.stepscope"))
+    return f"/sessions/{key_of(path.resolve())}/timeline"
+
+
+@pytest.fixture(params=[(1440, "light"), (800, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
+def tab(chromium: Browser, served: str, request: pytest.FixtureRequest) -> Iterator[Tab]:
+    """At two widths, light and dark; nothing is complained of."""
+    width, scheme = request.param
+    context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    found = tab_of(context, served)
+    yield found
+    assert found.problems == []
+    context.close()
+
+
+def drawn(tab: Tab) -> None:
+    """Wait until all that is in sight is drawn."""
+    tab.page.wait_for_function(DRAWN)
+
+
+def shown(tab: Tab) -> tuple[float, float]:
+    """The part of the time in the address, in seconds."""
+    found = re.search(r"from=([-\d.]+).*?to=([-\d.]+)", tab.query())
+    assert found is not None, tab.query()
+    return float(found[1]), float(found[2])
+
+
+def test_from_a_finding_to_its_evidence(tab: Tab, page_of: str) -> None:
+    """The link beside the evidence opens the timeline where it is; back leads to the finding."""
+    page = tab.page
+    tab.open(page_of.removesuffix("/timeline"))
+    page.get_by_role("button", name=re.compile("HST004")).click()
+    page.get_by_role("link", name=re.compile("^timeline: callback")).first.click()
+    page.wait_for_url(re.compile(r"/timeline\?from=.*span="))
+    page.get_by_role("heading", name="Plot.on_train_batch_end").wait_for()
+    low, high = shown(tab)
+    assert 0.02 < high - low < 0.04  # one step and some room
+    assert "train.py:30" in page.locator(".tl-panels").inner_text()
+    page.locator(".source .hot").wait_for()
+    drawn(tab)
+    assert page.evaluate(FITS) <= 0
+    assert page.evaluate(NAMELESS) == []
+    page.go_back()
+    page.wait_for_url("**?finding=1")
+    page.get_by_role("heading", name="Evidence").wait_for()
+
+
+def test_zoom_keeps_what_is_chosen(tab: Tab, page_of: str) -> None:
+    """By wheel and by keys; the address says all, and opens the same."""
+    page = tab.page
+    tab.open(f"{page_of}?from=1&to=1.02")
+    drawn(tab)
+    box = page.locator(".tl-canvas").bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + box["width"] * 0.2, box["y"] + 24 + 3 + 18 + 18 + 9)  # below the loop: a step's call
+    page.wait_for_url(re.compile("span="))
+    heading = page.locator("#span-title")
+    heading.wait_for()
+    name, span = heading.inner_text(), re.search(r"span=[^&]*", tab.query())
+    assert name.strip() == "train_function"
+    assert span is not None
+    page.mouse.move(box["x"] + box["width"] * 0.2, box["y"] + 30)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, 600)
+    page.keyboard.up("Control")
+    page.wait_for_url(lambda url: "from=1&" not in url)
+    low, high = shown(tab)
+    assert high - low > 0.05
+    assert span[0] in tab.query()
+    page.locator(".tl-stage").focus()
+    page.keyboard.press("f")
+    page.wait_for_function(WIDE + " < 0.0201")
+    low, high = shown(tab)
+    assert abs((high - low) - 0.02) < 1e-6  # 10 ms, half of it before and behind
+    page.reload()
+    drawn(tab)
+    assert page.locator("#span-title").inner_text() == name
+    page.go_back()
+    page.wait_for_url(lambda url: f"to={high}" not in url)
+    assert page.locator("#span-title").inner_text() == name
+
+
+def test_keys_alone(tab: Tab, page_of: str) -> None:
+    """From span to span, up and down, zoom, select, unselect."""
+    page = tab.page
+    tab.open(page_of)
+    drawn(tab)
+    stage = page.locator(".tl-stage")
+    stage.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(re.compile("span=steps"))
+    title = page.locator("#span-title")
+    title.wait_for()
+    before = re.search(r"span=[^&]*", tab.query())
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(lambda url: before is not None and before[0] not in url)
+    page.keyboard.press("ArrowDown")
+    page.wait_for_url(re.compile("span=p100"))
+    page.wait_for_function("() => document.querySelector('#span-title')?.textContent.trim() === 'fit'")
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("() => document.querySelector('#span-title')?.textContent.trim() === 'train_function'")
+    page.keyboard.press("m")
+    page.wait_for_url(re.compile("sel="))
+    page.get_by_role("heading", name="In the selection").wait_for()
+    page.keyboard.press("w")
+    page.wait_for_url(re.compile("from="))
+    page.keyboard.press("Escape")
+    page.wait_for_url(lambda url: "sel=" not in url and "span=" not in url)
+    page.get_by_role("heading", name="In view").wait_for()
+
+
+def test_a_search_finds_an_op(tab: Tab, page_of: str) -> None:
+    """All of them are counted; a hit leads to its place."""
+    page = tab.page
+    tab.open(page_of)
+    page.get_by_label("Find").fill("matmul")
+    page.get_by_text("1 to 50 of 50, by time").wait_for()
+    page.locator(".tl-hits button").nth(3).click()
+    page.wait_for_url(re.compile("span=ops-001"))
+    page.locator("#span-title").wait_for()
+    low, high = shown(tab)
+    assert low < (STEP + 700_000) / S < high  # the fourth
+    drawn(tab)
+    page.get_by_role("button", name="Whole run").click()
+    page.wait_for_url(lambda url: "from=" not in url and "span=" in url)
+
+
+def test_a_drag_selects_a_range(tab: Tab, page_of: str) -> None:
+    """Its statistics stand below; what is merged is said, and how many."""
+    page = tab.page
+    tab.open(page_of)
+    drawn(tab)
+    page.get_by_text(re.compile(r"of them are merged with neighbours")).wait_for()
+    page.locator(".tl-badges", has_text="merged").first.wait_for()
+    assert "40 stack samples" in page.locator("main").inner_text()
+    box = page.locator(".tl-canvas").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 50, steps=4)
+    page.mouse.up()
+    page.wait_for_url(re.compile("sel="))
+    page.get_by_role("heading", name="In the selection").wait_for()
+    page.get_by_role("row", name=re.compile(r"Plot.on_train_batch_end .* 5\d ")).wait_for()  # a quarter of 200 and some
+    page.get_by_role("button", name="Zoom to it").last.click()
+    page.wait_for_url(lambda url: "sel=" not in url and "from=" in url)
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Iterator[int]:
+    """The pid of a Keras fit that runs, measured."""
+    told = tmp_path / "told"
+    job = subprocess.Popen(
+        command("run", "-q", "--budget", "50%", "--session", "fit.stepscope", str(FIT), str(told)),
+        cwd=tmp_path,
+        env=environment(TF_CPP_MIN_LOG_LEVEL="2"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    library = Library([])
+    session = str(tmp_path / "fit.stepscope")
+
+    def stepping() -> int:
+        return next((j.pid for j in library.running() if j.status.session == session and j.status.tasks), 0)
+
+    try:
+        yield int(str(wait_for(stepping, "the training's tasks")))
+    finally:
+        told.touch()
+        job.wait(PATIENCE_S)
+
+
+@pytest.mark.tf
+@pytest.mark.slow
+def test_a_capture_of_a_training_appears(chromium: Browser, served: str, training: int) -> None:
+    """The timeline of a running job gets the tracks of its new op trace, and the page is never loaded again."""
+    context = chromium.new_context(viewport={"width": 1440, "height": 900})
+    tab = tab_of(context, served)
+    page = tab.page
+    page.get_by_role("row", name=re.compile(f"long_fit.py {training}")).get_by_role("link").click()
+    page.get_by_role("link", name="Timeline").click()
+    drawn(tab)
+    page.evaluate("() => { window.sameLoad = true; }")
+    page.get_by_role("link", name="Tasks").click()
+    page.get_by_role("button", name=re.compile("Trace train")).click()
+    page.get_by_role("link", name="Timeline").click()
+    page.locator(".tl-group", has_text="/host:CPU").first.wait_for()
+    page.get_by_label("Find").fill("matmul")
+    page.locator(".tl-hits button").first.click()
+    page.wait_for_url(re.compile("span=ops-"))
+    drawn(tab)
+    assert page.evaluate("() => window.sameLoad") is True
+    assert tab.problems == []
+    context.close()

@@ -1,0 +1,63 @@
+"""Sessions of which every span is known: steps of 20 ms, a callback in each, an op trace of the second."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+from tests.derive.op_traces import Maker
+from tests.derive.sessions import MS, SCRIPT, Frame, Job
+from tests.web import recorded
+
+from stepscope.model.session import CaptureInfo
+from stepscope.store import optrace
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stepscope.model.session import Session
+
+STEP = 20 * MS
+
+
+def session(steps: int = 200) -> Session:
+    """Steps of 20 ms with a callback; a tracing; calls and samples that are only counted."""
+    job = Job(ended_ns=steps * STEP)
+    job.framework()
+    job.sources[SCRIPT] = recorded.PROGRAM
+    job.loop().at(0, steps * STEP)
+    job.execution().every(STEP, steps, dur=10 * MS)
+    job.callback("Plot.on_train_batch_end").every(STEP, steps, dur=7 * MS, start=11 * MS)
+    job.trace(1 * MS, 5 * MS)
+    job.call(Kind.FUNCTION, "tiny", file=SCRIPT, line=5).counted(30 * MS, calls=400, total=MS)
+    job.samples(range(13 * MS, steps * STEP, 5 * STEP), Frame(SCRIPT, "main", 50))
+    job.machine(4)
+    return job.session()
+
+
+def stored(folder: Path, *, traced: bool = False) -> Path:
+    """The session on disk, with an op trace of the second step."""
+    made = session()
+    path = folder / "job.stepscope"
+    if not traced:
+        return recorded.write(made, path).path
+    capture = CaptureInfo(id="1", outcome="done", files=("optraces/ops-001",), at_ns=STEP)
+    made = replace(made, manifest=msgspec.structs.replace(made.manifest, captures=(capture,)))
+    recorded.write(made, path)
+    add_trace(path, made.workers[0].info.key)
+    return path
+
+
+def add_trace(path: Path, worker: str, name: str = "ops-001") -> None:
+    """An op trace with a thread and a stream."""
+    maker = Maker()
+    maker.step(0, 20_000, 1)
+    for number in range(50):
+        maker.op(maker.main, "model/dense/MatMul:MatMul", 100 + number * 200, 120)
+    device = maker.device()
+    stream = maker.stream(device)
+    for number in range(50):
+        maker.launch(maker.main, stream, "sgemm", 10_100 + number * 100, 10_130 + number * 100, 40)
+    optrace.write(path, name, maker.builder.build().shifted(STEP), worker=worker)
