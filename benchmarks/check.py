@@ -1,8 +1,11 @@
 """How fast is the checker, and does any file stop it? Runs it over trees of sources, next to ruff on the same trees.
 
 Speed: a tree is checked by a fresh process, cold (no cache) and warm (a second time), in turn with ``ruff`` where that
-is installed; seconds are stated per 100,000 lines of Python. No crash: every tree is checked, and a process that dies,
-a rule that fails or a file that cannot be read is listed. With --write both tables go to docs/benchmarks/check.md.
+is installed, and with Python's own parser as a yardstick: machines differ, and what else runs on them, but CPU time in
+units of ``ast.parse`` of the same files carries over. Byte code is there before, as after an installation.
+
+No crash: every tree is checked, and a process that dies, a rule that fails or a file that cannot be read is listed.
+With --write both tables go to docs/benchmarks/check.md.
 
 Usage: check.py [TREE...] [--speed TREE] [--rounds N] [--write]; without trees, the standard library of this Python.
 """
@@ -36,6 +39,17 @@ WARM_GOAL = 0.5
 DEEPPERF_LINES_PER_SECOND = (160, 300)
 """Of its checker of graphs, as measured with its public sources; its two other checkers are as slow or slower."""
 SKIPPED, FAILED = "DX070", "DX071"
+YARDSTICK = "ast.parse"
+PARSE = """
+import ast, contextlib, gc, pathlib, sys, warnings
+from stepscope.checker.discover import discover
+gc.disable()
+warnings.simplefilter("ignore")
+for path in discover([pathlib.Path(sys.argv[1])]):
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+        ast.parse(path.read_bytes())
+"""
+"""Nothing but Python's parser; collecting garbage would double its time and is left out, as the checker does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +97,22 @@ def lines_of(tree: Path) -> int:
     return sum(path.read_bytes().count(b"\n") for path in discover([tree]) if path.suffix == ".py")
 
 
-def stepscope(tree: Path, cache: Path) -> Took:
+def environ(home: Path) -> dict[str, str]:
+    """That of a user with this home for caches, byte code among them."""
+    quiet = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    code = str(home / "byte-code")
+    return {**quiet, "PYTHONPATH": str(ROOT / "src"), "XDG_CACHE_HOME": str(home), "PYTHONPYCACHEPREFIX": code}
+
+
+def stepscope(tree: Path, home: Path) -> Took:
     """Check a tree with the caches of a user that has this home."""
     words = [sys.executable, "-m", "stepscope", "check", "--format", "json", str(tree)]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "XDG_CACHE_HOME": str(cache)}
-    return run(words, environ)
+    return run(words, environ(home))
+
+
+def parse(tree: Path, home: Path) -> Took:
+    """The yardstick on the same files."""
+    return run([sys.executable, "-c", PARSE, str(tree)], environ(home))
 
 
 def survive(tree: Path, cache: Path) -> Tree:
@@ -117,41 +142,66 @@ def _reason(text: str) -> str:
     return text.partition(": skipped: ")[2].partition(" (")[0].partition(":")[0] or text
 
 
-def speed(tree: Path, rounds: int) -> list[tuple[str, float, float, float]]:
-    """Name, median wall and CPU seconds, and wall seconds per 100,000 lines: cold, warm and ruff, in turn."""
-    lines = lines_of(tree)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What was timed of one program: medians over the rounds."""
+
+    name: str
+    wall: float
+    cpu: float
+    yards: float
+    """CPU time over that of the yardstick in the same round."""
+
+
+def speed(tree: Path, rounds: int) -> list[Row]:
+    """The checker cold and warm, the yardstick, and ruff, in turn."""
     ruff = shutil.which("ruff") or shutil.which("ruff", path=str(Path(sys.executable).parent))
     took: dict[str, list[Took]] = {}
-    for _ in range(rounds):
-        with tempfile.TemporaryDirectory(prefix="bench-check-") as cache:
-            took.setdefault("stepscope check, cold", []).append(stepscope(tree, Path(cache)))
-            took.setdefault("stepscope check, warm", []).append(stepscope(tree, Path(cache)))
-        for name, select in (("ruff PERF, no cache", "PERF"), ("ruff ALL, no cache", "ALL")):
-            if ruff is not None:
-                words = [ruff, "check", "--isolated", "--no-cache", "--quiet", "--exit-zero", "--select", select]
-                took.setdefault(name, []).append(run([*words, "--output-format", "json", str(tree)], os.environ))
-    rows = []
-    for name, all_of in took.items():
-        wall, cpu = median(one.wall for one in all_of), median(one.cpu for one in all_of)
-        rows.append((name, wall, cpu, wall * PER / max(lines, 1)))
-    return rows
+    with tempfile.TemporaryDirectory(prefix="bench-check-") as folder:
+        home = Path(folder)
+        stepscope(ROOT / "benchmarks" / "_stats.py", home)
+        parse(ROOT / "benchmarks" / "_stats.py", home)
+        for _ in range(rounds):
+            shutil.rmtree(home / "stepscope", ignore_errors=True)
+            took.setdefault("stepscope check, cold", []).append(stepscope(tree, home))
+            took.setdefault("stepscope check, warm", []).append(stepscope(tree, home))
+            took.setdefault(YARDSTICK, []).append(parse(tree, home))
+            for name, select in (("ruff PERF, no cache", "PERF"), ("ruff ALL, no cache", "ALL")):
+                if ruff is not None:
+                    words = [ruff, "check", "--isolated", "--no-cache", "--quiet", "--exit-zero", "--select", select]
+                    took.setdefault(name, []).append(run([*words, "--output-format", "json", str(tree)], os.environ))
+    return [
+        Row(
+            name=name,
+            wall=median(one.wall for one in every),
+            cpu=median(one.cpu for one in every),
+            yards=median(one.cpu / max(yard.cpu, 1e-9) for one, yard in zip(every, took[YARDSTICK], strict=True)),
+        )
+        for name, every in took.items()
+    ]
 
 
-def speed_table(tree: Path, rows: Sequence[tuple[str, float, float, float]], rounds: int) -> str:
+def speed_table(tree: Path, rows: Sequence[Row], rounds: int) -> str:
     """The first table of the page."""
     lines = lines_of(tree)
+    per = PER / max(lines, 1)
     slow, fast = (PER / rate for rate in DEEPPERF_LINES_PER_SECOND)
     head = (
-        f"One tree of {lines:,} lines of Python, {rounds} rounds in turn, medians; {os.cpu_count()} cores. Goals: "
-        f"{COLD_GOAL:g} s for 100,000 lines cold, {WARM_GOAL:g} s warm."
+        f"One tree, {tree.name}, of {lines:,} lines of Python, {rounds} rounds in turn, medians; {os.cpu_count()} "
+        f"logical CPUs with a load of {os.getloadavg()[1]:.1f}, these runs included. Goals: {COLD_GOAL:g} s for "
+        f"100,000 lines cold, {WARM_GOAL:g} s warm."
     )
     text = [
         head,
         "",
-        "| | wall s | CPU s | wall s per 100,000 lines |",
-        "|---|---|---|---|",
-        *(f"| {name} | {wall:.2f} | {cpu:.2f} | {each:.2f} |" for name, wall, cpu, each in rows),
-        f"| DeepPerf, its checker of graphs, as measured on other trees | | | {fast:.0f}-{slow:.0f} |",
+        f"| | wall s | CPU s | wall s per 100,000 lines | CPU s per 100,000 lines | CPU in {YARDSTICK} |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {row.name} | {row.wall:.2f} | {row.cpu:.2f} | {row.wall * per:.2f} | {row.cpu * per:.2f} "
+            f"| {row.yards:.2f} |"
+            for row in rows
+        ),
+        f"| DeepPerf, its checker of graphs, as measured on other trees | | | | {fast:.0f}-{slow:.0f} | |",
     ]
     return "\n".join(text) + "\n"
 

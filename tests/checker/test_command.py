@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 
@@ -51,6 +52,15 @@ def test_nothing_found(project: Path) -> None:
     done = call(project)
     assert done.return_value == 0
     assert "checked 1 file for TensorFlow 2.12 (pyproject.toml): nothing found" in done.stderr
+
+
+def test_garbage_is_collected_again_after_a_check(project: Path) -> None:
+    """Only the command itself goes without, whether it finds something or fails."""
+    call(project)
+    assert gc.isenabled()
+    with pytest.raises(CheckError):
+        call(project / "absent")
+    assert gc.isenabled()
 
 
 def test_json_is_valid(project: Path) -> None:

@@ -38,6 +38,8 @@ def test_what_is_called() -> None:
         ("from a import b, \\\n    c", {"a", "b", "c"}),
         ("from .. import b", {"..", "b"}),
         ("from .a import b", {".", "a", "b"}),
+        ("from .test_import import b", {".", "test_import", "b"}),
+        ("x = 1; from a import b", {"a", "b"}),
     ],
 )
 def test_what_is_imported(text: str, words: set[str]) -> None:

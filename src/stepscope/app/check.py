@@ -96,7 +96,8 @@ def _cached(job: work.Job, options: Options) -> tuple[run.FileResult, ...]:
     stale = cache.stale(now, entries)
     if not stale and len(entries) == len(now):
         return tuple(entries[path].result for path in job.files)
-    done = work.run(replace(job, todo=tuple(path for path in job.files if path in stale)))
+    facts = {path: state.facts for path, state in now.items()}
+    done = work.run(replace(job, todo=tuple(path for path in job.files if path in stale), facts=facts))
     entries = cache.updated(now, entries, done.results, done.looks)
     cache.save(kept_in, mark, entries)
     return tuple(entries[path].result for path in job.files)
@@ -156,6 +157,8 @@ def _target(options: Options, project: settings.Settings) -> versions.Target:
 
 def _without(project: settings.Settings, home: Path | None, result: run.FileResult) -> run.FileResult:
     """A result without what the settings ignore in that file."""
+    if not project.per_file_ignores:
+        return result
     path = Path(result.path).absolute()
     inside = path.relative_to(home) if home is not None and path.is_relative_to(home) else path
     codes = [
@@ -169,6 +172,8 @@ def _without(project: settings.Settings, home: Path | None, result: run.FileResu
 
 
 def _findings(result: run.FileResult) -> list[Finding]:
+    if not result.hits:
+        return []
     by_code = {rule.code: rule for rule in ALL}
     return [findings.finding(by_code[hit.code], hit, result.cells) for hit in result.hits]
 

@@ -81,7 +81,7 @@ class Flow:
     parents: dict[ast.AST, ast.AST]
     calls: dict[str, list[ast.Call]]
     """Calls by the last word of what is called: ``a.b.map(f)`` under "map"."""
-    looped: set[ast.Call]
+    looped: dict[ast.Call, None]
     """Calls in a loop or comprehension of their own function; some of them in what it iterates over."""
     nodes: dict[type[ast.AST], list[ast.AST]]
     """Statements, loops, lambdas and comprehensions by type."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from stepscope.checker.context import Context
 from stepscope.checker.datasets import Stage
-from stepscope.checker.idioms import FEW, iterated
+from stepscope.checker.idioms import FEW, iterated, of_graph
 from stepscope.checker.loops import Loop
 from stepscope.checker.syntax import last_word
 from stepscope.checker.tags import Class, Tag
@@ -39,6 +39,14 @@ LENGTHS = frozenset(
 )
 """Methods whose result is as long as the text that they are given."""
 CHANGED_LATER = frozenset({"__init__", "build", "setUp", "setup", "reset", "_build", "__enter__"})
+
+
+def changing_calls(ctx: Context) -> tuple[tuple[ast.Call, ast.expr, str], ...]:
+    """The file's calls of tf.functions with an argument whose shape changes: which one, and why."""
+    every = (call for same in ctx.module.flow.calls.values() for call in same if call.args or call.keywords)
+    own = (call for call in every if not ctx.engine.names.is_foreign(ctx.module, call.func))
+    changing = ((call, found) for call in own if (found := changing_argument(ctx, call)) is not None)
+    return tuple((call, *found) for call, found in changing if of_graph(ctx, call))
 
 
 def changing_argument(ctx: Context, call: ast.Call) -> tuple[ast.expr, str] | None:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+Answers = dict[Callable[["Context"], object], object]
+"""By the function that finds them out."""
 
 
 class Engine:
@@ -86,16 +88,17 @@ class Context:
         engine: the project's analyses.
         module: the file.
         rule: the rule that asks; its code and severity are what ``hit`` reports.
+        answers: what ``once`` keeps, shared by the rules of a file.
     """
 
-    def __init__(self, engine: Engine, module: Module, rule: Rule) -> None:
+    def __init__(self, engine: Engine, module: Module, rule: Rule, answers: Answers | None = None) -> None:
         self.engine = engine
         self.module = module
         self.rule = rule
-        self._answers: dict[Callable[[Context], object], object] = {}
+        self._answers: Answers = {} if answers is None else answers
 
     def once(self, answer: Callable[[Context], T]) -> T:
-        """An answer about the whole file, found out once."""
+        """An answer about the whole file, whichever rule asks, found out once."""
         if answer not in self._answers:
             self._answers[answer] = answer(self)
         return cast("T", self._answers[answer])

@@ -86,14 +86,14 @@ class _Pass(Scoping):
 
     def _arms(self, arms: Iterable[tuple[Iterable[ast.stmt], ast.AST]]) -> None:
         """Walk alternatives from the same start and merge what they bind."""
-        start, dead = self.env, self.dead
+        start, dead, since = self.env, self.dead, len(self.bound)
         ends: list[tuple[Env, bool]] = []
         for body, parent in arms:
             self.env, self.dead = dict(start), dead
             self.block(body, parent)
             ends.append((self.env, self.dead))
         live = [env for env, ended in ends if not ended]
-        self.env = merged(live or [env for env, _ in ends])
+        self.env = merged(live or [env for env, _ in ends], self.changed(since))
         self.dead = not live
 
     def _if(self, node: ast.If) -> None:
@@ -128,17 +128,17 @@ class _Pass(Scoping):
     def _for(self, node: ast.For | ast.AsyncFor) -> None:
         self.expr(node.iter, node)
         phis = self._head(node)
-        after = dict(self.env)
+        after, since = dict(self.env), len(self.bound)
         self.parents[node.target] = node
         self.assign(node.target, node.iter, node, "element")
-        self._loop(node, node.body, phis, after)
+        self._loop(node, phis, after, since)
 
     def _while(self, node: ast.While) -> None:
         phis = self._head(node)
         self.repeats += 1
         self.expr(node.test, node)
         self.repeats -= 1
-        self._loop(node, node.body, phis, dict(self.env))
+        self._loop(node, phis, dict(self.env), len(self.bound))
 
     def _head(self, node: ast.For | ast.AsyncFor | ast.While) -> dict[str, Binding]:
         """Names that the body binds come in from before and from its end."""
@@ -147,15 +147,15 @@ class _Pass(Scoping):
             phi = Binding("phi", name, node, self.scope, sources=self.env.get(name, ()))
             phis[name] = phi
             self.env[name] = (phi,)
+            self.bound.append(name)
         return phis
 
-    def _loop(
-        self, node: ast.For | ast.AsyncFor | ast.While, body: list[ast.stmt], phis: dict[str, Binding], after: Env
-    ) -> None:
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, phis: dict[str, Binding], after: Env, since: int) -> None:
+        """The body, and where it leads: ``after`` is what is bound where it does not run, ``since`` when that was."""
         dead = self.dead
         self.exits.append([])
         self.repeats += 1
-        self.block(body, node)
+        self.block(node.body, node)
         self.repeats -= 1
         ends = [*self.exits.pop(), *([] if self.dead else [self.env])]
         for name, phi in phis.items():
@@ -163,7 +163,7 @@ class _Pass(Scoping):
             for end in ends:
                 found.update(dict.fromkeys(b for b in end.get(name, ()) if b is not phi))
             phi.sources = tuple(found)
-        self.env, self.dead = merged([after, *ends]), dead
+        self.env, self.dead = merged([after, *ends], self.changed(since)), dead
         self.block(node.orelse, node)
 
     def _leave(self, node: ast.stmt) -> None:
@@ -174,13 +174,13 @@ class _Pass(Scoping):
         self.dead = True
 
     def _try(self, node: ast.Try) -> None:
-        start = dict(self.env)
+        start, since = dict(self.env), len(self.bound)
         self.block(node.body, node)
         middle, dead = self.env, self.dead
         ends = []
         for handler in node.handlers:
             self.parents[handler] = node
-            self.env, self.dead = merged([start, middle]), False
+            self.env, self.dead = merged([start, middle], self.changed(since)), False
             if handler.type is not None:
                 self.expr(handler.type, handler)
             if handler.name:
@@ -191,7 +191,7 @@ class _Pass(Scoping):
         self.block(node.orelse, node)
         ends.insert(0, (self.env, self.dead))
         live = [env for env, ended in ends if not ended]
-        self.env, self.dead = merged(live or [env for env, _ in ends]), not live
+        self.env, self.dead = merged(live or [env for env, _ in ends], self.changed(since)), not live
         self.block(node.finalbody, node)
 
     def _with(self, node: ast.With | ast.AsyncWith) -> None:
@@ -252,6 +252,7 @@ class _Pass(Scoping):
             if isinstance(target, ast.Name):
                 self.parents[target] = node
                 self.env.pop(target.id, None)
+                self.bound.append(target.id)
             else:
                 self.expr(target, node)
 
@@ -281,8 +282,20 @@ class _Pass(Scoping):
         else:
             self.flow.outer[node] = self.scope
 
-    def _dotted(self, node: ast.Attribute) -> None:
+    def _inner(self, node: ast.Attribute | ast.Expr | ast.Starred) -> None:
         self.expr(node.value, node)
+
+    def _subscript(self, node: ast.Subscript) -> None:
+        self.expr(node.value, node)
+        self.expr(node.slice, node)
+
+    def _operation(self, node: ast.BinOp) -> None:
+        self.expr(node.left, node)
+        self.expr(node.right, node)
+
+    def _elements(self, node: ast.Tuple | ast.List) -> None:
+        for element in node.elts:
+            self.expr(element, node)
 
     def _constant(self, node: ast.Constant) -> None:
         """Holds no node."""
@@ -292,7 +305,7 @@ class _Pass(Scoping):
         word = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
         self.flow.calls.setdefault(word, []).append(node)
         if self.repeats:
-            self.flow.looped.add(node)
+            self.flow.looped[node] = None
         self.expr(func, node)
         for argument in node.args:
             self.expr(argument, node)
@@ -359,10 +372,11 @@ _STATEMENTS = _handlers(
     "If:_if Assign:_assignment AnnAssign:_annotated AugAssign:_augmented For:_for AsyncFor:_for While:_while Try:_try "
     "TryStar:_try With:_with AsyncWith:_with Match:_match FunctionDef:_function AsyncFunctionDef:_function "
     "ClassDef:_class Import:_import ImportFrom:_import_from Global:_shared Nonlocal:_shared Delete:_delete "
-    "Return:_return Raise:_return Break:_leave Continue:_leave"
+    "Return:_return Raise:_return Break:_leave Continue:_leave Expr:_inner"
 )
 _EXPRESSIONS = _handlers(
-    "Name:_name Attribute:_dotted Constant:_constant Call:_call Lambda:_lambda NamedExpr:_walrus "
+    "Name:_name Attribute:_inner Constant:_constant Call:_call Lambda:_lambda NamedExpr:_walrus Subscript:_subscript "
+    "BinOp:_operation Tuple:_elements List:_elements Starred:_inner "
     "ListComp:_comprehension SetComp:_comprehension DictComp:_comprehension GeneratorExp:_comprehension "
     "Yield:_yield YieldFrom:_yield"
 )

@@ -170,11 +170,13 @@ def makers(ctx: Context) -> Iterator[ast.AST]:
         yield call.node
 
 
-def graph_calls(ctx: Context) -> Iterator[ast.Call]:
-    """Calls of tf.functions from code that is not traced itself."""
-    for call in ctx.engine.tracing.graph_calls(ctx.module):
-        if isinstance(call.func, (ast.Name, ast.Attribute)) and not ctx.traced(call):
-            yield call
+def of_graph(ctx: Context, call: ast.Call) -> bool:
+    """A call of a tf.function from code that is not traced itself.
+
+    Cost: finding out what is called takes longest of all that is asked about a call; ask about the rest before.
+    """
+    named = isinstance(call.func, (ast.Name, ast.Attribute))
+    return named and ctx.engine.tracing.of_graph(ctx.module, call) and not ctx.traced(call)
 
 
 def function_options(ctx: Context, func: ast.expr) -> dict[str, ast.expr] | None:

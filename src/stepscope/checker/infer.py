@@ -390,7 +390,7 @@ class Inference:
         if module is not function.module:
             known = function.cls.scope.name if function.cls is not None else function.name
             home = function.module.name.rpartition(".")[2]
-            if known not in module.source.text and home not in module.source.text:
+            if not module.mentions(known) and not module.mentions(home):
                 return False
         if function.cls is None and isinstance(call.func, ast.Attribute):
             base = call.func.value

@@ -38,13 +38,14 @@ class Questions:
         """CPU time at which no more questions are answered."""
         self.asked = 0
 
-    def check_time(self) -> None:
-        """Stop where the time is over.
+    def count(self) -> None:
+        """One more was asked; now and then, stop where the time is over.
 
         Raises:
             OutOfTimeError: it is.
         """
-        if time.process_time() > self.until:
+        self.asked += 1
+        if not self.asked & _LOOKS and time.process_time() > self.until:
             raise OutOfTimeError
 
     def forget(self) -> None:
@@ -88,9 +89,7 @@ class Memo(Generic[K, V]):
             passing, low = questions.passing[name]
             questions.lowest = min(questions.lowest, low)
             return cast("V", passing)
-        questions.asked += 1
-        if not questions.asked & _LOOKS:
-            questions.check_time()
+        questions.count()
         depth, start = len(questions.depths), len(questions.order)
         before, questions.lowest = questions.lowest, _NEVER
         questions.depths[name] = depth

@@ -35,6 +35,7 @@ class Module:
     source: Source
     flow: Flow
     _calls: dict[ast.AST, tuple[ast.Call, ...]] = field(default_factory=dict)
+    _mentioned: dict[str, bool] = field(default_factory=dict)
 
     @property
     def tree(self) -> ast.Module:
@@ -44,6 +45,13 @@ class Module:
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node around a node."""
         return self.flow.parents.get(node)
+
+    def mentions(self, text: str) -> bool:
+        """Whether something is written in it."""
+        known = self._mentioned.get(text)
+        if known is None:
+            known = self._mentioned[text] = text in self.source.text
+        return known
 
     def calls_in(self, node: ast.AST) -> tuple[ast.Call, ...]:
         """The calls in a statement or expression, in the order of the source; functions defined there left out."""
@@ -110,6 +118,7 @@ class Project:
         self._modules: dict[str, Module | None] = {}
         self._folders: dict[str, tuple[str, ...]] = {}
         self._found: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {}
+        self._given: dict[tuple[str, str], Module | None] = {}
         self._calling: dict[str, list[str]] | None = None
         self._subclasses: dict[str, set[str]] | None = None
         self._tests: dict[str, bool] = {}
@@ -185,6 +194,12 @@ class Project:
 
     def find(self, importer: Module, dotted: str) -> Module | None:
         """The module that ``import dotted`` gives in a file, if it is one of the project."""
+        question = importer.path, dotted
+        if question not in self._given:
+            self._given[question] = self._find(importer, dotted)
+        return self._given[question]
+
+    def _find(self, importer: Module, dotted: str) -> Module | None:
         first = dotted.partition(".")[0]
         if not dotted or (first in FRAMEWORKS and importer.name.partition(".")[0] != first):
             return None

@@ -105,6 +105,11 @@ class Names:
             found = self._imported_name(module, expr) or self._things.get(expr, module, expr)
         return found
 
+    def is_foreign(self, module: Module, expr: ast.expr) -> bool:
+        """Whether it is told at a glance that an expression is a library's or Python's own, not of the project."""
+        unbound = isinstance(expr, ast.Name) and not self.reaching(module, expr)
+        return unbound or bool(self._imported_name(module, expr))
+
     def _imported_name(self, module: Module, expr: ast.expr) -> tuple[Thing, ...]:
         """The name of what begins in the import of a library: most of what is asked for, and nothing to find out."""
         attributes: list[str] = []

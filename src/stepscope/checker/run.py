@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from stepscope.checker import suppress
-from stepscope.checker.context import Call, Context, Engine
+from stepscope.checker.context import Answers, Call, Context, Engine
 from stepscope.checker.hits import Hit, Span
 from stepscope.checker.memo import OutOfTimeError
 from stepscope.checker.modules import Module
@@ -85,7 +85,7 @@ def check_file(engine: Engine, path: str, todo: Plan) -> FileResult:
                     hits.setdefault((hit.code, hit.span), _quiet(engine, hit))
             if who in failures:
                 questions.forget()
-            questions.check_time()
+            questions.count()
     except OutOfTimeError:
         questions.forget()
         failures["time"] = f"stopped after {BOX_S:g} s of CPU time; what was found until then is told"
@@ -107,10 +107,11 @@ def _quiet(engine: Engine, hit: Hit) -> Hit:
 def _asked(engine: Engine, module: Module, todo: Plan, failures: dict[str, str]) -> Iterator[tuple[str, Iterable[Hit]]]:
     """What each rule yields for each thing that it wants, with its code; lazily: the caller catches what it raises."""
     contexts: dict[str, Context] = {}
+    answers: Answers = {}
 
     def context(rule: Rule) -> Context:
         if rule.code not in contexts:
-            contexts[rule.code] = Context(engine, module, rule)
+            contexts[rule.code] = Context(engine, module, rule, answers)
         return contexts[rule.code]
 
     for call in todo.calls(engine.project, module):

@@ -25,11 +25,17 @@ class Scoping(ABC):
 
     def __init__(self, tree: ast.Module) -> None:
         self.module = Scope(tree, None, "")
-        self.flow = Flow(self.module, {tree: self.module}, {}, {}, {}, {}, set(), {}, [], {}, [])
+        self.flow = Flow(self.module, {tree: self.module}, {}, {}, {}, {}, {}, {}, [], {}, [])
         self.uses = self.flow.uses
         self.parents = self.flow.parents
         self.scope = self.module
         self.env: Env = {}
+        self.bound: list[str] = []
+        """Every name that was bound or unbound so far, in whatever scope: what has changed since some point."""
+
+    def changed(self, since: int) -> set[str]:
+        """The names that may stand for something else than they did when ``bound`` was so long."""
+        return set(self.bound[since:])
 
     @abstractmethod
     def expr(self, node: ast.AST, parent: ast.AST) -> None:
@@ -61,6 +67,7 @@ class Scoping(ABC):
         name, scope = binding.name, self.scope
         scope.bindings.setdefault(name, []).append(binding)
         self.env[name] = (binding,)
+        self.bound.append(name)
         if name in scope.shared:
             self._owner(name).bindings.setdefault(name, []).append(binding)
 
@@ -141,18 +148,19 @@ def _default_aliases(args: ast.arguments) -> list[tuple[str, ast.expr]]:
     return [(arg.arg, default) for arg, default in given if isinstance(default, ALIASES)]
 
 
-def merged(envs: list[Env]) -> Env:
-    """What names may be bound to where several ways meet."""
-    first = envs[0]
+def merged(envs: list[Env], changed: set[str]) -> Env:
+    """What names may be bound to where several ways meet.
+
+    Args:
+        envs: at the end of each way.
+        changed: names that may be bound to something else than where the ways part; most are not.
+    """
+    met = dict(envs[0])
     for other in envs[1:]:
-        if other is first:
-            continue
-        both = dict(other)
-        for name, bound in first.items():
-            there = other.get(name)
-            if there is None or there is bound or there == bound:
-                both[name] = bound
-            else:
-                both[name] = tuple(dict.fromkeys((*bound, *there)))
-        first = both
-    return first
+        for name in changed:
+            bound, there = met.get(name), other.get(name)
+            if bound is None and there is not None:
+                met[name] = there
+            elif bound is not None and there is not None and bound is not there:
+                met[name] = tuple(dict.fromkeys((*bound, *there)))
+    return met

@@ -8,14 +8,18 @@ some too many do no harm.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 _CALLED = re.compile(r"\(\s*(\w+)")
 """What is called, in a text that is read from its end: so no word is tried that no bracket follows."""
-_CLASS = re.compile(r"^[ \t]*class\s+(\w+)\s*\(([^()]*)\)\s*:", re.MULTILINE)
-_IMPORT = re.compile(r"\b(?:from\s+([.\w]+)\s+)?import\s+(\([^)]*\)|(?:[^\n\\]|\\\r?\n)*)")
+_CLASS = re.compile(r"class\s+(\w+)\s*\(([^()]*)\)\s*:")
+_IMPORT = re.compile(r"import(?<!\wimport)\s+(\([^)]*\)|(?:[^\n\\]|\\\r?\n)*)")
+"""These two begin with plain letters, which are found many times as fast as a beginning of a word or line."""
+_FROM = re.compile(r"\bfrom\s+([.\w]+)\s+\Z")
+_LONGEST = 250
+"""Letters that may stand between ``from`` and ``import``."""
 _WORD = re.compile(r"\w+")
 NAMED = ("tensorflow", "keras", "numpy", "transformers")
 """What the names that rules want begin with. Rules about processes ask for one of these as well."""
@@ -37,9 +41,12 @@ def facts(data: bytes) -> Facts:
     """What the content of a file tells; also of a notebook."""
     text = _text(data)
     called = {word[::-1] for word in _CALLED.findall(text[::-1])}
-    called.update(*(_WORD.findall(bases) for _, bases in _CLASS.findall(text)))
+    called.update(*(_WORD.findall(bases) for _, bases in _classes(text)))
     imported: set[str] = set()
-    for module, names in _IMPORT.findall(text):
+    for found in _IMPORT.finditer(text):
+        before, names = text[max(0, found.start() - _LONGEST) : found.start()], found[1]
+        source = _FROM.search(before)
+        module = source[1] if source else ""
         dots = len(module) - len(module.lstrip("."))
         imported.update(_WORD.findall(module), _WORD.findall(names), ["." * dots] if dots else ())
     return Facts(frozenset(called), frozenset(imported), any(name in text for name in NAMED))
@@ -47,7 +54,14 @@ def facts(data: bytes) -> Facts:
 
 def classes(data: bytes) -> list[tuple[str, list[str]]]:
     """The classes of a file, each with the words of its bases."""
-    return [(name, _WORD.findall(bases)) for name, bases in _CLASS.findall(_text(data))]
+    return [(name, _WORD.findall(bases)) for name, bases in _classes(_text(data))]
+
+
+def _classes(text: str) -> Iterator[tuple[str, str]]:
+    """Names of classes that begin a line, and what stands between their brackets."""
+    for found in _CLASS.finditer(text):
+        if not text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip(" \t"):
+            yield found[1], found[2]
 
 
 def concerned(known: Mapping[str, Facts]) -> frozenset[str]:

@@ -39,18 +39,11 @@ class Tracing:
     def __init__(self, inference: Inference) -> None:
         self.inference = inference
         self.names = inference.names
-        self._graph_calls: dict[Module, tuple[ast.Call, ...]] = {}
         self._traced: Memo[FunctionNode, bool] = Memo(inference.questions, False, self._is_traced)
 
-    def graph_calls(self, module: Module) -> tuple[ast.Call, ...]:
-        """The calls of tf.functions in a file."""
-        if module not in self._graph_calls:
-            calls = (call for same in module.flow.calls.values() for call in same)
-            self._graph_calls[module] = tuple(call for call in calls if self._of_graph(module, call.func))
-        return self._graph_calls[module]
-
-    def _of_graph(self, module: Module, func: ast.expr) -> bool:
-        value = self.inference.value(module, func)
+    def of_graph(self, module: Module, call: ast.Call) -> bool:
+        """Whether a call is one of a tf.function."""
+        value = self.inference.value(module, call.func)
         return value.tag is Tag.FUNCTION and not value.many
 
     def traced(self, module: Module, node: ast.AST) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import multiprocessing
 import os
 import threading
@@ -39,6 +40,8 @@ class Job:
     """Of the rules to run."""
     target: Target
     overlay: Mapping[str, bytes] = field(default_factory=dict)
+    facts: Mapping[str, Facts] = field(default_factory=dict)
+    """What the texts of some files tell, where that is known already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ def _forked(job: Job, shares: list[tuple[str, ...]]) -> list[Outcome]:
     context = multiprocessing.get_context("fork")
     with unhindered():
         project = Project(_readers(job), job.roots)
+        project.facts = dict(job.facts)
         for path in job.todo:
             if project.concerned(path):
                 project.load(path)
@@ -133,9 +137,11 @@ def _work(job: Job) -> Outcome:
     readers = _readers(job)
     results: list[FileResult] = []
     looks: dict[str, Looks] = {}
-    facts: dict[str, Facts] = {}
+    facts = dict(job.facts)
     todo = list(reversed(job.todo))
     while todo:
+        if results:
+            gc.collect()  # scopes and bindings hold each other
         project = Project(readers, job.roots)
         project.facts = facts
         results += check(Engine(project, job.target), _some(todo, project), rules)

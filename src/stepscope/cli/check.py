@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import shutil
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +16,7 @@ import click
 from stepscope.errors import CheckError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from stepscope.app.check import Options
     from stepscope.model.check import CheckReport
@@ -84,15 +87,32 @@ def check(
         baseline=baseline,
         cache=not no_cache,
     )
-    if write_baseline is not None:
-        count = use_case.write_baseline(write_baseline, use_case.check(options).report)
-        click.echo(f"{write_baseline}: {count} findings are known from now on", err=True)
-        return 0
-    if not (fix or diff):
-        report = use_case.check(options).report
-        _show(report, format_, output)
-        return FOUND if report.findings else 0
-    return _fix(options, format_, output, unsafe=unsafe_fixes, only_show=diff)
+    with _uncollected():
+        if write_baseline is not None:
+            count = use_case.write_baseline(write_baseline, use_case.check(options).report)
+            click.echo(f"{write_baseline}: {count} findings are known from now on", err=True)
+            return 0
+        if not (fix or diff):
+            report = use_case.check(options).report
+            _show(report, format_, output)
+            return FOUND if report.findings else 0
+        return _fix(options, format_, output, unsafe=unsafe_fixes, only_show=diff)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection, nor of what is left when the process ends, which it does with this command.
+
+    Measured: to walk the trees of 73,000 lines once more and take them apart is 0.6 s of 3.3.
+    """
+    atexit.register(gc.freeze)
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.unfreeze()  # all is old now: the next collection, of what is young, does not walk it
+        gc.enable()
 
 
 def _fix(options: Options, format_: str, output: Path | None, *, unsafe: bool, only_show: bool) -> int:

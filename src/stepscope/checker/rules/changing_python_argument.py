@@ -72,8 +72,8 @@ WORDS = {Tag.PY_SCALAR: "Python number", Tag.PY_STRING: "Python string"}
 
 def check(ctx: Context) -> Iterator[Hit]:
     """All calls in a loop of what is a tf.function."""
-    for node in ctx.engine.tracing.graph_calls(ctx.module):
-        if node.args or node.keywords:
+    for node in ctx.module.flow.looped:
+        if (node.args or node.keywords) and ctx.engine.tracing.of_graph(ctx.module, node):
             yield from _call(ctx, Call(node, ctx.name(node.func)))
 
 

@@ -56,10 +56,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stepscope.checker.changing_shapes import changing_argument
+from stepscope.checker.changing_shapes import changing_calls
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import function_options, graph_calls, in_test, is_true
+from stepscope.checker.idioms import function_options, in_test, is_true
 from stepscope.checker.rule import Rule
 
 COMPILED = ("jit_compile", "experimental_compile")
@@ -69,18 +69,15 @@ def check(ctx: Context) -> Iterator[Hit]:
     """Every call of a compiled function with a shape that changes."""
     if in_test(ctx):
         return
-    for call in graph_calls(ctx):
+    for call, argument, reason in ctx.once(changing_calls):
         options = function_options(ctx, call.func)
         if options is None or not any(is_true(options.get(o)) for o in COMPILED):
             continue
-        found = changing_argument(ctx, call)
-        if found is not None:
-            argument, reason = found
-            yield ctx.hit(
-                argument,
-                f"XLA compiles {ctx.text(call.func)} anew for each {reason}",
-                confidence=0.8,
-            )
+        yield ctx.hit(
+            argument,
+            f"XLA compiles {ctx.text(call.func)} anew for each {reason}",
+            confidence=0.8,
+        )
 
 
 RULE = Rule(

@@ -58,7 +58,7 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import function_options, graph_calls, hot, in_test
+from stepscope.checker.idioms import function_options, hot, in_test, of_graph
 from stepscope.checker.loops import Loop
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import last_word
@@ -69,9 +69,9 @@ def check(ctx: Context) -> Iterator[Hit]:
     """Every call of a tf.function in a loop with a new object."""
     if in_test(ctx):
         return
-    for call in graph_calls(ctx):
-        loops = hot(ctx.loops(call, calls=False))
-        if not loops or "input_signature" in (function_options(ctx, call.func) or {}):
+    for call in ctx.module.flow.looped:
+        loops = hot(ctx.loops(call, calls=False)) if call.args or call.keywords else ()
+        if not loops or not of_graph(ctx, call) or "input_signature" in (function_options(ctx, call.func) or {}):
             continue
         for argument in [*call.args, *(k.value for k in call.keywords)]:
             what = _new(ctx, argument, loops[0])

@@ -62,10 +62,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker.changing_shapes import changing_argument
+from stepscope.checker.changing_shapes import changing_calls
 from stepscope.checker.context import Context
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.idioms import function_options, graph_calls, in_test, is_true
+from stepscope.checker.idioms import function_options, in_test, is_true
 from stepscope.checker.names import Function
 from stepscope.checker.rule import Rule
 
@@ -77,21 +77,18 @@ def check(ctx: Context) -> Iterator[Hit]:
     """Every call of a tf.function with a shape that changes."""
     if in_test(ctx):
         return
-    for call in graph_calls(ctx):
+    for call, argument, reason in ctx.once(changing_calls):
         options = function_options(ctx, call.func)
         if options is None or "input_signature" in options or any(is_true(options.get(o)) for o in RELAXED):
             continue
         if any(is_true(options.get(o)) for o in COMPILED):
             continue  # compiled per shape in any case: TFF013
-        found = changing_argument(ctx, call)
-        if found is not None:
-            argument, reason = found
-            yield ctx.hit(
-                argument,
-                f"{ctx.text(call.func)} is traced anew for each {reason}".replace("each the ", "each "),
-                confidence=0.8,
-                fix=_relax(ctx, call),
-            )
+        yield ctx.hit(
+            argument,
+            f"{ctx.text(call.func)} is traced anew for each {reason}".replace("each the ", "each "),
+            confidence=0.8,
+            fix=_relax(ctx, call),
+        )
 
 
 def _relax(ctx: Context, call: ast.Call) -> FixPlan | None:
