@@ -78,14 +78,17 @@ class Job:
     shown: tuple[LiveCapture, ...] = ()
     notes: list[str] = field(default_factory=list)
     refreshed: list[int] = field(default_factory=list)
+    seen_now: SimpleNamespace | None = None
+    """Steps that began after the last analysis."""
 
     def note(self, _code: str, text: str) -> None:
         """A diagnostic."""
         self.notes.append(text)
 
-    def refresh(self, now_ns: int, _max_age_ns: int) -> None:
-        """The analysis."""
+    def refresh(self, now_ns: int, max_age_ns: int) -> None:
+        """The analysis, which sees the steps that there are by then."""
         self.refreshed.append(now_ns)
+        self.steps = self.steps if max_age_ns else self.seen_now or self.steps
 
     def calls_of_steps(self) -> frozenset[tuple[str, int, int]]:
         """Those of Keras' train function."""

@@ -306,3 +306,12 @@ def test_what_an_earlier_sidecar_spent_and_asked_counts(tmp_path: Path) -> None:
     deciding.tick(5 * S, "running")
     assert job.state("old").state == "done"
     assert job.state(waits).state == "waiting"
+
+
+def test_an_analysis_without_steps_is_made_again_before_a_capture(job: Job) -> None:
+    """A detector's own look saw steps since: the fresh analysis that had come too early does not count."""
+    job.steps, job.seen_now = None, job.steps
+    deciding = capturing(job)
+    job.wanted = (("GRF007", "ops"),)
+    deciding.tick(100 * S, "running")
+    assert [a.title for a in job.captures.asked] == ["Keras fit"]

@@ -156,7 +156,7 @@ class Capturing:
                 wanted.says = f"waits up to {wanted.ask.wait_s:g} s for {absent}"
                 continue
             self._wanted.remove(wanted)
-            self._live.refresh(now_ns, FRESH_NS)
+            self._live.refresh(now_ns, FRESH_NS if self._live.steps is not None else 0)
             try:
                 asked = capture_target.resolve(wanted.ask, wanted.by, self._recording, self._live)
                 self._captures[wanted.ask.kind].begin(asked, now_ns)
