@@ -1,8 +1,8 @@
 """Makes a large XSpace of a real one: the same capture again and again, one after the other in time.
 
-Every copy is moved by the length of the capture, its steps are counted on, and the ids that link producers and
-consumers are its own, so that a reader finds a long capture and no heap of equal ones. Written event by event into a
-file, so the size is bounded by the disk alone.
+Every copy is moved by the length of the capture, its steps are counted on, and the ids that link its events are its
+own, so that a reader finds a long capture and no heap of equal ones. Written event by event into a file, so the size is
+bounded by the disk alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _LINES, _EVENTS, _EVENT_STATS, _OFFSET, _STAT_ID = 3, 4, 4, 2, 1
-_LINKS = frozenset({"_p", "_c"})
+_LINKS = {"_p": 1 << 40, "_c": 1 << 40, "id": 1 << 24, "correlation_id": 1 << 24, "group_id": 1 << 12}
+"""Stats that link events: of threads, of one run of the executor, of a launch with its kernel, of a step. In every copy
+they are so much higher."""
+_MODULUS = 1 << 64
 _FLUSH_BYTES = 8 << 20
 _STEPS = 1_000
 """Step numbers of a copy begin so much higher than those of the one before."""
@@ -112,7 +115,7 @@ class _Space:
             for event in events:
                 content = event.head + encode_varint(event.offset_ps + shift) + event.tail
                 for before, value, step in event.changing:
-                    changed = before + encode_varint(value + step * copy)
+                    changed = before + encode_varint((value + step * copy) % _MODULUS)
                     content += encode_bytes(_EVENT_STATS, changed)
                 out += b"\x22" + encode_varint(len(content)) + content
             if len(out) > _FLUSH_BYTES:
@@ -159,7 +162,7 @@ class _Space:
             return None
         if name == "step_num":
             return before, value, _STEPS
-        return (before, value, 1 << 40) if name in _LINKS else None
+        return (before, value, _LINKS[name]) if name in _LINKS else None
 
 
 _LENGTH_BYTES = 5

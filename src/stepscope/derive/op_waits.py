@@ -68,4 +68,5 @@ def _late_starts(trace: OpTrace, domain: Domain, asked: I64) -> Intervals:
 def _starts(trace: OpTrace, domain: Domain, name: str) -> I64:
     """When the step's events of a name began, rising."""
     rows = trace.events_of(trace.metas_named(name))
-    return np.sort(trace.events.start_ns[rows[domain.host[rows] & ~domain.of_input[rows]]])
+    rows = rows[domain.host[rows] & ~domain.of_input[rows]]
+    return np.sort(trace.events.start_ns[rows], kind="stable")  # made of sorted runs, one of each line

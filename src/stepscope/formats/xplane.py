@@ -21,7 +21,7 @@ from stepscope.formats import damage, hlo_signature
 from stepscope.formats.byte_source import ByteSource
 from stepscope.formats.op_names import THREADPOOL_PREFIX, hlo_type, is_derived, meanings
 from stepscope.formats.stat_columns import Strings
-from stepscope.formats.xplane_columns import in_order, joined, likely_rows
+from stepscope.formats.xplane_columns import EventTable
 from stepscope.formats.xplane_events import Kinds, LineReader, WireLine
 from stepscope.formats.xplane_names import line_kind, ordinal, plane_kind
 from stepscope.formats.xplane_stat_ids import stat_ids
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from stepscope.formats.xplane_columns import Columns
-    from stepscope.formats.xplane_events import EventBlock
     from stepscope.formats.xplane_wire import WirePlane, WireSpace
     from stepscope.model.optrace import I32
     from stepscope.model.records import Bool
@@ -100,19 +98,13 @@ def _read(source: ByteSource, *, keep_noise: bool) -> OpTrace:
 
 @dataclass(slots=True)
 class _ReadLine:
-    """A line and its events, block by block, by start."""
+    """A line; its events are rows ``first`` to ``last`` (exclusive) of the table."""
 
     wire: WireLine
     kind: LineKind
-    blocks: list[EventBlock]
-
-    @property
-    def events(self) -> int:
-        return sum(len(block) for block in self.blocks)
-
-    @property
-    def dropped(self) -> int:
-        return sum(block.dropped for block in self.blocks)
+    first: int
+    last: int
+    dropped: int
 
 
 @dataclass(slots=True)
@@ -132,19 +124,20 @@ class _Assembly:
         self.space = space
         self.keep_noise = keep_noise
         self.strings = Strings()
+        self.table = EventTable(source.size)
         self.read: list[_ReadLine] = []
         self.planes: list[Plane] = []
         self.lines: list[Line] = []
         self.places: list[StatPlace] = []
         self.meta_rows: list[tuple[int, int, int, int, int]] = []
         self.meta_stats: list[MetaStats] = []
-        self.events = 0
 
     def trace(self) -> OpTrace:
         for index, plane in enumerate(self.space.planes):
             self._plane(index, plane)
         zero, started = self._clock()
-        columns = joined([block for line in self.read for block in line.blocks])
+        columns = self.table
+        columns.close()
         columns.start_ns -= zero
         events = Events(
             start_ns=columns.start_ns,
@@ -177,7 +170,7 @@ class _Assembly:
             events=events,
             metas=metas,
             strings=self.strings.all(),
-            stats=self._stats(columns),
+            stats=self._stats(),
             programs=self._programs(),
             dropped=(Dropped(reason=reason, events=dropped),) if dropped else (),
             diagnostics=self._diagnostics(),
@@ -190,38 +183,38 @@ class _Assembly:
         kinds = Kinds([meta.id for meta in plane.metas], noise)
         ids = stat_ids(plane)
         sought = [key for name in _SOUGHT for key in ids.get(name, ())]
+        first = self.table.rows
         lines = [self._line(span, kind, kinds, sought) for span in plane.lines]
         used: dict[LineKind, _PlaneMetas] = {}
         for line in lines:
             metas = used.setdefault(line.kind, _PlaneMetas(used=np.zeros(len(plane.metas) + 1, np.bool_)))
-            for block in line.blocks:
-                metas.used[block.meta] = True
+            metas.used[self.table.meta[line.first : line.last]] = True
         for line_kind_, metas in used.items():
             self._number(index, plane, kind, line_kind_, metas)
-        first = self.events
         for line in lines:
-            for block in line.blocks:
-                block.meta = used[line.kind].numbers[block.meta]
-                block.start_ns += line.wire.timestamp_ns
+            rows = slice(line.first, line.last)
+            self.table.meta[rows] = used[line.kind].numbers[self.table.meta[rows]]
+            self.table.start_ns[rows] += line.wire.timestamp_ns
             self._add_line(index, kind, line)
-        likely = likely_rows([block for line in lines for block in line.blocks], first)
-        likely = {key: likely.get(key, np.empty(0, np.int64)) for key in sought}
-        self.places.append(StatPlace(first=first, last=self.events, plane=plane, ids=ids, likely=likely))
+        likely = dict.fromkeys(sought, np.empty(0, np.int64)) | self.table.take_likely()
+        last = self.table.rows
+        self.places.append(StatPlace(first=first, last=last, plane=plane, ids=ids, likely=likely))
         self.planes.append(
             Plane(
                 index=index,
                 name=plane.name,
                 kind=kind,
                 ordinal=ordinal(plane.name),
-                events=self.events - first + sum(line.dropped for line in lines),
+                events=last - first + sum(line.dropped for line in lines),
                 stats=plain_stats(self.source, plane.stats, plane.stat_names),
             )
         )
 
     def _line(self, span: tuple[int, int], plane: PlaneKind, kinds: Kinds, sought: Sequence[int]) -> _ReadLine:
         wire = WireLine()
-        blocks = in_order(list(self.reader.read(*span, wire, kinds, sought)))
-        return _ReadLine(wire=wire, kind=line_kind(wire.name or wire.display_name, plane), blocks=blocks)
+        first, last, dropped = self.table.add_line(self.reader.read(*span, wire, kinds, sought))
+        kind = line_kind(wire.name or wire.display_name, plane)
+        return _ReadLine(wire=wire, kind=kind, first=first, last=last, dropped=dropped)
 
     def _number(self, index: int, plane: WirePlane, kind: PlaneKind, line: LineKind, metas: _PlaneMetas) -> None:
         """Give the metadata in use on lines of one kind their numbers in the trace."""
@@ -242,8 +235,6 @@ class _Assembly:
             self.meta_rows.append(row)
 
     def _add_line(self, plane: int, kind: PlaneKind, line: _ReadLine) -> None:
-        first = self.events
-        self.events += line.events
         self.lines.append(
             Line(
                 index=len(self.lines),
@@ -251,22 +242,22 @@ class _Assembly:
                 id=line.wire.id,
                 name=line.wire.name or line.wire.display_name,
                 kind=line.kind,
-                first=first,
-                last=self.events,
+                first=line.first,
+                last=line.last,
                 derived=is_derived(kind, line.kind),
                 dropped=line.dropped,
             )
         )
         self.read.append(line)
 
-    def _stats(self, columns: Columns) -> XplaneStats:
+    def _stats(self) -> XplaneStats:
         return XplaneStats(
             source=self.source,
-            at=columns.stats_at,
-            size=columns.stats_size,
+            at=self.table.stats_at,
+            size=self.table.stats_size,
             places=self.places,
             metas=self.meta_stats,
-            occurrences=columns.occurrences,
+            occurrences=self.table.occurrences,
         )
 
     def _programs(self) -> tuple[Program, ...]:
@@ -277,7 +268,7 @@ class _Assembly:
     def _clock(self) -> tuple[int, int]:
         """What is zero on the lines' clock, and the wall clock at that moment."""
         said = self._environment("profile_start_time")
-        bases = [line.wire.timestamp_ns for line in self.read if line.events]
+        bases = [line.wire.timestamp_ns for line in self.read if line.first < line.last]
         if bases and min(bases) > _EPOCH_NS:
             zero = min(said or min(bases), *bases)
             return zero, zero

@@ -1,96 +1,105 @@
-"""Blocks of events, put into order and joined into columns."""
+"""The events of a file in columns that stand once: blocks of them are written behind each other as they are read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
-
-from stepscope.formats.xplane_events import EventBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
+    from stepscope.formats.xplane_events import EventBlock
     from stepscope.model.optrace import I16, I32
     from stepscope.model.records import I64
 
-T = TypeVar("T", bound=np.generic)
+_EVENT_BYTES = 12
+"""Events take more, but for a few: there is room for a file's before they are read. What is not used costs nothing."""
+_GROWTH = 2
 
 
-@dataclass(slots=True, kw_only=True)
-class Columns:
-    """All events, as ``EventBlock``; ``occurrences`` and ``likely`` by row."""
+class EventTable:
+    """Events in the order of planes and lines, within a line by start, the longer first. Columns are ``EventBlock``'s.
 
-    start_ns: I64
-    dur_ns: I64
-    rem_ps: I16 | None
-    meta: I32
-    stats_at: I64
-    stats_size: I32
-    occurrences: dict[int, int]
-    likely: dict[int, I64]
+    Columns have room for more than ``rows`` until ``close``.
+    """
 
+    def __init__(self, size_bytes: int) -> None:
+        """Make room for the events of a file of a size."""
+        room = 1 + size_bytes // _EVENT_BYTES
+        self.start_ns: I64 = np.empty(room, np.int64)
+        self.dur_ns: I64 = np.empty(room, np.int64)
+        self.rem_ps: I16 | None = None
+        self.meta: I32 = np.empty(room, np.int32)
+        self.stats_at: I64 = np.empty(room, np.int64)
+        self.stats_size: I32 = np.empty(room, np.int32)
+        self.occurrences: dict[int, int] = {}
+        """By row."""
+        self.rows = 0
+        self._likely: dict[int, list[I64]] = {}
 
-def joined(blocks: Sequence[EventBlock]) -> Columns:
-    """The columns of all blocks; the blocks are empty afterwards, so that no more than one column stands twice."""
-    occurrences = {}
-    first = 0
-    for block in blocks:
-        occurrences.update({first + row: count for row, count in block.occurrences.items()})
-        first += len(block)
-    likely = likely_rows(blocks)
-    rem = None
-    if any(block.rem_ps is not None for block in blocks):
-        rem = _joined([_rem(block) for block in blocks], np.int16)
-    start = _joined([block.start_ns for block in blocks], np.int64)
-    for block in blocks:
-        block.start_ns = start[:0]
-    dur = _joined([block.dur_ns for block in blocks], np.int64)
-    for block in blocks:
-        block.dur_ns = dur[:0]
-    at = _joined([block.stats_at for block in blocks], np.int64)
-    for block in blocks:
-        block.stats_at = at[:0]
-    return Columns(
-        start_ns=start,
-        dur_ns=dur,
-        rem_ps=rem,
-        meta=_joined([block.meta for block in blocks], np.int32),
-        stats_at=at,
-        stats_size=_joined([block.stats_size for block in blocks], np.int32),
-        occurrences=occurrences,
-        likely=likely,
-    )
+    def add_line(self, blocks: Iterable[EventBlock]) -> tuple[int, int, int]:
+        """Add the events of a line; returns its first row, the one behind its last, and how many were left out."""
+        first, dropped, latest = self.rows, 0, -1
+        in_order = True
+        for block in blocks:
+            dropped += block.dropped
+            if len(block):
+                in_order &= int(block.start_ns[0]) > latest and _rising(block.start_ns, block.dur_ns)
+                latest = int(block.start_ns[-1])
+                self._add(block)
+        if not in_order:
+            self._sort(first)
+        return first, self.rows, dropped
 
+    def take_likely(self) -> dict[int, I64]:
+        """``EventBlock.likely`` of the lines that were added since the last call, by row of the table."""
+        found = {key: np.sort(np.concatenate(parts), kind="stable") for key, parts in self._likely.items()}
+        self._likely = {}
+        return found
 
-def likely_rows(blocks: Sequence[EventBlock], first: int = 0) -> dict[int, I64]:
-    """``EventBlock.likely`` of blocks that follow each other, counted from ``first`` for the first event."""
-    parts: dict[int, list[I64]] = {}
-    for block in blocks:
-        for key, rows in block.likely.items():
-            parts.setdefault(key, []).append(rows + first)
-        first += len(block)
-    return {key: np.concatenate(rows) for key, rows in parts.items()}
+    def close(self) -> None:
+        """Give back the room that is left."""
+        for column in self._columns():
+            column.resize(self.rows, refcheck=False)
 
+    def _columns(self) -> list[I64 | I32 | I16]:
+        columns: list[I64 | I32 | I16] = [self.start_ns, self.dur_ns, self.meta, self.stats_at, self.stats_size]
+        if self.rem_ps is not None:
+            columns.append(self.rem_ps)
+        return columns
 
-def _joined(parts: Sequence[npt.NDArray[T]], dtype: type[T]) -> npt.NDArray[T]:
-    return np.concatenate(parts) if parts else np.empty(0, dtype)
+    def _add(self, block: EventBlock) -> None:
+        first, last = self.rows, self.rows + len(block)
+        if last > len(self.start_ns):
+            for column in self._columns():
+                column.resize(_GROWTH * last, refcheck=False)
+        self.start_ns[first:last] = block.start_ns
+        self.dur_ns[first:last] = block.dur_ns
+        self.meta[first:last] = block.meta
+        self.stats_at[first:last] = block.stats_at
+        self.stats_size[first:last] = block.stats_size
+        if block.rem_ps is not None:
+            if self.rem_ps is None:
+                self.rem_ps = np.zeros(len(self.start_ns), np.int16)
+            self.rem_ps[first:last] = block.rem_ps
+        self.occurrences |= {first + row: count for row, count in block.occurrences.items()}
+        for key, positions in block.likely.items():
+            self._likely.setdefault(key, []).append(positions + first)
+        self.rows = last
 
-
-def _rem(block: EventBlock) -> I16:
-    return block.rem_ps if block.rem_ps is not None else np.zeros(len(block), np.int16)
-
-
-def in_order(blocks: list[EventBlock]) -> list[EventBlock]:
-    """The blocks of a line by start, the longer first: as they are where the file has them so, as most do."""
-    last = -1
-    for block in blocks:
-        if len(block) and (int(block.start_ns[0]) <= last or not _rising(block.start_ns, block.dur_ns)):
-            return [_sorted(joined(blocks), sum(b.dropped for b in blocks))]
-        last = int(block.start_ns[-1]) if len(block) else last
-    return blocks
+    def _sort(self, first: int) -> None:
+        """Put the rows from ``first`` on, those of one line, into order."""
+        line = slice(first, self.rows)
+        order = np.lexsort((-self.dur_ns[line], self.start_ns[line]))
+        for column in self._columns():
+            column[line] = column[line][order]
+        row_of = np.empty(len(order), np.int64)
+        row_of[order] = np.arange(first, self.rows)
+        moved = {int(row_of[row - first]): count for row, count in self.occurrences.items() if row >= first}
+        self.occurrences = {row: count for row, count in self.occurrences.items() if row < first} | moved
+        for parts in self._likely.values():
+            parts[:] = [row_of[rows - first] if len(rows) and rows[0] >= first else rows for rows in parts]
 
 
 def _rising(start: I64, dur: I64) -> bool:
@@ -99,20 +108,3 @@ def _rising(start: I64, dur: I64) -> bool:
         return True
     ties = np.flatnonzero(step == 0)
     return bool(step.min() == 0 and (dur[ties] >= dur[ties + 1]).all())
-
-
-def _sorted(columns: Columns, dropped: int) -> EventBlock:
-    order = np.lexsort((-columns.dur_ns, columns.start_ns))
-    row_of = np.empty(len(order), np.int64)
-    row_of[order] = np.arange(len(order))
-    return EventBlock(
-        meta=columns.meta[order],
-        start_ns=columns.start_ns[order],
-        dur_ns=columns.dur_ns[order],
-        rem_ps=columns.rem_ps[order] if columns.rem_ps is not None else None,
-        stats_at=columns.stats_at[order],
-        stats_size=columns.stats_size[order],
-        occurrences={int(row_of[row]): count for row, count in columns.occurrences.items()},
-        likely={key: np.sort(row_of[rows]) for key, rows in columns.likely.items()},
-        dropped=dropped,
-    )

@@ -72,22 +72,25 @@ def _guesses(data: U8, end: int) -> I64:
 def _true(buffer: Buffer, guesses: I64, end: int) -> I64:
     """The events that follow from the first, of what looks like events."""
     ends = _ends(buffer, guesses)
-    apart = np.flatnonzero(ends[:-1] != guesses[1:])
-    onto = np.searchsorted(guesses, ends[apart])
-    turns = zip(apart.tolist(), ends[apart].tolist(), onto.tolist(), strict=True)
-    keep = np.zeros(len(guesses), np.bool_)
+    apart = np.append(np.flatnonzero(ends[:-1] != guesses[1:]), len(guesses) - 1)
+    after = ends[apart]
+    onto = np.searchsorted(guesses, after)
+    known = guesses.take(onto, mode="clip") == after
+    wrong: list[int] = []
     walked: list[int] = []
     at, position = 0, 0
     if guesses[0] != 0:
         at, position = _until_known(buffer, guesses, 0, end, walked)
-    for last, after, index in (*turns, (len(guesses) - 1, int(ends[-1]), len(guesses))):
-        if last < position or position == len(guesses):
-            continue
-        keep[position : last + 1] = True
-        at, position = after, index
-        if index == len(guesses) or guesses[index] != after:
-            at, position = _until_known(buffer, guesses, after, end, walked)
-    heads = guesses if keep.all() else guesses[keep]
+        wrong += range(position)
+    for last, reached, index, is_known in zip(
+        apart.tolist(), after.tolist(), onto.tolist(), known.tolist(), strict=True
+    ):
+        if last >= position:
+            at, position = reached, index
+            if not is_known:
+                at, position = _until_known(buffer, guesses, reached, end, walked)
+            wrong += range(last + 1, position)
+    heads = np.delete(guesses, wrong) if wrong else guesses
     if walked:
         heads = np.sort(np.append(heads, walked), kind="stable")
     return np.append(heads, at)

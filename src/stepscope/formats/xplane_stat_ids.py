@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.formats.protobuf import VARINT, encode_varint
-from stepscope.formats.xplane_wire import STAT_ID, tag
+from stepscope.formats.protobuf import BYTES, VARINT, encode_varint
+from stepscope.formats.xplane_wire import EVENT_STATS, STAT_ID, tag
 from stepscope.model.optrace_stats import StatName
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 ALIASES = {"level 0": StatName.TF_OP}
 """Names that stats had before: TensorFlow 2.4 wrote a kernel's op so."""
 _ID_TAG = tag(STAT_ID, VARINT)
+_STATS_TAG = tag(EVENT_STATS, BYTES)
+_MORE = 0x80
 
 
 def stat_ids(plane: WirePlane) -> dict[str, list[int]]:
@@ -39,15 +41,31 @@ def id_places(window: Buffer, last: int, key: int) -> I64:
     return np.flatnonzero(hit)
 
 
-def perhaps(window: Buffer, at: I64, end: I64, wanted: I64) -> tuple[I64, I64]:
-    """Which of the events between ``at`` and ``end`` may have one of some stats, rising, and where the last may be."""
+def perhaps(window: Buffer, at: I64, end: I64, wanted: I64) -> tuple[I64, I64, I64]:
+    """Which events from ``at`` to ``end`` may have one of some stats, rising; where the first and the last may be."""
     places = [id_places(window, window.size, key) for key in wanted.tolist()]
     positions = places[0] if len(places) == 1 else np.sort(np.concatenate(places))
     rank = np.searchsorted(at, positions, "right") - 1
     inside = np.flatnonzero((rank >= 0) & (positions < end[rank]))
     rank, positions = rank[inside], positions[inside]
-    last = np.flatnonzero(np.diff(rank, append=-1))
-    return rank[last], positions[last]
+    last = np.diff(rank, append=-1) != 0
+    first = np.append(True, last[:-1])[: len(last)]
+    return rank[last], positions[first], positions[last]
+
+
+def passed(window: Buffer, cursor: I64, before: I64) -> I64:
+    """Where the walk through stats from ``cursor`` on stands after those that end before a position each."""
+    data = window.data
+    reached: I64 = cursor.copy()
+    rows, at = np.arange(len(cursor)), cursor
+    while len(rows):
+        size = data[at + 1]
+        after = at + 2
+        after += size
+        short = np.flatnonzero((after <= before) & (size < _MORE) & (data[at] == _STATS_TAG))
+        rows, at, before = rows[short], after[short], before[short]
+        reached[rows] = at
+    return reached
 
 
 def where_in(ids: I64, wanted: I64) -> I64:

@@ -19,7 +19,7 @@ from stepscope.formats.protobuf import BYTES, FIXED64, VARINT, signed
 from stepscope.formats.stat_columns import Strings, column_of_pairs
 from stepscope.formats.varints import Buffer, decode
 from stepscope.formats.wire_fields import fields
-from stepscope.formats.xplane_stat_ids import ALIASES, perhaps, rows_between, where_in
+from stepscope.formats.xplane_stat_ids import ALIASES, passed, perhaps, rows_between, where_in
 from stepscope.formats.xplane_wire import (
     EVENT_STATS,
     STAT_DOUBLE,
@@ -240,11 +240,12 @@ class XplaneStats:
             chosen, at = within, self._at[within] - window.base
             end = until = at + self._size[chosen]
             if wanted is not None and not sought:
-                likely, until = perhaps(window, at, end, wanted)
-                chosen, at, end = chosen[likely], at[likely], end[likely]
+                likely, first, until = perhaps(window, at, end, wanted)
+                chosen, at, end = chosen[likely], passed(window, at[likely], first), end[likely]
             found = self._walk(window, chosen, at, end, until, wanted)
             values = _values(window, found, place.plane.stat_names, strings)
-            yield values.take(np.flatnonzero(values.kind != _NONE))
+            held = np.flatnonzero(values.kind != _NONE)
+            yield values if len(held) == len(values.kind) else values.take(held)
 
     def _walk(self, window: Buffer, rows: I64, cursor: I64, end: I64, until: I64, wanted: I64 | None) -> _Found:
         """The stats between ``cursor`` and ``end`` that begin before ``until``, one of each row at a time.
@@ -306,7 +307,11 @@ def _one_stat(view: memoryview, first: int, last: int) -> tuple[int, int]:
 
 def _values(window: Buffer, found: _Found, stat_names: Mapping[int, str], strings: Strings) -> _Values:
     """What the stats say; ``_NONE`` where one has no value, or bytes."""
-    tags = np.where(found.at < found.end, window.data[found.at], 0)
+    tags = window.data[found.at]
+    tags[found.at >= found.end] = 0
+    if ((tags == _INT_TAG) | (tags == _UINT_TAG)).all():
+        value, kind = decode(window, found.at + 1)[0], np.full(len(tags), _INT, np.int64)
+        return _Values(rows=found.rows, ids=found.ids, kind=kind, value=value)
     kind = np.full(len(tags), _NONE, np.int64)
     value = np.zeros(len(tags), np.int64)
     ints = np.flatnonzero((tags == _INT_TAG) | (tags == _UINT_TAG))
