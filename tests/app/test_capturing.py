@@ -296,6 +296,17 @@ def test_a_detector_never_has_whatever_runs_traced(job: Job) -> None:
     assert [c.text for c in job.shown] == ["nothing repeats any more"]
 
 
+def test_native_stacks_need_no_tensorflow(job: Job) -> None:
+    """A process that runs ONNX Runtime alone has no op trace, but stacks."""
+    worker = job.drainer.workers[KEY]
+    worker.info = msgspec.structs.replace(worker.info, frameworks={"onnxruntime": "1.31.1"})
+    job.steps = None
+    deciding = capturing(job)
+    job.ask(kind="native")
+    deciding.tick(1 * S, "running")
+    assert [a.worker for a in job.native.asked] == [KEY]
+
+
 def test_what_an_earlier_sidecar_spent_and_asked_counts(tmp_path: Path) -> None:
     """The account goes on from the manifest, and who asked the sidecar that died hears of the capture."""
     job = Job(run=tmp_path)

@@ -83,6 +83,27 @@ def test_the_call_that_serves_an_inference_loop_is_a_request() -> None:
     assert all(t.kind != "request" for t in keras_fit(5 * MS).view().tasks)
 
 
+def test_runs_of_onnx_runtime_are_requests_and_steps() -> None:
+    """Requests of changing size: steps with the samples of each, in the words of ONNX Runtime."""
+    job = Job()
+    run = job.call(Kind.INFERENCE, "bert.onnx", call_file=SCRIPT, call_line=20)
+    for number in range(40):
+        run.at(number * 10 * MS, 8 * MS, arg=8 + number % 3)
+    steps = job.steps()
+    assert (steps.kind, steps.title) == (Kind.INFERENCE, "ONNX Runtime bert.onnx")
+    assert steps.samples.tolist() == [8 + number % 3 for number in range(40)]
+    assert of(job, "bert.onnx").kind == "request"
+    assert job.view().anatomy.ratio("call") == pytest.approx(0.8)
+
+
+def test_runs_of_onnx_runtime_beside_a_training_are_no_requests() -> None:
+    """A job that trains may run another model too."""
+    job = keras_fit(5 * MS)
+    job.call(Kind.INFERENCE, "teacher.onnx").every(100 * MS, 50, dur=MS, start=50 * MS)
+    assert job.steps().kind == Kind.EXECUTION
+    assert of(job, "teacher.onnx").kind == "ONNX Runtime run"
+
+
 def test_rate_is_of_the_time_that_the_task_was_at_work() -> None:
     """A hundred calls, one each 10 ms, are a hundred a second however long the job ran before and after."""
     job = Job()

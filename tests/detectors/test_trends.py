@@ -304,6 +304,23 @@ def test_loading_that_a_busy_machine_stretches_is_not_slow() -> None:
     assert "INI001" in codes(loading(16 * S, used=0.1))
 
 
+def test_a_slow_session_is_named() -> None:
+    """What ONNX Runtime takes to make a session is told as that, with what helps there."""
+    job = loading(9900 * MS)
+    job.call(Kind.BUILD, "InferenceSession", role="session").at(0, 9800 * MS)
+    (found,) = [f for f in look(job)[0] if f.code == "INI001"]
+    assert "most of it in InferenceSession" in found.title
+    assert (found.cause, found.remedies[0].id) == ("API: inefficient API usage", "keep-the-optimised-model")
+
+
+def test_a_session_that_is_made_beside_what_is_slow_is_not() -> None:
+    """A short build within a long loading is not what the loading is."""
+    job = loading(9900 * MS)
+    job.call(Kind.BUILD, "InferenceSession", role="session").at(0, 900 * MS)
+    (found,) = [f for f in look(job)[0] if f.code == "INI001"]
+    assert "InferenceSession" not in found.title
+
+
 def test_loading_is_short_against_a_long_run() -> None:
     """The same loading before ten times the steps is no finding."""
     job = loading(3500 * MS)

@@ -92,6 +92,21 @@ def test_tracing_that_a_load_causes_is_told_with_it() -> None:
     assert codes(job) == ["HST007"]
 
 
+def test_a_session_for_each_request_is_told_with_its_first_runs() -> None:
+    """ONNX Runtime's session in the loop: its making, and what its first run takes beyond a usual one."""
+    job = Job()
+    made = job.call(Kind.BUILD, "InferenceSession", role="session", call_file=SCRIPT, call_line=31)
+    run = job.call(Kind.INFERENCE, "bert.onnx", call_file=SCRIPT, call_line=32)
+    for i in range(STEPS):
+        if i % 10 == 0:
+            made.at(i * PERIOD, 50 * MS)
+        run.at(i * PERIOD + 50 * MS, (40 if i % 10 == 0 else 20) * MS, arg=8)
+    (found,) = (f for f in find(job) if f.code == "HST007")
+    assert [(p.file, p.line) for p in found.where] == [("train.py", 31)]
+    assert found.exposed_stage == "prediction"
+    assert found.cost.ratio == pytest.approx(9 * 70 / 9_800)
+
+
 def test_a_load_before_the_loop_is_none() -> None:
     """One load, however long, is what every job does."""
     job = train_loop(90 * MS, offset=5 * S)

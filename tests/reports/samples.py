@@ -248,7 +248,7 @@ def no_steps() -> Report:
         anatomy=(),
         findings=(),
         checked=tuple(
-            replace(c, outcome="not-applicable", missing=("steps",), hint="no TensorFlow in the job") for c in CHECKED
+            replace(c, outcome="not-applicable", missing=("steps",), hint="no framework in the job") for c in CHECKED
         ),
         diagnostics=(Diagnostic(code="DX001", text="TensorFlow was never imported: steps cannot be told apart"),),
         series={k: v for k, v in base.series.items() if k.startswith("res")},

@@ -2,9 +2,9 @@
 
 Runs when a framework is imported, never before. A process whose ancestor is being measured joins that one's run
 directory; any other makes one and is the *owner* of the job. Only the owner starts the sidecar, from the agent's
-thread, once TensorFlow has been in use for some seconds: a program that only looks at a version leaves nothing. If the
-sidecar goes silent it is started again, a few times; then, or where it cannot be started at all, the agent takes itself
-out and the run directory goes.
+thread, once TensorFlow or ONNX Runtime has been in use for some seconds: a program that only looks at a version leaves
+nothing. If the sidecar goes silent it is started again, a few times; then, or where it cannot be started at all, the
+agent takes itself out and the run directory goes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MARK = "# stepscope enable "
 SLOTS = DEFAULT_SLOTS // 4
 """15 MB of memory for each process of a machine instead of 60: still more than a minute at the governor's limit."""
 DELAY_NS = 3_000_000_000
-"""From the end of TensorFlow's import to the sidecar's start."""
+"""From the end of the framework's import to the sidecar's start."""
 _LOOK_NS = 30_000_000_000
 _SILENT_S = 60.0
 """A sidecar that has published no status for so long is dead or stopped."""
@@ -82,7 +82,8 @@ def _arm(settings: dict[str, Any]) -> Optional[ImportHook]:
         run = owner.run
     bootstrap.arm(run)
     if owner is not None and bootstrap.HOOK is not None:
-        bootstrap.HOOK.after_import("tensorflow", owner.begin)
+        for name in bootstrap.COMPUTES:
+            bootstrap.HOOK.after_import(name, owner.begin)
     return bootstrap.HOOK
 
 
@@ -176,7 +177,7 @@ class Owner:
         }
 
     def begin(self, module: Any) -> None:
-        """TensorFlow has been imported: from now on the agent's thread looks after the sidecar."""
+        """A framework that computes has been imported: from now on the agent's thread looks after the sidecar."""
         del module
         current = state.CURRENT
         if current is None:

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
     Callback = Callable[[Any], object]
 
-ROOTS = ("tensorflow", "keras", "tf_keras")
+ROOTS = ("tensorflow", "keras", "tf_keras", "onnxruntime")
 """The import of one of these makes a process a measured one."""
+COMPUTES = ("tensorflow", "onnxruntime")
+"""Once one of these has been imported it is sampled too."""
 
 HOOK: ImportHook | None = None
 

@@ -99,7 +99,7 @@ class CpuTimer:
         if not sys.platform.startswith("linux"):
             return "needs Linux timers"
         if threading.current_thread() is not threading.main_thread():
-            return "TensorFlow was imported outside of the main thread"
+            return "the framework was imported outside of the main thread"
         free = [
             number
             for number in range(

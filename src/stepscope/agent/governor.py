@@ -19,7 +19,7 @@ THINNABLE = frozenset(
     int(kind)
     for kind in (
         *(Kind.HOOK, Kind.CALLBACK, Kind.FUNCTION, Kind.NEXT, Kind.PYFUNC, Kind.SESSION_RUN, Kind.SUMMARY),
-        *(Kind.SYNC, Kind.MODEL_CALL, Kind.APPLY, Kind.SPAN, Kind.METRIC),
+        *(Kind.SYNC, Kind.MODEL_CALL, Kind.APPLY, Kind.SPAN, Kind.METRIC, Kind.INFERENCE),
     )
 )
 _ALWAYS = int(Flag.TRACED | Flag.RAISED | Flag.END)

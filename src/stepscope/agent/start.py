@@ -8,6 +8,7 @@ import os
 import sys
 
 from stepscope.agent import frames, state
+from stepscope.agent.bootstrap import COMPUTES, ROOTS
 from stepscope.agent.capture.commands import Commands
 from stepscope.agent.capture.controller import KIND
 from stepscope.agent.probes import registry
@@ -31,18 +32,22 @@ class Running:
         self.sampler: Optional[Sampler] = None
 
     def framework(self, name: str, module: Any) -> None:
-        """A framework's import has ended: say so; with TensorFlow's the agent's thread starts."""
+        """A framework's import has ended: say so; with that of one that computes the agent's thread starts."""
         for folder in list(getattr(module, "__path__", ())):
             frames.exclude(str(folder))
         self._say(name, module)
-        if name == "tensorflow":
+        if name in COMPUTES:
             self._say("numpy", sys.modules.get("numpy"))
-            self.start_thread()
-            self.state.children_after_fork.append(self.start_thread)
-            with self.state.guard("commands"):
-                takes = {KIND: self.state.captures.order, STACKS: self._denser}
-                self.state.on_tick(Commands(self.state, takes).tick)
+            if self.sampler is None:
+                self._begin()
             self.register_exit()
+
+    def _begin(self) -> None:
+        self.start_thread()
+        self.state.children_after_fork.append(self.start_thread)
+        with self.state.guard("commands"):
+            takes = {KIND: self.state.captures.order, STACKS: self._denser}
+            self.state.on_tick(Commands(self.state, takes).tick)
 
     def _say(self, name: str, module: Any) -> None:
         if module is not None:
@@ -98,7 +103,7 @@ def start(hook: ImportHook) -> Optional[AgentState]:
     running = Running(current)
     running.register_exit()
     current.on_uninstall(hook.remove)
-    for name in ("tensorflow", "keras", "tf_keras"):
+    for name in ROOTS:
         hook.after_import(name, functools.partial(running.framework, name))
     for probe, module_name, attach in registry.targets(current):
         hook.after_import(module_name, functools.partial(current.attach, probe, attach))

@@ -23,7 +23,7 @@ from stepscope.derive.anatomy import COMPONENTS
 from stepscope.derive.hot_lines import HotLines
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
-from stepscope.model.events import AgentDiagnostic
+from stepscope.model.events import FRAMEWORKS, AgentDiagnostic
 from stepscope.model.finding import (
     Component,
     Diagnostic,
@@ -150,8 +150,7 @@ def _with_sources(
 def _summary(view: SessionView) -> SessionSummary:
     session, steps = view.session, view.steps
     manifest = session.manifest
-    frameworks = view.frameworks
-    names = [f"{name} {version}" for name, version in frameworks.items() if name in {"tensorflow", "keras", "tf_keras"}]
+    names = [f"{name} {version}" for name, version in view.frameworks.items() if name in FRAMEWORKS]
     return SessionSummary(
         id=manifest.id,
         command=manifest.command,
@@ -164,6 +163,7 @@ def _summary(view: SessionView) -> SessionSummary:
         processes=len(session.workers),
         step_times=_step_times(steps) if steps else None,
         members=members.build(view),
+        inference=members.inference(view),
     )
 
 

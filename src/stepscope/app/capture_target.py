@@ -22,6 +22,10 @@ PEOPLE = frozenset({"user", "schedule"})
 """Who asks when no detector does."""
 MAX_ANCHORS = 256
 _SHOWN = 8
+_NOT_TRACED = (
+    "ONNX Runtime traces a session from its making on or not at all: set SessionOptions.enable_profiling in the job, "
+    "then stepscope import FILE; native stacks can be had at any time: stepscope trace JOB --kind native"
+)
 
 
 def absent(ask: CaptureAsk, recording: Recording, live: Live) -> str:
@@ -31,11 +35,17 @@ def absent(ask: CaptureAsk, recording: Recording, live: Live) -> str:
         return "" if named else f"the task {ask.task}; so far: {_names(live.calls_of_tasks())}"
     if ask.kind != "ops" or live.steps is not None:
         return ""
-    return "steps: nothing repeats yet" if _with_tensorflow(recording) else "steps: nothing has imported TensorFlow yet"
+    return (
+        "steps: nothing repeats yet"
+        if _running(recording, "tensorflow")
+        else "steps: nothing has imported TensorFlow yet"
+    )
 
 
-def _with_tensorflow(recording: Recording) -> list[WorkerDrain]:
-    return [w for w in recording.drainer.workers.values() if not w.closed and "tensorflow" in w.info.frameworks]
+def _running(recording: Recording, *frameworks: str) -> list[WorkerDrain]:
+    """The processes that have imported one of these."""
+    workers = recording.drainer.workers.values()
+    return [w for w in workers if not w.closed and not w.info.frameworks.keys().isdisjoint(frameworks)]
 
 
 def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked:
@@ -54,7 +64,7 @@ def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked
         return _asked(ask, by, key, anchors, steps.title, text=steps.anchors.text, thread=steps.thread)
     if ask.kind == "ops" and by not in PEOPLE:
         raise CaptureError("nothing repeats any more")
-    alive = _with_tensorflow(recording)
+    alive = _running(recording, *(("tensorflow",) if ask.kind == "ops" else ("tensorflow", "onnxruntime")))
     if not alive:
         raise CaptureError("no process of the job has imported TensorFlow so far")
     return Asked(
@@ -83,6 +93,8 @@ def _of_task(ask: CaptureAsk, by: str, live: Live) -> Asked:
 def _asked(
     ask: CaptureAsk, by: str, worker: str, anchors: list[tuple[int, int]], title: str, *, text: str, thread: int = 0
 ) -> Asked:
+    if ask.kind == "ops" and any(kind == Kind.INFERENCE for kind, _ in anchors):
+        raise CaptureError(_NOT_TRACED)
     runs = all(kind == Kind.SESSION_RUN for kind, _ in anchors)
     if runs and text not in title:
         title = f"{title} {text}"

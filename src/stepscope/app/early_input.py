@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MIN_CALLS = 16
 """Of one function: the analysis wants four steps that repeat, and leaves out those that warm up."""
-STEP_KINDS = frozenset((Kind.STEP, Kind.EXECUTION, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL))
+STEP_KINDS = frozenset((Kind.STEP, Kind.EXECUTION, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE))
 """Records that may be steps."""
 
 

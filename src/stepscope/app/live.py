@@ -24,6 +24,7 @@ from stepscope.derive import tasks
 from stepscope.derive.steps import names_of
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
+from stepscope.model.events import FRAMEWORKS
 from stepscope.model.session import Session
 from stepscope.model.status import LiveFinding, LiveShare, LiveTask, Status
 from stepscope.store.layout import write_atomic
@@ -54,7 +55,7 @@ _RATE_NS = 10_000_000_000
 _SIZE_EVERY_NS = 60_000_000_000
 _MIN_SIZES = 3
 _MAX_TASKS = 20
-_REQUEST_KINDS = ("tf.function", "model call", "Keras loop")
+_REQUEST_KINDS = ("tf.function", "model call", "Keras loop", "ONNX Runtime run")
 _TASK_KINDS = frozenset(int(kind) for kind in tasks.KINDS)
 
 
@@ -345,7 +346,7 @@ def _framework(seen: list[dict[str, str]]) -> str:
     """The frameworks of a job's processes in one word each."""
     found: dict[str, str] = {}
     for frameworks in seen:
-        for name in ("tensorflow", "keras", "tf_keras"):
+        for name in FRAMEWORKS:
             if name in frameworks:
                 found.setdefault(name, frameworks[name])
     return ", ".join(f"{name} {version}" for name, version in found.items())

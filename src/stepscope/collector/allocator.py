@@ -41,7 +41,13 @@ _TENSORFLOW_SETTINGS = (
     "TF_CPU_ALLOCATOR_USE_BFC",
     "TF_MKL_ALLOC_MAX_BYTES",
 )
+_INFERENCE = ("libonnxruntime.so", "onnxruntime_pybind11_state")
 _TENSORFLOW = ("libtensorflow_cc.", "libtensorflow.", "libtensorflow_framework.", "_pywrap_tensorflow")
+_FRAMEWORKS = (
+    ("tensorflow", _TENSORFLOW, ("tensorflow", "tensorflow_cpu")),
+    ("onnxruntime", _INFERENCE, ("onnxruntime", "onnxruntime_gpu")),
+)
+"""Framework, how the names of its libraries begin, packages that bring it."""
 _ONEDNN_FLAGS = frozenset(
     ("avx512_vnni", "avx512_bf16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16", "asimddp", "i8mm", "bf16")
 )
@@ -72,18 +78,25 @@ def look(pid: int) -> AllocatorInfo | None:
 
 
 def frameworks_of(pid: int) -> dict[str, str]:
-    """TensorFlow and its version where a process has it mapped; "?" where no package beside it tells the version."""
+    """Frameworks that a process has mapped, with their versions; "?" where no package beside one tells its version."""
     try:
         mapped = _mapped(Path(f"/proc/{pid}/maps").read_text("utf-8", "replace"))
     except OSError:
         return {}
-    path = next((path for name, path in mapped.items() if name.startswith(_TENSORFLOW)), None)
-    if path is None:
-        return {}
-    packages = Path(f"/proc/{pid}/root{path}").parent.parent.glob("tensorflow*-*.dist-info")
-    versions = [p.name.removesuffix(".dist-info").rpartition("-") for p in packages]
-    known = next((version for name, _, version in versions if name in {"tensorflow", "tensorflow_cpu"}), "?")
-    return {"tensorflow": known}
+    found = {}
+    for framework, files, packages in _FRAMEWORKS:
+        path = next((path for name, path in mapped.items() if name.startswith(files)), None)
+        if path is not None:
+            found[framework] = _version(Path(f"/proc/{pid}/root{path}"), framework, packages)
+    return found
+
+
+def _version(library: Path, framework: str, packages: tuple[str, ...]) -> str:
+    """As the package says that brought a library: its folder of facts lies beside the framework's own."""
+    site = next((folder.parent for folder in library.parents if folder.name == framework), None)
+    facts = site.glob(f"{framework}*-*.dist-info") if site is not None else ()
+    versions = [p.name.removesuffix(".dist-info").rpartition("-") for p in facts]
+    return next((version for name, _, version in versions if name in packages), "?")
 
 
 def _pool(environment: Mapping[str, str]) -> str:

@@ -237,7 +237,7 @@ class Recording:
         if not self._workers() and self.manifest.mode != "attach":
             self.note(
                 "DX108",
-                "no process of the job imported TensorFlow or Keras with stepscope armed: "
+                "no process of the job imported TensorFlow, Keras or ONNX Runtime with stepscope armed: "
                 "only processes and the host were measured",
             )
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 BY_KIND = {
     "steps": (
         *(Kind.STEP, Kind.EXECUTION, Kind.SESSION_RUN, Kind.FUNCTION),
-        *(Kind.LOOP, Kind.APPLY, Kind.MODEL_CALL, Kind.NEXT),
+        *(Kind.LOOP, Kind.APPLY, Kind.MODEL_CALL, Kind.NEXT, Kind.INFERENCE),
     ),
     "samples": (Kind.SAMPLE,),
     "stacks": (Kind.SAMPLE,),

@@ -56,7 +56,7 @@ COMPONENTS: dict[str, PipelineStage] = {
 }
 """Components of the report, in its order, and the pipeline stage that each is counted under."""
 
-_CALLS = (Kind.EXECUTION, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.APPLY)
+_CALLS = (Kind.EXECUTION, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.APPLY, Kind.INFERENCE)
 _NESTED_LOOPS = frozenset({"evaluate", "predict"})
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SETTINGS = re.compile(
     r"set_int(?:ra|er)_op_parallelism_threads|int(?:ra|er)_op_parallelism_threads\s*=|private_threadpool_size"
-    r"|max_intra_op_parallelism|ThreadPool(?:Executor)?\(|Thread\(|set_num_threads|OMP_NUM_THREADS|MKL_NUM_THREADS"
+    r"|int(?:ra|er)_op_num_threads\s*=|max_intra_op_parallelism|ThreadPool(?:Executor)?\(|Thread\(|set_num_threads|OMP_NUM_THREADS|MKL_NUM_THREADS"
 )
 """Where Python code says how many threads there shall be."""
 

@@ -165,7 +165,7 @@ def _first_traces(steps: Steps, spans: intervals.Intervals, first: int) -> int:
 
 
 def _first_runs(view: SessionView, calls: Bool) -> int:
-    """What the first run of each new session takes beyond the usual run of the same fetches, where there is one."""
+    """What the first run of each new session takes beyond the usual run of its fetches or model, where there is one."""
     steps = view.steps
     if steps is None:
         return 0
@@ -173,7 +173,8 @@ def _first_runs(view: SessionView, calls: Bool) -> int:
     sessions = [n.id for n in view.names.values() if n.role == "session"]
     made = records.start_ns[calls & np.isin(records.name, sessions)]
     lo, hi = steps.windows
-    runs = np.flatnonzero((records.kind == Kind.SESSION_RUN) & (records.thread == steps.thread))
+    kinds = np.isin(records.kind, [Kind.SESSION_RUN, Kind.INFERENCE])
+    runs = np.flatnonzero(kinds & (records.thread == steps.thread))
     if len(made) < MIN_BUILDS or len(runs) == 0:
         return 0
     number = np.searchsorted(made, records.start_ns[runs], side="right")

@@ -24,7 +24,9 @@ BEFORE = 128
 """Newest calls before a rest that say whose the calls in it are."""
 _STEP_FUNCTIONS = (Kind.EXECUTION, Kind.FUNCTION)
 """Where a step function of Keras is a tf.function, one counter counts both."""
-STAY = (Kind.LOOP, Kind.TRACE, Kind.TICK, Kind.REST, Kind.STEP, Kind.SESSION_RUN, Kind.SPAN, Kind.METRIC)
+STAY = (
+    *(Kind.LOOP, Kind.TRACE, Kind.TICK, Kind.REST, Kind.STEP, Kind.SESSION_RUN, Kind.INFERENCE, Kind.SPAN, Kind.METRIC),
+)
 
 
 def periods(records: RecordTable) -> Intervals:

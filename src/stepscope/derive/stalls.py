@@ -46,7 +46,7 @@ _ENRICHED = 3.0
 _MIN_RIVAL_CORES = 0.3
 MIN_EXPLAINED = 0.5
 """Of the stalls' time: another function that the program calls every N steps, such as a validation, is its work."""
-_CALLS = (Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL)
+_CALLS = (Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE)
 _KINDS = {"callbacks": Kind.CALLBACK, "gc": Kind.GC, "saving": Kind.SAVE}
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.records import I64
 
-_CALLS = (Kind.TRACE, Kind.FUNCTION, Kind.EXECUTION, Kind.LOOP, Kind.SESSION_RUN, Kind.APPLY, Kind.STEP)
+_CALLS = (
+    *(Kind.TRACE, Kind.FUNCTION, Kind.EXECUTION, Kind.LOOP, Kind.SESSION_RUN, Kind.APPLY, Kind.STEP, Kind.INFERENCE),
+)
 _BUILDING = ("/keras/src/layers/", "/keras/src/models/", "/keras/src/ops/", "/keras/src/initializers/")
 """Frames below the user's line that make layers and models."""
 
@@ -52,6 +54,10 @@ class Startup:
     spot_cpu_ns: int
     """CPU time within: what a busy machine does not stretch."""
     samples: int
+    making_ns: int
+    """Of ``spot_ns``, within calls that make a session, or load a model or a graph."""
+    making: str
+    """What they are called: ``InferenceSession``, ``load_model``; "" where there is none."""
 
 
 def build(view: SessionView) -> Startup | None:
@@ -70,7 +76,7 @@ def build(view: SessionView) -> Startup | None:
         starts = records.start_ns[mine]
         return intervals.clip(intervals.merge(starts, starts + records.dur_ns[mine]), window)
 
-    calls, pulls = spans(*_CALLS), spans(*_CALLS, Kind.NEXT)
+    calls, pulls, builds = spans(*_CALLS), spans(*_CALLS, Kind.NEXT), spans(Kind.BUILD)
     cpu = _cpu_starts(view)
     taken = [s for s in hot.all_samples(steps) if began <= s.at < first and not _covered(s.at, pulls)]
     own = [s for s in taken if s.culprit is not None and not _builds(s)]
@@ -94,7 +100,22 @@ def build(view: SessionView) -> Startup | None:
         spot_ns=spot_ns,
         spot_cpu_ns=hot.weight_of(s for s in mine if (s.at, s.weight_ns) in cpu),
         samples=len(mine),
+        making_ns=min(intervals.total(builds), hot.weight_of(s for s in mine if _covered(s.at, builds))),
+        making=_longest(view),
     )
+
+
+def _longest(view: SessionView) -> str:
+    """The kind of call that builds and took the longest."""
+    steps = view.steps
+    if steps is None:
+        return ""
+    records = steps.worker.records
+    rows = np.flatnonzero((records.kind == Kind.BUILD) & (records.thread == steps.thread))
+    if len(rows) == 0:
+        return ""
+    name = view.names.get(int(records.name[rows[np.argmax(records.dur_ns[rows])]]))
+    return name.text if name is not None else ""
 
 
 def _cpu_starts(view: SessionView) -> set[tuple[int, int]]:

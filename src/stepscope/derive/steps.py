@@ -145,7 +145,8 @@ def _rank(kind: int, role: str) -> int | None:
         return 1 if role in TRAIN_ROLES else 8
     if kind == Kind.LOOP:
         return 4 if role in LOOP_ANCHORS else 5
-    order = {Kind.STEP: 0, Kind.SESSION_RUN: 2, Kind.FUNCTION: 3, Kind.APPLY: 6, Kind.MODEL_CALL: 7, Kind.NEXT: 9}
+    order = {Kind.STEP: 0, Kind.SESSION_RUN: 2, Kind.FUNCTION: 3, Kind.APPLY: 6, Kind.MODEL_CALL: 7}
+    order |= {Kind.INFERENCE: 8, Kind.NEXT: 9}
     return order.get(Kind(kind))
 
 
@@ -226,6 +227,7 @@ _ANCHOR_KINDS = frozenset(
         Kind.LOOP,
         Kind.APPLY,
         Kind.MODEL_CALL,
+        Kind.INFERENCE,
         Kind.NEXT,
     }
 )
@@ -267,6 +269,7 @@ def _title(anchor: _Anchor) -> str:
         Kind.SESSION_RUN: "Session.run",
         Kind.APPLY: "optimizer update",
         Kind.MODEL_CALL: f"call of {name.text}",
+        Kind.INFERENCE: f"ONNX Runtime {name.text}",
         Kind.NEXT: "batch of tf.data",
     }
     return words.get(anchor.kind, "stepscope.step")
@@ -323,7 +326,7 @@ def _samples(anchor: _Anchor, starts: I64) -> I64:
         case Kind.EXECUTION:
             total: I64 = np.rint(np.maximum(arg, 1) * _batch_sizes(anchor, starts)).astype(np.int64)
             return total if total.any() else _loop_samples(anchor, starts)
-        case Kind.FUNCTION | Kind.SESSION_RUN | Kind.MODEL_CALL | Kind.LOOP:
+        case Kind.FUNCTION | Kind.SESSION_RUN | Kind.MODEL_CALL | Kind.INFERENCE | Kind.LOOP:
             own = _filled(arg)
             return own if own.any() else _pulled(anchor, starts)
         case _:
@@ -378,7 +381,7 @@ def _pulled(anchor: _Anchor, starts: I64) -> I64:
         return _filled(result)
     if anchor.kind == Kind.FUNCTION and len(consumed) == 1 and consumed.keys() <= sizes.keys():
         return np.full(len(starts), sizes[next(iter(consumed))], np.int64)
-    for kind in (Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL):
+    for kind in (Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE):
         calls = thread & (records.kind == kind) & (records.arg > 0)
         if calls.any():
             at = np.searchsorted(starts, records.start_ns[calls], side="right") - 1

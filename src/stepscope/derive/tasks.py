@@ -36,9 +36,11 @@ KINDS: dict[Kind, TaskKind] = {
     Kind.LOOP: "Keras loop",
     Kind.EXECUTION: "Keras function",
     Kind.MODEL_CALL: "model call",
+    Kind.INFERENCE: "ONNX Runtime run",
     Kind.SPAN: "span",
     Kind.STEP: "step",
 }
+_REQUESTS = frozenset({Kind.FUNCTION, Kind.MODEL_CALL, Kind.INFERENCE})
 MAX_TASKS = 1_000
 FENCE = 3.0
 """Outer fence, in interquartile ranges above the third quartile. Source: Tukey, Exploratory Data Analysis, 1977."""
@@ -252,7 +254,7 @@ def _request_names(view: SessionView) -> set[int]:
         return set()
     if steps.kind == Kind.LOOP and steps.anchors.role in {"predict", "predict_on_batch"}:
         return _alike(view, steps.anchors)
-    return _alike(view, steps.anchors) if steps.kind in {Kind.FUNCTION, Kind.MODEL_CALL} else set()
+    return _alike(view, steps.anchors) if steps.kind in _REQUESTS else set()
 
 
 def _alike(view: SessionView, anchor: Name) -> set[int]:

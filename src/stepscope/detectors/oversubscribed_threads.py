@@ -19,7 +19,8 @@ waiting for its slowest part, and Python threads for the interpreter lock, is no
 
 ## Remedy
 As many threads as CPUs: leave `tf.config.threading` at its defaults, `num_parallel_calls=tf.data.AUTOTUNE`, a pool of
-the job's own no larger than `len(os.sched_getaffinity(0))`, `OMP_NUM_THREADS=1` in data workers.
+the job's own no larger than `len(os.sched_getaffinity(0))`, `OMP_NUM_THREADS=1` in data workers. ONNX Runtime has a
+pool for each session, whose threads spin while they wait: `intra_op_num_threads`, `session.intra_op.allow_spinning`.
 
 ## References
 TensorFlow: tf.config.threading; tf.data performance guide; Linux: Documentation/scheduler/sched-stats.rst.
@@ -95,7 +96,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             Evidence(metric="python_ratio", value=crowd.python_ratio, unit="ratio"),
         ),
         cost=cost_of(session, ratio, low=0.5 * ratio, high=2.0 * ratio, basis="modelled"),
-        remedies=_remedies(own=own),
+        remedies=_remedies(own=own, inference="onnxruntime" in session.frameworks),
         explanation="The threads are the job's own: they take turns on its CPUs, whoever else uses the machine.",
     )
 
@@ -108,11 +109,18 @@ def _places(session: SessionView, crowd: Crowd, *, own: bool) -> tuple[Place, ..
     return tuple(dict.fromkeys(places))
 
 
-def _remedies(*, own: bool) -> tuple[Remedy, ...]:
+def _remedies(*, own: bool, inference: bool) -> tuple[Remedy, ...]:
     pools = Remedy(
         id="threads-as-cpus",
         text="use as many threads as CPUs: tf.config.threading at its defaults, num_parallel_calls at AUTOTUNE",
     )
+    sessions = Remedy(
+        id="session-threads",
+        text="share the CPUs among ONNX Runtime's sessions: SessionOptions.intra_op_num_threads, and "
+        "session.intra_op.allow_spinning = 0 where others wait for them",
+    )
+    if inference:
+        pools = sessions
     mine = Remedy(
         id="smaller-pool", text="make the job's own thread pool no larger than its CPUs: len(os.sched_getaffinity(0))"
     )

@@ -1,8 +1,9 @@
 """A model, a SavedModel, a graph or a session is built or loaded again and again inside of the loop.
 
 ## What it detects
-Lines that load or clone a Keras model, load a SavedModel, import a graph, make a session or restore its variables, or
-that build and compile a Keras model, run again and again in the steady steps: per request, per batch, per file.
+Lines that load or clone a Keras model, load a SavedModel, import a graph, make a session (ONNX Runtime's too) or
+restore its variables, or that build and compile a Keras model, run again and again in the steady steps: per request,
+per batch, per file.
 
 ## Why it matters
 A load reads files, makes variables and builds layers, and what it has made is traced and optimised anew before its
@@ -61,7 +62,7 @@ WORDS = {
         "load the SavedModel once, before the loop, and keep what load returns",
     ),
     "graph": ("the graph is imported", "import the graph once, before the loop"),
-    "session": ("the session is made", "make the session once, before the loop, and close it at the end"),
+    "session": ("the session is made", "make the session once, before the loop, and keep it until the end"),
     "variables": ("the variables are restored", "restore once, in one session that is kept"),
     COMPILED: (
         "the model is built and compiled",

@@ -1,8 +1,9 @@
 """The job spends a large part of its time before the first steady step, in code of its own.
 
 ## What it detects
-One function of the user's code - loading, parsing, converting data, usually in a loop over items - that takes a
-quarter or more of the whole run before the first step, outside of tracing, first calls and the making of layers.
+One function of the user's code - loading, parsing, converting data, usually in a loop over items, or making a session
+of a model - that takes a quarter or more of the whole run before the first step, outside of tracing, first calls and
+the making of layers.
 
 ## Why it matters
 Every start of the job pays it again: each trial of a search, each restart on a spot machine, each debugging run.
@@ -10,7 +11,8 @@ Every start of the job pays it again: each trial of a search, each restart on a 
 ## Evidence
 `initialisation_ratio`: share of the time from the end of the imports to the last step that the function takes before
 the first steady step, by stack samples. The whole of the time before it, apart: `import_ns`, `own_code_ns`,
-`model_building_ns`, `first_calls_ns` (tracing, graph compilation, warm-up), `first_batch_ns`.
+`model_building_ns`, `first_calls_ns` (tracing, graph compilation, warm-up), `first_batch_ns`. `making_ns`: within
+calls that make a session or load a model, where that is most of it.
 
 ## Known limits
 A long first trace alone is no finding (GRF002 tells what makes it long). A short trial run makes every start look long:
@@ -18,7 +20,8 @@ the cost is that of a run of this length. What worker processes do before the fi
 
 ## Remedy
 Vectorise the loop or use tf.data with `num_parallel_calls` in its place, so that steps begin while it loads; or do it
-once and keep the result (`np.save`, TFRecord, `Dataset.save`).
+once and keep the result (`np.save`, TFRecord, `Dataset.save`). A session of ONNX Runtime optimises the graph each time
+that it is made: keep the optimised model (`optimized_model_filepath`) and make sessions of that.
 
 ## References
 FSE'22 study, symptom "slow initialization time"; tf.data performance guide.
@@ -53,6 +56,8 @@ class Params:
     min_wait_ns: int = 15_000_000_000
     """Or of time altogether, for files that are read one by one."""
     min_samples: int = 10
+    min_making_ratio: Ratio = Ratio(0.5)
+    """Of the function's time in calls that make a session or load a model: then that is what is slow."""
 
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
@@ -66,16 +71,17 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     low, high = hot.confidence_interval(startup.spot_ns / max(1, startup.own_ns), startup.samples)
     own = startup.own_ns / startup.span_ns
+    makes = startup.making_ns >= params.min_making_ratio * startup.spot_ns
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"slow initialisation: {startup.spot.function} takes {format_ns(startup.spot_ns)} before the first step: "
-        f"{format_ratio(ratio)} of the run",
+        title=f"slow initialisation: {startup.spot.function} takes {format_ns(startup.spot_ns)} before the first step"
+        f"{f', most of it in {startup.making}' if makes else ''}: {format_ratio(ratio)} of the run",
         severity=severity_of(ratio),
         confidence=0.85,
         symptom="Time: slow initialization time",
-        cause="Data: inefficient data preprocessing",
-        introduced_stage="data preparation",
+        cause="API: inefficient API usage" if makes else "Data: inefficient data preprocessing",
+        introduced_stage="model building" if makes else "data preparation",
         exposed_stage="initialization",
         pipeline_stage="none",
         where=_places(session, startup),
@@ -87,6 +93,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             Evidence(metric="first_calls_ns", value=startup.calls_ns, unit="ns"),
             Evidence(metric="first_batch_ns", value=startup.first_batch_ns, unit="ns"),
             Evidence(metric="samples_on_code", value=startup.samples, unit="samples"),
+            *((Evidence(metric="making_ns", value=startup.making_ns, unit="ns"),) if makes else ()),
         ),
         cost=cost_of(
             session,
@@ -95,15 +102,28 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             high=max(ratio, own * high),
             ns_per_step=startup.spot_ns // max(1, len(steps)),
         ),
-        remedies=(
-            Remedy(
-                id="load-in-pipeline",
-                text=f"do what {startup.spot.function} does in tf.data (map with num_parallel_calls), or vectorise it",
-            ),
-            Remedy(id="keep-the-result", text="or do it once and keep the result: np.save, TFRecord, Dataset.save"),
-        ),
+        remedies=_remedies(startup.spot.function, startup.making if makes else ""),
         explanation=f"Of the {format_ns(startup.length_ns)} between the imports and the first steady step, tracing and "
         f"first calls take {format_ns(startup.calls_ns)}.",
+    )
+
+
+def _remedies(function: str, making: str) -> tuple[Remedy, ...]:
+    if making == "InferenceSession":
+        text = (
+            "optimise the model once: save it by SessionOptions.optimized_model_filepath, make sessions of that file "
+            "with graph_optimization_level = ORT_DISABLE_ALL; make one session, and keep it"
+        )
+        return (Remedy(id="keep-the-optimised-model", text=text),)
+    if making:
+        text = f"call {making} once, and keep what it returns; load no more than is used"
+        return (Remedy(id="build-once", text=text),)
+    return (
+        Remedy(
+            id="load-in-pipeline",
+            text=f"do what {function} does in tf.data (map with num_parallel_calls), or vectorise it",
+        ),
+        Remedy(id="keep-the-result", text="or do it once and keep the result: np.save, TFRecord, Dataset.save"),
     )
 
 

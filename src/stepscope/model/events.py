@@ -60,8 +60,12 @@ class Name(Event, tag="name", frozen=True, kw_only=True):
     """SESSION_RUN in a MonitoredSession: what each hook fetched besides, "Class: fetches"."""
 
 
+FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "onnxruntime")
+"""What a job is said to run on, in this order."""
+
+
 class Framework(Event, tag="framework", frozen=True, kw_only=True):
-    """A framework was imported. ``name``: tensorflow, keras, tf_keras, numpy."""
+    """A framework was imported. ``name``: one of ``FRAMEWORKS``, or numpy."""
 
     name: str
     version: str
@@ -238,6 +242,26 @@ class Setting(Event, tag="setting", frozen=True, kw_only=True):
     function: str = ""
 
 
+class InferenceSession(Event, tag="inference-session", frozen=True, kw_only=True):
+    """A session of ONNX Runtime was made, the first of its model and settings at that line."""
+
+    model: str
+    """Its file, or where it came as bytes its graph's name."""
+    providers: list[str] = []
+    intra_op_threads: int = 0
+    """0: one for each physical core."""
+    inter_op_threads: int = 0
+    parallel: bool = False
+    """Ops run beside each other, on the inter-op threads."""
+    spins: bool = True
+    """Threads of the intra-op pool spin while they wait."""
+    arena: bool = True
+    """Tensors are in its arena; else malloc's."""
+    file: str = ""
+    line: int = 0
+    function: str = ""
+
+
 class ServerStarted(Event, tag="server", frozen=True, kw_only=True):
     """A tf.distribute.Server (tf.train.Server) was made in this process, or is waited for (``joined``)."""
 
@@ -341,6 +365,7 @@ AnyEvent = (
     | ChildStarted
     | ModelBuilt
     | Setting
+    | InferenceSession
     | ServerStarted
     | GraphSize
     | Layer

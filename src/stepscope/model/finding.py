@@ -87,6 +87,7 @@ TaskKind = Literal[
     "Keras loop",
     "Keras function",
     "model call",
+    "ONNX Runtime run",
     "request",
     "span",
     "step",
@@ -252,6 +253,24 @@ class ProcessSummary(Struct, frozen=True, kw_only=True):
     tasks: int = 0
 
 
+class InferenceSetup(Struct, frozen=True, kw_only=True):
+    """How a session of ONNX Runtime was set up."""
+
+    model: str
+    """Its file, or where it came as bytes its graph's name."""
+    pid: int
+    providers: tuple[str, ...] = ()
+    intra_op_threads: int = 0
+    """0: one for each physical core."""
+    inter_op_threads: int | None = None
+    """Null: ops run one after the other."""
+    spins: bool = True
+    """Threads of the intra-op pool spin while they wait for work."""
+    arena: bool = True
+    """Tensors are in its arena; else malloc's."""
+    where: Place | None = None
+
+
 class SessionSummary(Struct, frozen=True, kw_only=True):
     """What was run."""
 
@@ -267,6 +286,7 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     step_times: StepTimes | None = None
     members: tuple[ProcessSummary, ...] = ()
     """The measured processes, in the order in which they started."""
+    inference: tuple[InferenceSetup, ...] = ()
 
 
 class TaskPart(Struct, frozen=True, kw_only=True):

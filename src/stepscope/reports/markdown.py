@@ -68,6 +68,7 @@ def _head(report: Report) -> str:
         items.append(f"step {mean} (p95 {p95})")
     items += [escape(words.framework_text(summary)), words.exit_text(summary.exit_code)]
     items += map(escape, words.member_items(summary))
+    items += map(escape, words.inference_items(summary))
     items.append(words.overhead_text(report.overhead, steps=summary.steps))
     return title + "\n\n" + " \u00b7 ".join(filter(None, items))
 

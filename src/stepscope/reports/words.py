@@ -174,6 +174,21 @@ def member_items(summary: SessionSummary) -> list[str]:
     return [f"{printable(m.member) or 'process'} ({m.pid}) {ROLE_WORDS[m.role]}" for m in summary.members]
 
 
+def inference_items(summary: SessionSummary) -> list[str]:
+    """How sessions of ONNX Runtime are set up."""
+    found = []
+    for setup in summary.inference:
+        threads = plural(setup.intra_op_threads, "intra-op thread") if setup.intra_op_threads else "a thread per core"
+        if setup.inter_op_threads is not None:
+            beside = plural(setup.inter_op_threads, "inter-op thread") if setup.inter_op_threads else "as many inter-op"
+            threads += f", {beside}"
+        spins = "spinning" if setup.spins and setup.intra_op_threads != 1 else "not spinning"
+        arena = "arena on" if setup.arena else "arena off"
+        providers = ", ".join(map(printable, setup.providers))
+        found.append(f"{printable(setup.model)}: {threads}, {spins}, {arena}, {providers}")
+    return found
+
+
 def time_pair(first: float, second: float) -> tuple[str, str]:
     """Two durations, the second without its unit where it is the same: ``("78.9 ms", "96.1")``."""
     one, two = format_ns(first), format_ns(second)
@@ -200,7 +215,7 @@ def exit_text(code: int | None) -> str:
 def framework_text(summary: SessionSummary) -> str:
     """The framework, or that there was none."""
     name = printable(summary.framework)
-    return name if name not in ("", "none") else "no TensorFlow in the job"
+    return name if name not in ("", "none") else "no framework in the job"
 
 
 def value_text(value: float, unit: str) -> str:

@@ -73,6 +73,9 @@ class Kind(enum.IntEnum):
     ``text`` = the function, ``role``: model, saved_model, graph, session or variables, and the user's line."""
     METRIC = 23
     """The user's own ``stepscope.metric(name, value)``: a moment. arg: the value, the 64 bits of a double."""
+    INFERENCE = 24
+    """One run of an ONNX Runtime session. The name line has ``text`` = its model. arg: samples (leading dimension of
+    the first input)."""
 
 
 class Flag(enum.IntFlag):

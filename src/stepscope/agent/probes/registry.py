@@ -33,6 +33,7 @@ PROBES = (
     "layers",
     "session",
     "session_hooks",
+    "inference",
     "servers",
     "saving",
     "building",
