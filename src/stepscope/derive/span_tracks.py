@@ -46,6 +46,7 @@ CATEGORY = {
     Kind.SPAN: "python",
     Kind.REST: "other",
     Kind.BUILD: "building",
+    Kind.INFERENCE: "call",
 }
 """Kinds of records that are drawn."""
 WORDS = {
