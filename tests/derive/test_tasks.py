@@ -93,7 +93,9 @@ def test_runs_of_onnx_runtime_are_requests_and_steps() -> None:
     assert (steps.kind, steps.title) == (Kind.INFERENCE, "ONNX Runtime bert.onnx")
     assert steps.samples.tolist() == [8 + number % 3 for number in range(40)]
     assert of(job, "bert.onnx").kind == "request"
-    assert job.view().anatomy.ratio("call") == pytest.approx(0.8)
+    anatomy = job.view().anatomy
+    assert anatomy is not None
+    assert anatomy.ratio("call") == pytest.approx(0.8)
 
 
 def test_runs_of_onnx_runtime_beside_a_training_are_no_requests() -> None:

@@ -111,13 +111,10 @@ def _entry(options: Foreign, key: str) -> str:
 
 def samples_of(fed: Foreign, bound: WeakIds) -> int:
     """Leading dimension of the first input that has one: of a feed, an IOBinding or a vector of OrtValues."""
-    if type(fed) is dict:
-        values = fed.values()
-    else:
-        known = bound.get(fed)
-        if known is not None:
-            return int(known[1])
-        values = fed.values() if hasattr(fed, "values") else fed if hasattr(fed, "__getitem__") else ()
+    known = bound.get(fed) if type(fed) is not dict else None
+    if known is not None:
+        return int(known[1])
+    values = fed.values() if hasattr(fed, "values") else fed if hasattr(fed, "__getitem__") else ()
     for value in itertools.islice(values, 4):
         found = _leading(value)
         if found:
