@@ -11,7 +11,7 @@ from tests.derive.sessions import CWD, MS, SCRIPT, Frame, Job
 
 from stepscope._version import __version__
 from stepscope.app import analyze
-from stepscope.app.library import key_of
+from stepscope.store.layout import key_of
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
 
 if TYPE_CHECKING:

@@ -88,6 +88,17 @@ def tab(browser: Browser, url: str, request: pytest.FixtureRequest) -> Iterator[
     context.close()
 
 
+AXE = Path(__file__).parents[2] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
+"""Checks pages for people who do not see them, or use no mouse (`make assets` brings it)."""
+SERIOUS = """async () => (await axe.run({ resultTypes: ["violations"] })).violations
+  .filter((fault) => fault.impact === "serious" || fault.impact === "critical")
+  .map((fault) => `${fault.id}: ${fault.nodes.map((node) => node.html).slice(0, 3).join(" ")}`)"""
+PAGES = {
+    "hub": ("/", "h1"),
+    "overview": ("/sessions/{key}?finding=1", ".source .hot"),
+    "tasks": ("/sessions/{key}/tasks", "tbody tr"),
+}
+"""Every page: its address, and what stands on it when it is there."""
 FITS = "() => document.documentElement.scrollWidth - innerWidth"
 NAMELESS = """() => [...document.querySelectorAll('a, button, input, select')].filter(e =>
   !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length)).map(e => e.outerHTML)"""
@@ -168,6 +179,20 @@ def test_tasks_at_rest(tab: Tab, recorded: Recorded) -> None:
     assert page.get_by_role("button", name=re.compile("Trace")).count() == 0
     assert page.evaluate(FITS) <= 0
     assert page.evaluate(NAMELESS) == []
+    assert tab.problems == []
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="no axe-core here (make assets)")
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_has_a_serious_accessibility_fault(tab: Tab, recorded: Recorded, name: str) -> None:
+    """Nothing that axe calls serious; nothing overflows, nothing is without a name, nothing is complained of."""
+    address, there = PAGES[name]
+    tab.open(address.format(key=recorded.key))
+    tab.page.locator(there).first.wait_for()
+    assert tab.page.evaluate(FITS) <= 0
+    assert tab.page.evaluate(NAMELESS) == []
+    tab.page.evaluate(AXE.read_text())
+    assert tab.page.evaluate(SERIOUS) == []
     assert tab.problems == []
 
 

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 from stepscope.app import analyze, bundle
-from stepscope.app.library import Library, key_of
+from stepscope.app.library import Library
 from stepscope.app.shelf import Opened, Shelf, revision_of
 from stepscope.derive.view import SessionView
+from stepscope.store.layout import key_of
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 

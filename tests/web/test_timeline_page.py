@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.app.library import Library, key_of
+from stepscope.app.library import Library
+from stepscope.store.layout import key_of
 
 from .conftest import PATIENCE_S, TOKEN, command, environment, wait_for
 from .test_page import CHROMIUM, FIT, FITS, FLAGS, NAMELESS, Tab, tab_of

@@ -15,6 +15,9 @@ export interface View {
   query: URLSearchParams;
 }
 
+/** A server beside a job stays while it is asked (docs/page.md). */
+const LOOK_MS = 20_000;
+
 const PAGES: [string, string][] = [
   ["", "Overview"],
   ["tasks", "Tasks"],
@@ -22,7 +25,7 @@ const PAGES: [string, string][] = [
 ];
 
 export function SessionPage({ session, page, query }: { session: string; page: string; query: URLSearchParams }) {
-  const brief = useLoaded<Brief>(`/sessions/${session}`);
+  const brief = useLoaded<Brief>(`/sessions/${session}`, { every: LOOK_MS });
   const { job, ended } = useJob(brief.value?.pid ?? null);
   useEffect(() => {
     if (ended) brief.again();

@@ -6,7 +6,6 @@ manifest and from the report that lies in it, neither analysed nor completed; bo
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,12 +99,12 @@ class Library:
         with self._lock:
             for path in live:
                 if len(self._remembered) < MAX_REMEMBERED and path.is_absolute():
-                    self._remembered[key_of(path)] = path
+                    self._remembered[layout.key_of(path)] = path
             remembered = list(self._remembered.values())
         found: dict[str, Entry] = {}
         for path in [*remembered, *self._in_roots()]:
             if _is_session(path):
-                found[key_of(path)] = Entry(key=key_of(path), path=path, job=live.get(path))
+                found[layout.key_of(path)] = Entry(key=layout.key_of(path), path=path, job=live.get(path))
         self._paths = {key: entry.path for key, entry in found.items()}
         return found
 
@@ -149,11 +148,6 @@ def _is_session(path: Path) -> bool:
     return layout.is_session(path) or path.is_file()
 
 
-def key_of(path: Path) -> str:
-    """The key of the session at an absolute path."""
-    return hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
-
-
 def job_of(job: RunningJob) -> Job:
     """A running job as it is shown."""
     session = Path(job.status.session)
@@ -162,7 +156,7 @@ def job_of(job: RunningJob) -> Job:
         name=job.name,
         user=job.user,
         state=job.state,
-        session=key_of(session) if session.is_absolute() and layout.is_session(session) else "",
+        session=layout.key_of(session) if session.is_absolute() and layout.is_session(session) else "",
         status=job.status,
     )
 

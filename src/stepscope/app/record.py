@@ -36,6 +36,7 @@ class RecordOptions:
     sources: bool = True
     quiet: bool = False
     apply: tuple[str, ...] = ()
+    beside: launch.Beside | None = None
 
 
 def job_command(words: Sequence[str], *, module: str | None = None, verbatim: bool = False) -> tuple[str, ...]:
@@ -99,6 +100,7 @@ def record(options: RecordOptions) -> int:
             budget=options.budget,
             keep_raw=options.keep_raw,
             apply=options.apply,
+            beside=options.beside,
         )
     )
     try:

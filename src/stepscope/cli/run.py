@@ -7,6 +7,10 @@ from pathlib import Path
 
 import click
 
+from stepscope.web import beside
+
+_UI = "--ui"
+
 
 class _RunCommand(click.Command):
     """Keeps the ``--`` that click would swallow: behind it stands any command, without it a Python script."""
@@ -23,6 +27,10 @@ def _split(args: list[str], params: list[click.Parameter]) -> tuple[list[str], b
     at = 0
     while at < len(args):
         word = args[at]
+        if word == _UI:  # a port may follow; what else does is the job's
+            port = args[at + 1] if at + 1 < len(args) and args[at + 1].isdecimal() else ""
+            args = [*args[:at], f"{_UI}={port}", *args[at + (2 if port else 1) :]]
+            word = args[at]
         if word == "--":
             return args, True
         if not word.startswith("-") or word == "-":
@@ -31,6 +39,10 @@ def _split(args: list[str], params: list[click.Parameter]) -> tuple[list[str], b
             return [*args[: at + 2], "--", *args[at + 2 :]], False
         at += 2 if word in takes_value else 1
     return args, False
+
+
+def _beside(port: str | None) -> beside.BesideJob | None:
+    return None if port is None else beside.prepare(port)
 
 
 @click.command(
@@ -59,6 +71,14 @@ def _split(args: list[str], params: list[click.Parameter]) -> tuple[list[str], b
     metavar="REMEDY",
     help="Give the job's environment the settings of a finding's remedy (may be repeated); nothing else is changed.",
 )
+@click.option(
+    _UI,
+    "port",
+    metavar="[PORT]",
+    help="Serve the page and the REST interface of `stepscope view` beside the job; their address is printed first. "
+    "PORT 0 is any free one, without it 7330 or the next free one. The server ends with the job, or a minute after the "
+    "last look at it.",
+)
 @click.option("--no-sources", is_flag=True, help="Do not store copies of the user's source files.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
@@ -71,6 +91,7 @@ def run(
     budget: str,
     keep_raw: bool,  # noqa: FBT001
     remedies: tuple[str, ...],
+    port: str | None,
     no_sources: bool,  # noqa: FBT001
     quiet: bool,  # noqa: FBT001
     command: tuple[str, ...],
@@ -96,6 +117,7 @@ def run(
         sources=not no_sources,
         quiet=quiet,
         apply=remedies,
+        beside=_beside(port),
     )
     exit_code = record.record(options)
     sys.stdout.flush()

@@ -16,7 +16,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from stepscope._version import __version__
 from stepscope.collector import apply, arm, mask, rundir, session_place
@@ -47,6 +47,16 @@ _FINISH_TIMEOUT_S = 120.0
 _LEAVE = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
 
 
+class Beside(Protocol):
+    """What else is started beside the job, and is no part of it."""
+
+    def announce(self, session: Path) -> None:
+        """Say so, before the job has the terminal."""
+
+    def start(self, session: Path, job: int, start_ticks: int) -> list[str]:
+        """Start it; returns lines for the user."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchOptions:
     """What to run and where to keep what is measured."""
@@ -62,6 +72,7 @@ class LaunchOptions:
     keep_raw: bool = False
     apply: tuple[str, ...] = ()
     """Remedies (``model.remedies``) that the job's environment is given."""
+    beside: Beside | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +113,8 @@ def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
         job = _spawn(options.argv, environment, mask_before)
         return Outcome(exit_code=_stand_between(job, None), session=None, messages=tuple(messages))
     session, run_dir = places
+    if options.beside is not None:
+        options.beside.announce(session)
     try:
         job = _spawn(options.argv, _job_environment(run_dir, environment), mask_before)
     except BaseException:
@@ -110,6 +123,8 @@ def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
     _write_job(run_dir, job, options)
     sidecar = SidecarProcess(run_dir, session)
     sidecar.start()
+    if options.beside is not None:
+        messages.extend(options.beside.start(session, job, rundir.start_ticks(job)))
     exit_code = _stand_between(job, sidecar)
     _write_ended(run_dir, exit_code)
     return _finish(exit_code, session, sidecar, messages)

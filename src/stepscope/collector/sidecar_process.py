@@ -5,13 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
-import signal
-import sys
 import time
 from typing import TYPE_CHECKING
 
-from stepscope.collector import rundir
-from stepscope.wire.env import RUN_VARIABLE
+from stepscope.collector import own_python, rundir
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,14 +18,6 @@ RESTART_AFTER_S = 0.8
 _MAX_QUICK_DEATHS = 20
 """A sidecar that dies this often within its first 5 s each is given up."""
 _QUICK_S = 5.0
-_CODE = (
-    "import sys; sys.path.pop(0); import json; "
-    "own = json.loads(sys.argv.pop(1)); "
-    "sys.path.extend(p for p in own if p and p not in sys.path); "
-    "from stepscope.app.sidecar import main; main(sys.argv[1:])"
-)
-"""Neither the user's directory nor a PYTHONPATH that was made for the job may shadow what the sidecar imports; what
-the launcher itself could import is appended."""
 
 
 class SidecarProcess:
@@ -64,16 +53,16 @@ class SidecarProcess:
             (os.POSIX_SPAWN_DUP2, write_end, 1),
             (os.POSIX_SPAWN_OPEN, 2, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
         ]
-        argv = [sys.executable, "-E", "-c", _CODE, json.dumps(sys.path), str(self.run), str(self.session)]
+        argv = own_python.command("stepscope.app.sidecar", str(self.run), str(self.session), str(self.starts))
         try:
             self.pid = os.posix_spawn(
-                sys.executable,
-                [*argv, str(self.starts)],
-                _without_arming(os.environ),
+                argv[0],
+                argv,
+                own_python.environment(),
                 file_actions=actions,
                 setsid=True,
                 setsigmask=[],
-                setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE],
+                setsigdef=own_python.SIGNALS,
             )
         except OSError:
             self.pid = 0
@@ -145,7 +134,3 @@ class SidecarProcess:
         except OSError:
             return ""
         return lines[-1] if lines else ""
-
-
-def _without_arming(environment: os._Environ[str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name != RUN_VARIABLE}

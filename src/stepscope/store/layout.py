@@ -5,6 +5,7 @@ Imports neither numpy nor pyarrow: the launcher uses it before the job has start
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from typing import TYPE_CHECKING
@@ -52,6 +53,11 @@ def write_atomic(path: Path, data: bytes) -> None:
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def key_of(path: Path) -> str:
+    """The key by which addresses name the session at an absolute path without links."""
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
 
 
 def is_session(path: Path) -> bool:

@@ -26,7 +26,7 @@ from stepscope.web.session_operations import SESSIONS
 from stepscope.web.timeline_operations import TIMELINE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
@@ -43,8 +43,8 @@ GZIP_LEVEL = 1
 """On loopback compression costs more than it saves; through a tunnel it does not."""
 
 
-def create(hub: Hub, access: Access) -> ASGIApp:
-    """The application."""
+def create(hub: Hub, access: Access, within: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> ASGIApp:
+    """The application; ``within`` stands between the guard and what it lets through."""
     lanes = {"light": CapacityLimiter(MAX_LIGHT), "heavy": CapacityLimiter(MAX_HEAVY)}
     events = Events(hub, lanes["light"])
     routes = [_route(PREFIX + op.path, op, hub, lanes[op.lane]) for op in OPERATIONS]
@@ -59,7 +59,7 @@ def create(hub: Hub, access: Access) -> ASGIApp:
     )
     app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
     app.router.redirect_slashes = False
-    return Guard(app, access)
+    return Guard(within(app), access)
 
 
 def _merged(routes: Sequence[Route]) -> list[Route]:

@@ -6,16 +6,16 @@ import os
 import socket
 import sys
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvicorn
 
-from stepscope.app.library import Library, key_of
+from stepscope.app.library import Library
 from stepscope.app.shelf import Shelf
-from stepscope.errors import SessionError, UsageError
+from stepscope.errors import SessionError
 from stepscope.store import layout
+from stepscope.web import listening
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 from stepscope.web.settings import LOOPBACK, Access
@@ -24,11 +24,8 @@ from stepscope.wire import sessions_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-DEFAULT_PORT = 7330
-TRIES = 20
-"""Ports that are tried where none was asked for and others are taken."""
-VARIABLE = "STEPSCOPE_TOKEN"
-"""Of the environment, which other users cannot see, as they see command lines."""
+    from starlette.types import ASGIApp
+
 MAX_CONNECTIONS = 256
 _NICE = 5
 _IDLE_S = 15
@@ -57,14 +54,24 @@ def serve(options: ServeOptions) -> None:
         UsageError: the address cannot be had, or the token is none.
     """
     roots = _roots(options.paths)
-    bound = _bind(options.host, options.port)
+    bound = listening.listen(options.host, options.port)
     port = int(bound.getsockname()[1])
-    token = os.environ.get(VARIABLE)
+    token = os.environ.get(listening.VARIABLE)
     names = frozenset({*LOOPBACK, options.host.lower(), *(name.lower() for name in options.names)})
     access = Access(port=port, hosts=names, **({"token": token} if token else {}))
     hub = Hub(library=Library(roots), shelf=Shelf(), stopping=lambda: server.should_exit)
+    server = server_of(hub, access)
+    only = roots[0] if len(options.paths) == 1 and (layout.is_session(roots[0]) or roots[0].is_file()) else None
+    options.say(listening.address(options.host, access, only, told=token is None))
+    if options.opened is not None:
+        options.opened(listening.address(options.host, access, only, told=True))
+    run(server, hub, bound)
+
+
+def server_of(hub: Hub, access: Access, within: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> uvicorn.Server:
+    """A server of the hub that has not been started; ``within`` stands between the guard and what it lets through."""
     config = uvicorn.Config(
-        create(hub, access),
+        create(hub, access, within),
         log_level="error",
         access_log=False,
         server_header=False,
@@ -74,11 +81,11 @@ def serve(options: ServeOptions) -> None:
         timeout_keep_alive=_IDLE_S,
         timeout_graceful_shutdown=2,
     )
-    server = uvicorn.Server(config)
-    address = _address(options, roots, access, told=token is None)
-    options.say(address)
-    if options.opened is not None:
-        options.opened(_address(options, roots, access, told=True))
+    return uvicorn.Server(config)
+
+
+def run(server: uvicorn.Server, hub: Hub, bound: socket.socket) -> None:
+    """Serve on a socket that listens, until Ctrl-C or until the server is told to exit."""
     os.nice(_NICE)  # the job comes first
     try:
         server.run(sockets=[bound])
@@ -95,31 +102,6 @@ def _roots(paths: Sequence[Path]) -> list[Path]:
     if paths:
         return list(paths)
     return [Path.cwd(), *(Path(folder) for folder in sessions_folder.candidates(""))]
-
-
-def _bind(host: str, port: int | None) -> socket.socket:
-    tried = [port] if port is not None else [*range(DEFAULT_PORT, DEFAULT_PORT + TRIES), 0]
-    why: OSError | None = None
-    for number in tried:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        found = socket.socket(family, socket.SOCK_STREAM)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            found.bind((host, number))
-            found.listen()  # from now on who asks waits until it is served
-        except OSError as error:
-            found.close()
-            why = error
-            continue
-        return found
-    raise UsageError(f"{host}:{port}: {why.strerror if why else HTTPStatus.CONFLICT.phrase}; choose another: --port 0")
-
-
-def _address(options: ServeOptions, roots: Sequence[Path], access: Access, *, told: bool) -> str:
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    only = roots[0] if len(options.paths) == 1 and (layout.is_session(roots[0]) or roots[0].is_file()) else None
-    page = f"sessions/{key_of(Path(os.path.realpath(only)))}" if only is not None else ""
-    return f"http://{host}:{access.port}/{page}" + (f"?token={access.token}" if told else "")
 
 
 def open_browser(address: str) -> None:

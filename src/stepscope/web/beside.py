@@ -1,0 +1,84 @@
+"""The server beside a job, as the launcher of ``run --ui`` sees it: an address first, a process once the job runs.
+
+The launcher listens itself and says the address before the job starts, so that the terminal is the job's afterwards and
+the address is good at once; the process (``beside_server``) inherits the socket. It is no part of the job: in a session
+of its own, where neither the terminal's signals nor the launcher's end reach it, and nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.collector import own_python
+from stepscope.errors import UsageError
+from stepscope.web import listening
+from stepscope.web.settings import Access
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+NEEDED = ("starlette", "uvicorn", "prometheus_client")
+MAX_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BesideJob:
+    """An address that is served as soon as there is a session."""
+
+    bound: socket.socket
+    access: Access
+    told: bool
+    """The token was made here and is printed."""
+    say: Callable[[str], object] = field(default=lambda line: sys.stderr.write(line + "\n"))
+
+    def announce(self, session: Path) -> None:
+        """Say where the session will be seen."""
+        self.say(f"stepscope: {listening.address(listening.LOCAL, self.access, session, told=self.told)}")
+
+    def start(self, session: Path, job: int, start_ticks: int) -> list[str]:
+        """Start the server of the session of a running job; returns what there is to say to the user, if it fails."""
+        argv = own_python.command("stepscope.web.beside_server", str(session), str(job), str(start_ticks))
+        actions = [
+            (os.POSIX_SPAWN_DUP2, self.bound.fileno(), 0),
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),  # whoever reads the job's stderr sees it end
+        ]
+        try:
+            os.posix_spawn(
+                argv[0],
+                argv,
+                own_python.environment() | {listening.VARIABLE: self.access.token},
+                file_actions=actions,
+                setsid=True,
+                setsigmask=[],
+                setsigdef=own_python.SIGNALS,
+            )
+        except OSError as error:
+            return [f"the page is not served: {error.strerror}"]
+        finally:
+            self.bound.close()
+        return []
+
+
+def prepare(port: str) -> BesideJob:
+    """Listen for a server beside a job. ``port``: its number, "0" any free one, "" the usual one or the next free one.
+
+    Raises:
+        UsageError: no such port, it is taken, the token is none, or the server is not installed.
+    """
+    missing = next((name for name in NEEDED if find_spec(name) is None), None)
+    if missing is not None:
+        raise UsageError(f"{missing} is not installed; run: pip install 'stepscope[ui]'")
+    if port and (not port.isdecimal() or int(port) > MAX_PORT):
+        raise UsageError(f"--ui {port}: expected a port, 0 to {MAX_PORT}, or nothing")
+    bound = listening.listen(listening.LOCAL, int(port) if port else None)
+    token = os.environ.get(listening.VARIABLE)
+    number = int(bound.getsockname()[1])
+    access = Access(port=number, token=token) if token else Access(port=number)
+    return BesideJob(bound=bound, access=access, told=token is None)

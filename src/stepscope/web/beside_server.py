@@ -1,0 +1,116 @@
+"""The process that ``run --ui`` starts beside a job: serves its session until it has ended and nobody looks any more.
+
+It ends ``LINGER_S`` after the last request once the job is gone and its report stands, so at once where nobody has
+looked. The page asks every 20 seconds while it is seen. Prometheus is nobody who looks.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.app.library import Library
+from stepscope.app.shelf import Shelf
+from stepscope.collector import rundir
+from stepscope.errors import SessionError
+from stepscope.store import reader
+from stepscope.web import listening, serve
+from stepscope.web.job_operations import METRICS
+from stepscope.web.operation import Hub
+from stepscope.web.settings import Access
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+LINGER_S = 60.0
+REPORT_S = 150.0
+"""A report that has not come so long after the job's end does not come any more."""
+LOOK_S = 1.0
+
+
+class Looks:
+    """An ASGI application that knows when it was last asked for something."""
+
+    def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
+        """Watch ``app``."""
+        self._app = app
+        self._clock = clock
+        self._open = 0
+        self._last: float | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on."""
+        if scope["type"] == "http" and scope["path"] == METRICS.path:
+            await self._app(scope, receive, send)
+            return
+        self._open += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._open -= 1
+            self._last = self._clock()
+
+    def lately(self, seconds: float) -> bool:
+        """Whether somebody asks now, or did so within these seconds."""
+        return self._open > 0 or (self._last is not None and self._clock() - self._last < seconds)
+
+
+class Ending:
+    """Whether the server has nothing left to do."""
+
+    def __init__(
+        self, runs: Callable[[], bool], reported: Callable[[], bool], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``runs``: the job does; ``reported``: its session is complete."""
+        self._runs = runs
+        self._reported = reported
+        self._clock = clock
+        self._gone: float | None = None
+
+    def come(self, looks: Looks) -> bool:
+        """Whether it is time to go."""
+        if self._gone is None:
+            if self._runs():
+                return False
+            self._gone = self._clock()
+        done = self._clock() - self._gone > REPORT_S or self._reported()
+        return done and not looks.lately(LINGER_S)
+
+
+def main(words: Sequence[str]) -> None:
+    """Serve the session ``words[0]`` of the job with pid ``words[1]`` and start ``words[2]`` on the socket that is this
+    process's standard input.
+    """
+    session, pid, ticks = Path(words[0]), int(words[1]), int(words[2])
+    bound = socket.socket(fileno=os.dup(0))
+    access = Access(port=int(bound.getsockname()[1]), token=os.environ[listening.VARIABLE])
+    watched: list[Looks] = []
+
+    def within(app: ASGIApp) -> ASGIApp:
+        watched.append(Looks(app))
+        return watched[0]
+
+    hub = Hub(library=Library([session]), shelf=Shelf(), stopping=lambda: server.should_exit)
+    server = serve.server_of(hub, access, within)
+    ending = Ending(lambda: rundir.alive(pid, ticks), lambda: _complete(session))
+
+    def watch() -> None:
+        while not ending.come(watched[0]):
+            time.sleep(LOOK_S)
+        server.should_exit = True
+
+    threading.Thread(target=watch, daemon=True, name="ending").start()
+    serve.run(server, hub, bound)
+
+
+def _complete(session: Path) -> bool:
+    try:
+        return reader.read_manifest(session).state != "running"
+    except SessionError:  # it is gone: there is nothing to wait for
+        return True
