@@ -133,10 +133,10 @@ def test_a_job_is_listed_watched_and_kept(tensorflow: Environment) -> None:
     table = tool("ps").stdout
     assert "train.py" in table
     assert job["top"]["code"] in table
-    once = tool("top", "--once", "train.py").stdout
+    once = tool("top", "--once", str(process.pid)).stdout
     assert f"pid {process.pid}" in once
     assert "costs" in once
-    traced = tool("trace", "train.py", "--steps", "3")
+    traced = tool("trace", str(process.pid), "--steps", "3")
     assert traced.returncode == 0, traced.stderr
     assert "3 steps of Keras fit" in traced.stdout
     assert os.getsid(job["sidecar_pid"]) != os.getsid(process.pid)

@@ -26,6 +26,11 @@ def seen(workers: Iterable[WorkerDrain]) -> bool:
     return any(w.unread and not w.closed and calls(w) >= MIN_CALLS for w in workers)
 
 
+def repeats(workers: Iterable[WorkerDrain]) -> bool:
+    """Whether a process makes what may be steps."""
+    return any(not w.closed and calls(w) >= MIN_CALLS for w in workers)
+
+
 def calls(worker: WorkerDrain) -> int:
     """Of what a process called the most, and may be its step."""
     return max((n for (kind, _), n in worker.recent.counts.items() if kind in STEP_KINDS), default=0)

@@ -43,7 +43,8 @@ FIRST_ANALYSIS_NS = {"enable": 5_000_000_000, "run": 30_000_000_000}
 """By mode. The first analysis takes 0.1 to 0.2 s of CPU: under ``run``, whose jobs may be short, it waits until that is
 less than its share; what is enabled runs for long, and ``ps`` shall know it soon."""
 ASKED_FOR_NS = 5_000_000_000
-"""When it comes where something says early that a capture may be needed: no model of the input can be read."""
+"""When it comes where something says early that a capture may be needed: no model of the input can be read; and again
+so long after one that came before there were steps."""
 MAX_ASKED = 3
 """The analysis may see no steps in what repeats: then it is not run for this again and again."""
 MIN_BETWEEN_NS = 10_000_000_000
@@ -104,11 +105,12 @@ class Live:
             self._publish(now_ns, state)
 
     def _asked_for(self, now_ns: int) -> bool:
-        """Whether the input of steps cannot be read, and no analysis has seen these steps yet."""
+        """Whether an analysis came before there were steps, or the input of steps that none has seen cannot be read."""
         since = self._analysed_ns or self._began_ns
         if self.steps is not None or now_ns - since < ASKED_FOR_NS or self._asked >= MAX_ASKED:
             return False
-        seen = early_input.seen(self._recording.drainer.workers.values())
+        workers = self._recording.drainer.workers.values()
+        seen = early_input.repeats(workers) if self._analysed_ns else early_input.seen(workers)
         self._asked += seen
         return seen
 
