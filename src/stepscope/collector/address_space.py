@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 VDSO = "[vdso]"
 _GENERATED = ("//anon", "[anon", "/memfd:", "/dev/zero", "anon_inode:")
+_PYTHON = re.compile(r"(?:lib)?python3\.(\d+).*")
+_LOOP = "_PyEval_EvalFrameDefault"
+"""CPython's loop, and the parts that compilers make of it."""
 _CALL_BYTES = 7
 """The longest indirect call of x86-64, without its prefix."""
 _OPCODE, _EXTENSION = 0xFF, 2
@@ -52,6 +56,17 @@ class Module:
         except FormatError as error:
             self.problem = str(error)
             return None
+
+    @functools.cached_property
+    def python(self) -> tuple[int, int] | None:
+        """The version of CPython whose code this is; None: it is not."""
+        found = _PYTHON.fullmatch(self.name.rpartition("/")[2])
+        return (3, int(found[1])) if found is not None and self.loops else None
+
+    @functools.cached_property
+    def loops(self) -> list[tuple[int, int]]:
+        """(address, size) of CPython's loop."""
+        return self.elf.functions_named(_LOOP)
 
     def names(self, addresses: Iterable[int], debug: ElfFile | None = None) -> list[str]:
         """The function of each address, as people write it; "" where no symbol covers it.
@@ -123,6 +138,8 @@ class AddressSpace:
         self._codes: dict[int, Code | None] = {}
         self.unreadable: dict[str, str] = {}
         """Files that could not be read, and why."""
+        self.python: tuple[Module, int] | None = None
+        """CPython's file, and how much higher it lies than its own addresses; None: no stack led through it."""
         for mapping in mappings:
             if not mapping.data:
                 self._ranges.add(Range(mapping.start, mapping.start + mapping.size, mapping.offset, mapping.name))
@@ -159,7 +176,10 @@ class AddressSpace:
         if not name:
             return None
         unwind = module.unwind if module is not None else None
-        return Code(generated=False, row=unwind.row(own) if unwind is not None else None)
+        loop = module is not None and module.python is not None and any(0 <= own - at < n for at, n in module.loops)
+        if loop and module is not None:
+            self.python = module, address - own
+        return Code(generated=False, row=unwind.row(own) if unwind is not None else None, interpreter=loop)
 
     def called_from(self, address: int) -> bool:
         """Whether an indirect call of a file's code ends at an address: only such calls reach generated code."""

@@ -16,6 +16,8 @@ from stepscope.collector.address_space import AddressSpace
 from stepscope.collector.jit_map import JitMap
 from stepscope.collector.moved_stacks import MovedStacks
 from stepscope.collector.perf import CALL_PREFIX, SITE_PREFIX
+from stepscope.collector.python_places import PythonPlaces, Running
+from stepscope.derive.python_splice import NOT_SAMPLED
 from stepscope.formats import unwind
 from stepscope.formats.stacks.labels import KERNEL_MODULE, UNKNOWN_NAME
 from stepscope.formats.stacks.modules import stand_in
@@ -34,6 +36,7 @@ from stepscope.model.stacks import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from stepscope.collector.python_places import Memory
     from stepscope.formats.perf_data import Recorded, Sample
     from stepscope.formats.unwind import Walk
 
@@ -41,7 +44,7 @@ CPU, FAULTS = "cpu", "page-faults"
 _EVENTS = {"cpu-clock": (CPU, "ns"), "page-faults": (FAULTS, "page-faults")}
 _ONEDNN = "dnnl"
 ONEDNN_CODE = "[oneDNN generated code]"
-UNREADABLE_FILES = "DX145"
+UNREADABLE_FILES, UNREADABLE_MEMORY = "DX145", "DX148"
 
 
 class _Stack(NamedTuple):
@@ -50,6 +53,8 @@ class _Stack(NamedTuple):
     user: tuple[int, ...]
     kernel: tuple[int, ...]
     flags: int
+    python: tuple[tuple[int, Running], ...] = ()
+    """Which of ``user`` are Python's loop, and what that ran."""
 
 
 def event_of(name: str) -> tuple[str, str]:
@@ -61,11 +66,14 @@ def event_of(name: str) -> tuple[str, str]:
 class StackDecoder:
     """Decodes the stacks of one window of one process."""
 
-    def __init__(self, recorded: Recorded, pid: int, *, origin_ns: int, root: str) -> None:
+    def __init__(
+        self, recorded: Recorded, pid: int, *, origin_ns: int, root: str, memory: Memory | None = None
+    ) -> None:
         """``origin_ns``: CLOCK_MONOTONIC at session start; ``root``: where the process's file system begins."""
         self._recorded = recorded
         self._pid = pid
         self._origin_ns = origin_ns
+        self._memory = memory
         self._space = AddressSpace(root, (m for m in recorded.mappings if m.pid == pid))
         self._generated = JitMap(pid, root)
         self._threads = {comm.tid: comm.name for comm in recorded.comms if comm.pid == pid}
@@ -81,39 +89,49 @@ class StackDecoder:
             for sample in self._recorded.samples
             if sample.pid == self._pid and events[sample.event].registers
         ]
+        places = PythonPlaces(self._space, self._memory, walks) if self._memory is not None else None
         moved = MovedStacks()
         for sample, walk in walks:
             if walk.whole or walk.attached:
                 moved.add(sample, walk)
         rows: dict[tuple[str, str], list[tuple[Sample, _Stack]]] = defaultdict(list)
         for sample, walk in walks:
-            rows[event_of(events[sample.event].name)].append((sample, self._raw(sample, walk, moved)))
+            rows[event_of(events[sample.event].name)].append((sample, self._raw(sample, walk, moved, places)))
         stacks = {stack for pairs in rows.values() for _, stack in pairs}
         frames = self._frames(stacks)
         return tuple(self._profile(event, unit, name, pairs, frames) for (event, unit), pairs in rows.items())
 
     def diagnostics(self) -> list[Diagnostic]:
-        """Files whose code could not be named or left."""
-        return [
+        """Files whose code could not be named or left, and memory that could not be read."""
+        found = [
             Diagnostic(code=UNREADABLE_FILES, text=f"native stacks end in {file}, which cannot be read: {why}")
             for file, why in self._space.unreadable.items()
         ]
+        if self._memory is not None and self._memory.problem and self._space.python is not None:
+            text = (
+                f"the memory of process {self._pid} cannot be read ({self._memory.problem}): Python's functions in "
+                "native stacks are of samples close by in time; sudo sysctl kernel.yama.ptrace_scope=0, or run as root"
+            )
+            found.append(Diagnostic(code=UNREADABLE_MEMORY, text=text))
+        return found
 
     def _walk(self, sample: Sample) -> Walk:
         registers = unwind.dwarf_registers(self._recorded.events[sample.event].registers, sample.registers)
         return unwind.walk(self._space, registers, sample.stack)
 
-    def _raw(self, sample: Sample, walk: Walk, moved: MovedStacks) -> _Stack:
+    def _raw(self, sample: Sample, walk: Walk, moved: MovedStacks, places: PythonPlaces | None) -> _Stack:
+        running = places.running(sample, walk) if places is not None else ()
+        python = tuple((loop.frame, run) for loop, run in zip(walk.loops, running, strict=False) if run is not None)
         if walk.whole:
-            return _Stack(walk.addresses, sample.kernel, int(StackFlag.WHOLE))
+            return _Stack(walk.addresses, sample.kernel, int(StackFlag.WHOLE), python)
         if walk.attached:
-            return _Stack(walk.addresses, sample.kernel, int(StackFlag.ATTACHED))
+            return _Stack(walk.addresses, sample.kernel, int(StackFlag.ATTACHED), python)
         if len(walk.addresses) == 1 and self._space.is_generated(walk.addresses[0]):
             callers = moved.callers(sample)
             if callers:
                 flags = int(StackFlag.ATTACHED | StackFlag.APPROXIMATE)
                 return _Stack((*walk.addresses, *callers), sample.kernel, flags)
-        return _Stack(walk.addresses, sample.kernel, int(StackFlag.TRUNCATED))
+        return _Stack(walk.addresses, sample.kernel, int(StackFlag.TRUNCATED), python)
 
     def _frames(self, stacks: Iterable[_Stack]) -> dict[int, Frame]:
         """A frame for each address; kernel and process do not share any."""
@@ -166,7 +184,7 @@ class StackDecoder:
         threads: dict[int, int] = {}
         for sample, stack in rows:
             if stack not in interned:
-                interned[stack] = builder.stack_of(root_to_leaf(stack.user, stack.kernel, frames))
+                interned[stack] = builder.stack_of(self._chain(stack, frames))
             threads.setdefault(sample.tid, len(threads))
         at = np.array([sample.at_ns - self._origin_ns for sample, _ in rows], np.int64)
         return StackProfile(
@@ -189,6 +207,22 @@ class StackDecoder:
             lost=self._recorded.lost,
             unread=self._recorded.unread,
         )
+
+    def _chain(self, stack: _Stack, frames: Mapping[int, Frame]) -> list[Frame]:
+        """The frames of a stack, root to leaf; behind Python's loop what it ran, where that is known."""
+        chain = root_to_leaf(stack.user, stack.kernel, frames)
+        for at, run in stack.python:  # leaf first: places further out stay
+            place = len(stack.user) - at
+            chain[place:place] = python_frames(run)
+        return chain
+
+
+def python_frames(run: Running) -> list[Frame]:
+    """What Python's loop ran, root to leaf; where it may run several functions, what is further out is not known."""
+    known = [Frame(function, file=file, kind=FrameKind.PYTHON) for file, function in run.callers]
+    if run.function:
+        known.append(Frame(run.function, file=run.file, line=run.line, kind=FrameKind.PYTHON))
+    return known if run.alone else [NOT_SAMPLED, *known]
 
 
 def root_to_leaf(user: Sequence[int], kernel: Sequence[int], frames: Mapping[int, Frame]) -> list[Frame]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.collector import memory_events, perf
 from stepscope.collector.native_decode import StackDecoder
+from stepscope.collector.python_places import Memory
 from stepscope.errors import CaptureError, FormatError
 from stepscope.formats import perf_data
 
@@ -75,6 +76,7 @@ class NativeWindow:
             self._root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)  # outlives the process
         except OSError as error:
             raise CaptureError(f"process {pid}: {error.strerror}; expected one of yours that runs") from error
+        self._memory = Memory(pid)
         try:
             folder.mkdir(parents=True)
             if can.calls:
@@ -82,7 +84,7 @@ class NativeWindow:
             else:
                 self._record()
         except OSError as error:
-            os.close(self._root)
+            self.close()
             raise CaptureError(f"{can.perf} cannot be started: {error.strerror}") from error
 
     def _start(self, words: list[str], seconds: float) -> subprocess.Popen[bytes]:
@@ -139,7 +141,7 @@ class NativeWindow:
         root = f"/proc/self/fd/{self._root}"
         try:
             recorded = perf_data.read(self._file)
-            decoder = StackDecoder(recorded, self.pid, origin_ns=origin_ns, root=root)
+            decoder = StackDecoder(recorded, self.pid, origin_ns=origin_ns, root=root, memory=self._memory)
             profiles = decoder.profiles(f"window {window}")
             events = memory_events.decode(recorded, self.pid, origin_ns=origin_ns, window=window)
         except (FormatError, OSError) as error:
@@ -158,6 +160,7 @@ class NativeWindow:
     def close(self) -> None:
         """Give back what is held; the folder is the caller's to delete."""
         os.close(self._root)
+        self._memory.close()
 
     def _bytes(self) -> int:
         try:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.frame_kinds import kind_of
+from stepscope.derive.python_runs import Chains, Run, Runs, filled
 from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, StackBuilder, StackFlag
 
 if TYPE_CHECKING:
@@ -67,11 +68,21 @@ class _Seen:
         self.stacks: list[tuple[Frame, ...]] = []
         self.cut: list[bool] = []
 
-    def at(self, at_ns: int, loops: int) -> _Python | None:
-        """Python's frames at a moment at which the interpreter's loop stands on the stack so many times."""
+    def _beside(self, at_ns: int) -> list[int]:
+        """The samples before and after a moment, the nearer first."""
         after = bisect.bisect_left(self.at_ns, at_ns)
         near = [i for i in (after - 1, after) if 0 <= i < len(self.at_ns)]
         near.sort(key=lambda i: abs(self.at_ns[i] - at_ns))
+        return near
+
+    def near(self, at_ns: int) -> list[tuple[Frame, ...]]:
+        """The whole stacks so near that all of their frames may still be there, the nearer first."""
+        near = [i for i in self._beside(at_ns) if abs(self.at_ns[i] - at_ns) <= NEAR_NS]
+        return [self.stacks[i] for i in near if not self.cut[i]]
+
+    def at(self, at_ns: int, loops: int) -> _Python | None:
+        """Python's frames at a moment at which the interpreter's loop stands on the stack so many times."""
+        near = self._beside(at_ns)
         for i in near:
             fits = self.cut[i] or len(self.stacks[i]) >= loops
             if fits and abs(self.at_ns[i] - at_ns) <= NEAR_NS:
@@ -97,29 +108,92 @@ def spliced(
     if not any(runs_python(frame) for frame in native.frames):
         return native
     seen = _threads(python)
-    chains = [native.frames_of(stack) for stack in range(len(native.stacks))]
-    loops = [sum(runs_python(frame) for frame in chain) for chain in chains]
+    told = [_told(native.frames_of(stack)) for stack in range(len(native.stacks))]
+    chains = [chain for chain, _ in told]
+    loops = [len(runs) for _, runs in told]
     keys = [(thread.pid, thread.tid) for thread in native.threads]
     always = _Always(seen, [(keys[t], chains[s]) for t, s in _pairs(native) if loops[s]])
+    processes = {pid: _stacks_of(seen, pid) for pid, _ in keys}
     builder = StackBuilder()
     made: dict[tuple[int, tuple[Frame, ...]], int] = {}
     numbers, flags = [], []
     columns = (native.samples.at_ns, native.samples.thread, native.samples.stack, native.samples.flags)
     for at_ns, thread, stack, flag in zip(*(column.tolist() for column in columns), strict=True):
         found = None
+        known = stack != UNKNOWN and any(run.inner is not None for run in told[stack][1])
+        if known and thread != UNKNOWN and keys[thread] not in agents:
+            near = seen[keys[thread]].near(at_ns) if keys[thread] in seen else ()
+            rooted = not flag & StackFlag.TRUNCATED
+            runs = filled(told[stack][1], near, processes[keys[thread][0]], rooted=rooted)
+            chain = _with_runs(chains[stack], runs)
+            numbers.append(builder.stack_of(frame for frame in chain if not (ours and frame.file.startswith(ours))))
+            flags.append(_flags_of(flag, runs))
+            continue
         if UNKNOWN not in (stack, thread) and loops[stack]:
             found = _at(seen, agents, always, keys[thread], at_ns, chains[stack], loops[stack])
         python_frames = () if found is None else found.frames if found.whole else (*found.frames, NOT_SAMPLED)
         key = (stack, python_frames)
         if key not in made:
-            chain = (
-                _joined(chains[stack], python_frames, loops[stack]) if found is not None else native.frames_of(stack)
-            )
+            chain = _joined(chains[stack], python_frames, loops[stack]) if found is not None else chains[stack]
             made[key] = builder.stack_of(frame for frame in chain if not (ours and frame.file.startswith(ours)))
         numbers.append(made[key])
         flags.append(flag if found is None else _flags(flag, found))
     samples = replace(native.samples, stack=np.array(numbers, np.int64), flags=np.array(flags, np.int64))
     return replace(native, frames=builder.frames, stacks=builder.stacks, samples=samples)
+
+
+def _told(chain: Sequence[Frame]) -> tuple[tuple[Frame, ...], list[Run]]:
+    """A native stack without Python's functions, and what each of its loops ran as far as the stack itself tells."""
+    bare: list[Frame] = []
+    runs: list[Run] = []
+    inside = False
+    for frame in chain:
+        if runs_python(frame):
+            runs.append(Run(None, alone=True))
+        elif runs and frame == NOT_SAMPLED:
+            runs[-1] = Run(None, alone=False)
+            continue
+        elif runs and inside and frame.kind is FrameKind.PYTHON:
+            inner = runs[-1].inner
+            callers = runs[-1].callers if inner is None else (*runs[-1].callers, inner)
+            runs[-1] = runs[-1]._replace(inner=frame, callers=callers)
+            continue
+        inside = runs_python(frame)
+        bare.append(frame)
+    return tuple(bare), runs
+
+
+def _stacks_of(seen: Mapping[_Key, _Seen], pid: int) -> Chains:
+    """What was sampled in a process, without what is cut."""
+    return Chains(
+        stack
+        for key, samples in seen.items()
+        if key[0] == pid
+        for stack, cut in zip(samples.stacks, samples.cut, strict=True)
+        if not cut
+    )
+
+
+def _with_runs(chain: Sequence[Frame], runs: Runs) -> list[Frame]:
+    """One stack, root to leaf: what each loop ran in its place; between loops, native code that is not CPython's."""
+    last = max(i for i, frame in enumerate(chain) if runs_python(frame))
+    parts = zip(runs.parts, runs.whole, strict=True)
+    made: list[Frame] = []
+    inside = False
+    for i, frame in enumerate(chain):
+        if runs_python(frame):
+            inside = True
+            part, whole = next(parts)
+            made += part if whole else (NOT_SAMPLED, *part)
+        elif not inside or i > last or kind_of(frame) is not FrameKind.INTERPRETER:
+            made.append(frame)
+    return made
+
+
+def _flags_of(flags: int, runs: Runs) -> int:
+    """Those of a native sample whose loops' functions are known."""
+    whole = flags if all(runs.whole) else flags & ~StackFlag.WHOLE | StackFlag.TRUNCATED
+    return int(whole | (StackFlag.APPROXIMATE if runs.sampled else 0))
 
 
 def _flags(flags: int, found: _Python) -> int:

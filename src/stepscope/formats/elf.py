@@ -236,14 +236,27 @@ class ElfFile:
     def exports(self, name: str) -> bool:
         """Whether a dynamic symbol of this name is defined here."""
         found = self._symbols(_SHT_DYNSYM)
-        return found is not None and self._defines(found, name)
+        return found is not None and self._defined(found, name) is not None
 
     def defines(self, name: str) -> bool:
         """Whether either symbol table defines this name, also one that nobody else can bind to."""
-        tables = [self._symbols(kind) for kind in (_SHT_DYNSYM, _SHT_SYMTAB)]
-        return any(self._defines(found, name) for found in tables if found is not None)
+        return self.address_named(name) is not None
 
-    def _defines(self, found: tuple[np.ndarray, Section], name: str) -> bool:
+    def address_named(self, name: str) -> int | None:
+        """The address that either symbol table has for a name; None where neither defines it."""
+        tables = [self._symbols(kind) for kind in (_SHT_DYNSYM, _SHT_SYMTAB)]
+        found = (self._defined(table, name) for table in tables if table is not None)
+        return next((address for address in found if address is not None), None)
+
+    def functions_named(self, prefix: str) -> list[tuple[int, int]]:
+        """(address, size) of the functions whose names begin so."""
+        wanted = prefix.encode()
+        functions = self.functions()
+        names = functions.name.tolist()
+        found = [i for i, at in enumerate(names) if self._data[at : at + len(wanted)] == wanted]
+        return [(int(functions.address[i]), int(functions.size[i])) for i in found]
+
+    def _defined(self, found: tuple[np.ndarray, Section], name: str) -> int | None:
         table, strings = found
         wanted = name.encode() + b"\0"
         at = strings.offset
@@ -251,10 +264,11 @@ class ElfFile:
         while (at := self._data.find(wanted, at, end)) >= 0:
             offset = at - strings.offset  # also within a longer name: linkers share tails
             head = table[:, 0]
-            if ((head & 0xFFFFFFFF == offset) & (head >> 48 != 0)).any():
-                return True
+            mine = np.flatnonzero((head & 0xFFFFFFFF == offset) & (head >> 48 != 0))
+            if len(mine):
+                return int(table[mine[0], 1])
             at += 1
-        return False
+        return None
 
     def dynamic(self) -> tuple[str, tuple[str, ...]]:
         """(its own name, names of the libraries that it needs, in order)."""

@@ -48,6 +48,8 @@ class Code(NamedTuple):
     generated: bool
     """Outside of any file."""
     row: Row | None
+    interpreter: bool = False
+    """Python's loop, of whose registers something is wanted."""
 
 
 class Space(Protocol):
@@ -58,6 +60,15 @@ class Space(Protocol):
 
     def called_from(self, address: int) -> bool:
         """Whether the bytes before an address are an indirect call, in code of a file."""
+
+
+class Loop(NamedTuple):
+    """Python's loop in a stack."""
+
+    frame: int
+    """Which of the stack's, leaf first."""
+    registers: dict[int, int]
+    """By DWARF number: those that calls keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +82,8 @@ class Walk:
     """The leaf is generated code, whose caller was found by looking."""
     pointers: tuple[int, ...] = ()
     """The stack pointer in each of the frames."""
+    loops: tuple[Loop, ...] = ()
+    """Leaf first."""
 
 
 def dwarf_registers(mask: int, values: Sequence[int]) -> dict[int, int]:
@@ -95,13 +108,15 @@ def walk(space: Space, registers: dict[int, int], stack: memoryview) -> Walk:
         return _from_generated(space, machine)
     frames: list[tuple[int, int]] = []
     whole = _walk_on(space, machine, frames, called=False)
-    return _walked(frames, whole=whole)
+    return _walked(frames, machine.loops, whole=whole)
 
 
-def _walked(frames: Sequence[tuple[int, int]], *, whole: bool = False, attached: bool = False) -> Walk:
+def _walked(
+    frames: Sequence[tuple[int, int]], loops: Sequence[Loop] = (), *, whole: bool = False, attached: bool = False
+) -> Walk:
     """``frames``: (address, stack pointer), leaf first."""
     addresses, pointers = tuple(zip(*frames, strict=True)) or ((), ())
-    return Walk(addresses=addresses, whole=whole, attached=attached, pointers=pointers)
+    return Walk(addresses=addresses, whole=whole, attached=attached, pointers=pointers, loops=tuple(loops))
 
 
 def _walk_on(space: Space, machine: _Machine, frames: list[tuple[int, int]], *, called: bool) -> bool:
@@ -114,6 +129,8 @@ def _walk_on(space: Space, machine: _Machine, frames: list[tuple[int, int]], *, 
         code = space.code(inside)
         before = machine.registers[_STACK_POINTER]
         if code is not None:
+            if code.interpreter:
+                machine.loops.append(Loop(len(frames), machine.kept()))
             frames.append((inside, before))
         if code is None or code.row is None:
             return False
@@ -146,7 +163,7 @@ def _from_generated(space: Space, machine: _Machine) -> Walk:
             caller = _caller(machine, offset, saved)
             frames = [leaf]
             if caller is not None and _walk_on(space, caller, frames, called=True):
-                return _walked(frames, attached=True)
+                return _walked(frames, caller.loops, attached=True)
     return _walked([leaf])
 
 
@@ -160,7 +177,7 @@ def _caller(machine: _Machine, offset: int, saved: Sequence[int]) -> _Machine | 
     """The machine in the caller whose return address lies at an offset, below it the ``saved`` registers."""
     if offset < WORD * len(saved):
         return None
-    registers = {n: v for n, v in machine.registers.items() if n not in _LOST_BY_CALLS}
+    registers = machine.kept()
     for place, number in enumerate(saved, 1):
         registers[number] = _U64.unpack_from(machine.stack, offset - WORD * place)[0]
     registers[_RETURN_ADDRESS] = _U64.unpack_from(machine.stack, offset)[0]
@@ -171,12 +188,17 @@ def _caller(machine: _Machine, offset: int, saved: Sequence[int]) -> _Machine | 
 class _Machine:
     """Registers by DWARF number, and the stack."""
 
-    __slots__ = ("base", "registers", "stack")
+    __slots__ = ("base", "loops", "registers", "stack")
 
     def __init__(self, registers: dict[int, int], stack: memoryview, base: int = -1) -> None:
         self.registers = registers
         self.stack = stack
         self.base = registers.get(_STACK_POINTER, 0) if base < 0 else base
+        self.loops: list[Loop] = []
+
+    def kept(self) -> dict[int, int]:
+        """The registers that a call keeps."""
+        return {n: v for n, v in self.registers.items() if n not in _LOST_BY_CALLS}
 
     def load(self, address: int) -> int:
         """8 bytes of the stack.

@@ -1,0 +1,375 @@
+"""Which Python functions CPython's loop runs, for each time that it stands on a native stack.
+
+The loop keeps the address of its next instruction in a register or at one place of its frame of the C stack; both are
+in the sample. The address lies in a code object of the process, which is read from its memory after the window: it has
+file, function and lines. So the function that runs is known for the very moment of the sample, also where nobody could
+sample Python's own stack in time. CPython up to 3.10 runs each function in a C frame of its own: then all are known.
+Later ones run calls from Python to Python in one: then it is the innermost of each C frame.
+
+Where the loop keeps its address is the compiler's choice, and may differ from place to place in the loop: it is what
+points into the code of the function's frame, which memory still has where the function runs still; up to 3.10, to a
+code object in nearly all of the window's stacks. Where none does, or several that do not agree, nothing is known.
+
+Known limits: a code object that was freed after the sample is not found, or another at its place is taken for it.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stepscope.collector.frame_beds import Beds, Seen
+from stepscope.formats import python_code
+from stepscope.formats.python_code import LAYOUTS, TYPE_AT, PythonCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stepscope.collector.address_space import AddressSpace
+    from stepscope.formats.perf_data import Sample
+    from stepscope.formats.unwind import Walk
+
+_TYPE = "PyCode_Type"
+_REGISTERS = (3, 6, 12, 13, 14, 15)
+"""Those that calls keep, by DWARF number. Source: System V ABI AMD64, 3.2.1."""
+_FRAME_BYTES = 640
+"""Of the loop's frame, from its caller's side: 400 to 500 in the versions seen."""
+_LEARNT_FROM = 400
+"""Loops that are looked at to learn where the address is kept."""
+_ALWAYS = 0.9
+"""Share of the loops in which the place that keeps it points into code."""
+_LEAST_LOOPS = 10
+_SEED = 0.5
+"""The same of places that help to find the one of the frame."""
+_LEAST_SITE = 3
+"""Loops at one place of the interpreter that prove where it keeps the address there."""
+_LEAF = 1
+"""Stands for all places in the loop itself."""
+_PAGE = 4096
+_PAGES_BACK = 8
+"""A code object is looked for so far before one of its instructions."""
+_WORD = 8
+_U64 = struct.Struct("<Q")
+_FIRST_FRAME = 32
+"""Where in the first of its pages a thread's outermost frame lies. Source: CPython, Python/pystate.c, push_chunk."""
+_CHUNK = 16_384
+"""Frames lie behind each other in pieces of so many bytes. Source: CPython, Python/pystate.c."""
+_LOWEST, _HIGHEST = 1 << 16, 1 << 47
+
+Place = tuple[str, int]
+""""register" and its number, or "stack" and how far below the caller's stack pointer."""
+
+
+class Running(NamedTuple):
+    """A function that the loop runs."""
+
+    file: str
+    function: str
+    """"": not known."""
+    line: int
+    """0 unknown."""
+    alone: bool
+    """This loop runs no other but ``callers``; else there may be more."""
+    callers: tuple[tuple[str, str], ...] = ()
+    """(file, function) of those that this loop runs too, root to leaf."""
+
+
+class Memory:
+    """The memory of a process, read in pages, each once. It is opened while the process runs and never stops it."""
+
+    def __init__(self, pid: int) -> None:
+        """Open; where that is not allowed, nothing is read."""
+        self.pid = pid
+        self.problem = ""
+        """Why it cannot be read."""
+        self.folder = "/"
+        """The process's working directory."""
+        self._pages: dict[int, bytes] = {}
+        self._descriptor = -1
+        try:
+            self._descriptor = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+            self.folder = str(Path(f"/proc/{pid}/cwd").readlink())
+        except OSError as error:
+            self.problem = error.strerror or str(error)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def page(self, number: int) -> bytes:
+        """A page; nothing where none is, or the process has gone."""
+        known = self._pages.get(number)
+        if known is None:
+            try:
+                known = os.pread(self._descriptor, _PAGE, number * _PAGE)
+            except (OSError, OverflowError):
+                known = b""
+            self._pages[number] = known
+        return known
+
+    def read(self, address: int, size: int) -> bytes:
+        """Bytes; fewer where a page is missing."""
+        parts = []
+        while size > 0 and _LOWEST <= address < _HIGHEST:
+            number, at = divmod(address, _PAGE)
+            part = self.page(number)[at : at + size]
+            if not part:
+                break
+            parts.append(part)
+            address, size = address + len(part), size - len(part)
+        return b"".join(parts)
+
+
+class _Codes:
+    """The code objects of a process."""
+
+    def __init__(self, memory: Memory, layout: python_code.Layout, code_type: int) -> None:
+        self.inside = layout.inside
+        self._memory = memory
+        self._layout = layout
+        self._type = code_type
+        self._names: dict[int, frozenset[str]] = {}
+        self._starts: dict[int, list[int]] = {}
+        self._codes: dict[int, PythonCode | None] = {}
+        self._found: dict[int, PythonCode | None] = {}
+
+    def at(self, address: int) -> PythonCode | None:
+        """The code object at an address."""
+        if address not in self._codes:
+            word = self._memory.read(address + TYPE_AT, _WORD) if address % _WORD == 0 else b""
+            is_one = len(word) == _WORD and _U64.unpack(word)[0] == self._type
+            self._codes[address] = python_code.read_code(self._memory.read, address, self._layout) if is_one else None
+        return self._codes[address]
+
+    def runs(self, frame: int) -> int:
+        """The address of the code object of a frame; 0 where none can be."""
+        word = self._memory.read(frame + self._layout.frame_code, _WORD) if frame % _WORD == 0 else b""
+        return int(_U64.unpack(word)[0]) if len(word) == _WORD else 0
+
+    def caller(self, frame: int, code: PythonCode | None) -> tuple[int, PythonCode | None] | None:
+        """What is in memory now as the frame that called one, and its function; None where nothing is, or where the
+        frame is of another function by now.
+        """
+        if code is not None and self.runs(frame) != code.address:
+            return None
+        word = self._memory.read(frame + self._layout.frame_caller, _WORD)
+        at = int(_U64.unpack(word)[0]) if len(word) == _WORD else 0
+        running = self.runs(at) if at else 0
+        return (at, self.at(running)) if running else None
+
+    def names(self, code: PythonCode) -> frozenset[str]:
+        """The globals and attributes that a function names."""
+        if code.address not in self._names:
+            self._names[code.address] = python_code.names_used(self._memory.read, code, self._layout)
+        return self._names[code.address]
+
+    def around(self, address: int) -> PythonCode | None:
+        """The code object that an address lies in the instructions of."""
+        if address not in self._found:
+            self._found[address] = self._around(address) if _LOWEST <= address < _HIGHEST and address % 2 == 0 else None
+        return self._found[address]
+
+    def _around(self, address: int) -> PythonCode | None:
+        last = address // _PAGE
+        for page in range(last, last - _PAGES_BACK, -1):
+            for start in reversed(self._in_page(page)):
+                code = self.at(start) if start < address else None
+                if code is not None:
+                    return code if code.start <= address <= code.start + code.size else None
+        return None
+
+    def _in_page(self, number: int) -> list[int]:
+        """Where code objects may begin that have their type in a page."""
+        if number not in self._starts:
+            words = np.frombuffer(self._memory.page(number).ljust(_PAGE, b"\0"), "<u8")
+            at = np.flatnonzero(words == self._type) * _WORD + number * _PAGE - TYPE_AT
+            self._starts[number] = at.tolist()
+        return self._starts[number]
+
+
+class _Loop(NamedTuple):
+    """A loop of CPython 3.11 or later."""
+
+    site: int
+    words: dict[Place, int]
+    code: PythonCode | None
+    """Of the innermost function."""
+    seen: Seen | None
+    """Where its frame lies, as far as that is known."""
+
+
+class PythonPlaces:
+    """The Python functions in the stacks of one window."""
+
+    def __init__(self, space: AddressSpace, memory: Memory, walks: Sequence[tuple[Sample, Walk]]) -> None:
+        """``walks``: stacks that were walked in ``space``."""
+        self._folder = memory.folder
+        self._codes: _Codes | None = None
+        self._beds = Beds((), lambda _: frozenset(), lambda _frame, _code: None)
+        self._frames: list[Place] = []
+        """Point to the frame of the function, from 3.11 on."""
+        self._functions: dict[int, list[Place]] = {}
+        """Point into the instructions, or up to 3.10 to the code object."""
+        self._positions: dict[int, list[Place]] = {}
+        """Point behind the instruction that runs."""
+        if space.python is None:
+            return
+        module, bias = space.python
+        layout, code_type = LAYOUTS.get(module.python or (0, 0)), module.elf.address_named(_TYPE)
+        if layout is None or code_type is None:
+            return
+        self._codes = _Codes(memory, layout, code_type + bias)
+        self._learn(self._codes, walks)
+
+    def _learn(self, codes: _Codes, walks: Sequence[tuple[Sample, Walk]]) -> None:
+        loops = [(at, words) for sample, walk in walks for at, words in _words(sample, walk)]
+        some = [words for _, words in loops[:: len(loops) // _LEARNT_FROM + 1]]
+        if not codes.inside:
+            found = [{place: code.start for place, word in words.items() if (code := codes.at(word))} for words in some]
+            self._functions = {0: _often(found, _ALWAYS)}
+            behind = []
+            for words in some:
+                code = self._code(0, words)
+                if code is not None:
+                    behind.append({place: word for place, word in words.items() if code.is_behind(word)})
+            self._positions = {0: _often(behind, _ALWAYS)}
+            return
+        found = [
+            {place: code.address for place, word in words.items() if (code := codes.around(word))} for words in some
+        ]
+        self._frames = _frames(codes, some, found)
+        self._positions = self._functions = _by_site(codes, self._frames, loops)
+        seen = (loop.seen for sample, walk in walks for loop in self._loops(sample, walk))
+        self._beds = Beds((one for one in seen if one is not None), codes.names, codes.caller)
+
+    def running(self, sample: Sample, walk: Walk) -> tuple[Running | None, ...]:
+        """What each loop of a stack runs, leaf first; None: one function, not known which."""
+        if self._codes is None or not self._functions:
+            return ()
+        if not self._codes.inside:
+            found = [(words, self._code(0, words)) for _, words in _words(sample, walk)]
+            return tuple(self._running(0, code, words, ()) if code is not None else None for words, code in found)
+        return tuple(
+            Running("", "", 0, alone=False)
+            if loop.code is None
+            else self._running(
+                loop.site, loop.code, loop.words, self._beds.callers(loop.seen) if loop.seen is not None else None
+            )
+            for loop in self._loops(sample, walk)
+        )
+
+    def _loops(self, sample: Sample, walk: Walk) -> list[_Loop]:
+        """From 3.11 on: the loops of a stack, leaf first, and where their frames lie."""
+        made = []
+        before = top = 0
+        for i, (site, words) in reversed(list(enumerate(_words(sample, walk)))):
+            code = self._code(site, words)
+            frames = {words[place] for place in self._frames if place in words}
+            at = frames.pop() if len(frames) == 1 and code is not None and code.frame_size else 0
+            if at and i + 1 == len(walk.loops) and (walk.whole or walk.attached):
+                top = at // _PAGE * _PAGE + _FIRST_FRAME
+            seen = None
+            if code is None or not at:
+                top = 0
+            elif top and 0 <= at - top < _CHUNK:  # else it is a generator's, which lies elsewhere
+                seen = Seen(before, at - top, code, leaf=walk.loops[i].frame == 0, frame=at)
+                before = self._behind(site, code, words)
+                top = at + code.frame_size if before else 0
+            made.append(_Loop(site, words, code, seen))
+        return made[::-1]
+
+    def _running(
+        self, site: int, code: PythonCode, words: dict[Place, int], callers: tuple[PythonCode, ...] | None
+    ) -> Running:
+        behind = self._behind(site, code, words)
+        line = code.line(behind) if behind else 0
+        further = tuple((self._absolute(one.file), one.function) for one in callers or ())
+        return Running(self._absolute(code.file), code.function, line, callers is not None, further)
+
+    def _behind(self, site: int, code: PythonCode, words: dict[Place, int]) -> int:
+        """The end of the instruction that runs; 0 where places do not agree."""
+        places = self._positions.get(site, ())
+        found = {words[place] for place in places if place in words and code.is_behind(words[place])}
+        return found.pop() if len(found) == 1 else 0
+
+    def _absolute(self, file: str) -> str:
+        return file if file.startswith(("/", "<")) else os.path.normpath(f"{self._folder}/{file}")
+
+    def _code(self, site: int, words: dict[Place, int]) -> PythonCode | None:
+        """The one that all places agree on."""
+        if self._codes is None:
+            return None
+        look = self._codes.around if self._codes.inside else self._codes.at
+        found = {look(words[place]) for place in self._functions.get(site, ()) if place in words}
+        return found.pop() if len(found) == 1 else None
+
+
+def _words(sample: Sample, walk: Walk) -> Iterator[tuple[int, dict[Place, int]]]:
+    """Where each loop of a stack is, and what it has in its registers and in its frame, leaf first."""
+    for loop in walk.loops:
+        words: dict[Place, int] = {("register", n): loop.registers[n] for n in _REGISTERS if n in loop.registers}
+        if loop.frame + 1 < len(walk.pointers):
+            base, low, high = walk.pointers[0], walk.pointers[loop.frame], walk.pointers[loop.frame + 1]
+            for at in range(max(low, high - _FRAME_BYTES, base), high, _WORD):
+                if at - base + _WORD <= len(sample.stack):
+                    words["stack", high - at] = _U64.unpack_from(sample.stack, at - base)[0]
+        yield walk.addresses[loop.frame] if loop.frame else _LEAF, words
+
+
+def _often(loops: Sequence[dict[Place, int]], share: float) -> list[Place]:
+    """The places that this share of the loops has and more, with more than one value; the most frequent first."""
+    values: dict[Place, Counter[int]] = defaultdict(Counter)
+    for words in loops:
+        for place, value in words.items():
+            values[place][value] += 1
+    least = max(_LEAST_LOOPS, share * len(loops))
+    found = [(seen.total(), place) for place, seen in values.items() if len(seen) > 1 and seen.total() >= least]
+    return [place for _, place in sorted(found, reverse=True)]
+
+
+def _frames(codes: _Codes, loops: Sequence[dict[Place, int]], found: Sequence[dict[Place, int]]) -> list[Place]:
+    """The places that point to the frame of the function that runs: where it runs still, its code is in it, and another
+    place points into that. ``found``: the code objects that places of each loop point into.
+    """
+    seen: Counter[Place] = Counter()
+    often = _often(found, _SEED)
+    for words, inside in zip(loops, found, strict=True):
+        known = {inside[place] for place in often if place in inside}
+        if known:
+            seen.update(place for place, word in words.items() if codes.runs(word) in known)
+    most = max(seen.values(), default=0)
+    return [place for place, times in seen.items() if most >= _LEAST_LOOPS and times >= _ALWAYS * most]
+
+
+def _by_site(
+    codes: _Codes, frames: Sequence[Place], loops: Sequence[tuple[int, dict[Place, int]]]
+) -> dict[int, list[Place]]:
+    """The places that point behind the instruction that runs, by where the loop is: what points into the code that the
+    function's frame has. Where that memory has another frame by now, hardly any place does.
+    """
+    right: dict[int, Counter[Place]] = defaultdict(Counter)
+    for site, words in loops:
+        pointers = {words[place] for place in frames if place in words}
+        running = codes.runs(pointers.pop()) if len(pointers) == 1 else 0
+        code = codes.at(running) if running else None
+        if code is not None:
+            right[site].update(place for place, word in words.items() if code.is_behind(word))
+    proven = {
+        site: [place for place, times in seen.items() if times >= _ALWAYS * max(seen.values())]
+        for site, seen in right.items()
+        if seen and max(seen.values()) >= _LEAST_SITE
+    }
+    usual = Counter(place for places in proven.values() for place in places).most_common(1)
+    inside: dict[int, list[bool]] = defaultdict(list)
+    for site, words in loops:
+        if usual and site not in proven:
+            word = words.get(usual[0][0], 0)
+            inside[site].append(codes.around(word) is not None)
+    return proven | {site: [usual[0][0]] for site, seen in inside.items() if sum(seen) >= _ALWAYS * len(seen)}
