@@ -142,6 +142,14 @@ bench-graph-table: $(VENV)/.stamp ## op time joined to graph nodes, and what kno
 bench-overhead: $(VENV)/.stamp ## what measuring costs, interleaved with and without
 	@$(BIN)/python benchmarks/overhead.py $(ARGS)
 
+.PHONY: bench-attach-pause
+bench-attach-pause: $(VENV)/.stamp ## does attach pause its target? the longest gap in one that stamps the clock
+	@$(BIN)/python benchmarks/attach_pause.py $(ARGS)
+
+.PHONY: bench-layout
+bench-layout: $(VENV)/.stamp ## does the layout of memory matter to inference? TensorFlow and ONNX Runtime
+	@$(BIN)/python benchmarks/layout.py $(ARGS)
+
 .PHONY: bench-kills
 bench-kills: $(VENV)/.stamp ## kill -9 of job and sidecar at random moments
 	@$(BIN)/python benchmarks/kills.py $(ARGS)
