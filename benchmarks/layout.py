@@ -50,7 +50,10 @@ MIN_ROUNDS = 4
 HEAD = """# Does the layout of memory matter to inference?
 
 Printed by `make bench-layout ARGS=--write`: requests of changing shape to a model of BERT base's width (embeddings and
-LAYERS of its 12 layers, which repeat each other) in TensorFlow and in ONNX Runtime, with its arena and without.
+LAYERS of its 12 layers, which repeat each other) in TensorFlow and in ONNX Runtime, with its arena and without. On a
+machine that others use read faults, not milliseconds; layouts are compared by CPU time, in pairs of neighbours. Huge
+pages are in use where they are asked for: in the layouts all is asked for, in the rows what the engine asks for itself.
+The arrays are the weights in shards; "read" sums them five times.
 
 """
 
