@@ -9,6 +9,7 @@ first has kept. A failure is a result, and so is an answer without steps.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -32,8 +33,10 @@ HEAD = """# Reading op traces, beside xprof
 Printed by `make bench-read-xplane XPROF=python-with-xprof ARGS=--write`. Real captures, copied on end to the stated
 number of events; each reading in a process of its own, in turn; imports are not counted. Ours: read, op statistics,
 steps and the parts of every step (`OpView.breakdown`); xprof's: `framework_op_stats`, then `input_pipeline_analyzer`,
-which finds what the first has kept. CPU time and what peak memory grew by: medians of {rounds} readings. Ratios are
-xprof's figure to ours. *Found*: ops and steps.
+which finds what the first has kept; neither is asked for more. CPU time and what peak memory grew by: medians of
+{rounds} readings. Ratios are xprof's figure to ours. *Found*: rows of the table of ops, and steps, as each counts them.
+Half of the events of `tf-cpu-input-bound` are bookkeeping of thread pools, which ours counts and leaves out;
+`gpu-multi-worker` has none, and three times the bytes an event.
 
 """
 OURS = """
@@ -152,6 +155,7 @@ def main() -> int:
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     print("\n".join(lines), flush=True)
+    loads = [os.getloadavg()[0]]
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         file = Path(folder) / "copies.xplane.pb"
         for source in options.source:
@@ -162,8 +166,11 @@ def main() -> int:
                 ours, theirs = measured(options.xprof, file, options.rounds)
                 lines.append(row(source, events, file.stat().st_size, ours, theirs))
                 print(lines[-1], flush=True)
+                loads.append(os.getloadavg()[0])
+    load = f"The machine's load average meanwhile: {min(loads):.0f} to {max(loads):.0f}, on {os.cpu_count()} CPUs."
+    print(f"\n{load}")
     if options.write:
-        PAGE.write_text(HEAD.format(rounds=options.rounds) + "\n".join(lines) + "\n")
+        PAGE.write_text(HEAD.format(rounds=options.rounds) + "\n".join([*lines, "", load]) + "\n")
     return 0
 
 

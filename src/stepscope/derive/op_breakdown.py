@@ -186,7 +186,7 @@ def _host_layers(trace: OpTrace, periods: Periods, domain: Domain) -> dict[str, 
             chosen = by_part[first:last]
             if len(chosen):
                 found[number].append(_without_seams(pieces.start_ns[chosen], pieces.end_ns[chosen]))
-    return {list(PARTS)[number]: _together(parts) for number, parts in found.items()}
+    return {list(PARTS)[number]: _together(found.pop(number)) for number in _HOST_PARTS}
 
 
 def _without_seams(start: I64, end: I64) -> Intervals:

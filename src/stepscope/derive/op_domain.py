@@ -110,7 +110,10 @@ class Runs:
     @cached_property
     def number(self) -> I64:
         """Number of the run that each event belongs to, 0 where it is not known: int64[event]."""
-        return self._nesting.inherited(np.where(self._told, self._trace.ints(RUN_ID, missing=0), 0))
+        number = self._trace.ints(RUN_ID, missing=0)
+        number[~self._told] = 0
+        self._nesting.inherit(number)
+        return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,9 +55,14 @@ def build(trace: OpTrace, domain: Domain, device: int) -> Launches:
     work = work[np.argsort(events.start_ns[work], kind="stable")]
     ids = trace.ints(StatName.CORRELATION_ID)
     calls = np.flatnonzero((ids >= 0) & domain.host)
-    inner = np.argsort(events.dur_ns[calls], kind="stable")[::-1]  # of a call and what is around it, the inner one
-    by_id = dict(zip(ids[calls[inner]].tolist(), calls[inner].tolist(), strict=True))
-    call = np.array([by_id.get(i, -1) if i >= 0 else -1 for i in ids[work].tolist()], np.int64)
+    # of a call and what is around it, the inner one: the shortest, of equal ones the first
+    calls = calls[np.lexsort((events.dur_ns[calls], ids[calls]))]
+    numbers = ids[calls]
+    first = np.append(True, numbers[1:] != numbers[:-1])[: len(calls)]
+    calls, numbers = calls[first], numbers[first]
+    at = np.searchsorted(numbers, ids[work])
+    call = np.append(calls, -1)[at]
+    call[np.append(numbers, -1)[at] != ids[work]] = -1
     there = call >= 0
     return Launches(
         device=device,

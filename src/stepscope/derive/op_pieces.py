@@ -67,17 +67,17 @@ def build(trace: OpTrace, rows: I64, parent: I64) -> Pieces:
 def parts(trace: OpTrace, rows: I64, parent: I64) -> Iterator[Pieces]:
     """What ``build`` gives, some pieces of one line at a time."""
     events = trace.events
-    rows = rows[events.dur_ns[rows] > 0]
     shown = np.zeros(len(events), np.bool_)
-    shown[rows] = True
-    above = nearest(parent, shown, rows)
     bounds = np.searchsorted(rows, [*(line.first for line in trace.lines), len(events)]).tolist()
     for line, (first, last) in zip(trace.lines, pairwise(bounds), strict=True):
         mine = rows[first:last]
+        mine = mine[events.dur_ns[mine] > 0]
+        shown[mine] = True
+        above = nearest(parent, shown, mine)
         start = events.start_ns[mine]
         end = start + events.dur_ns[mine]
         for part in apart(start, end):
-            yield _cut(start[part], end[part], mine[part], above[first:last][part], line.index)
+            yield _cut(start[part], end[part], mine[part], above[part], line.index)
 
 
 def _cut(start: I64, end: I64, rows: I64, above: I64, line: int) -> Pieces:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from stepscope.formats.xplane_wire import WirePlane
-    from stepscope.model.optrace import I32
+    from stepscope.model.optrace import I8, I32
     from stepscope.model.optrace_stats import PlainStat
     from stepscope.model.records import I64
 
@@ -109,7 +109,7 @@ class _Values:
 
     rows: I64
     ids: I64
-    kind: I64
+    kind: I8
     value: I64
 
     def take(self, index: I64) -> _Values:
@@ -310,9 +310,9 @@ def _values(window: Buffer, found: _Found, stat_names: Mapping[int, str], string
     tags = window.data[found.at]
     tags[found.at >= found.end] = 0
     if ((tags == _INT_TAG) | (tags == _UINT_TAG)).all():
-        value, kind = decode(window, found.at + 1)[0], np.full(len(tags), _INT, np.int64)
+        value, kind = decode(window, found.at + 1)[0], np.full(len(tags), _INT, np.int8)
         return _Values(rows=found.rows, ids=found.ids, kind=kind, value=value)
-    kind = np.full(len(tags), _NONE, np.int64)
+    kind = np.full(len(tags), _NONE, np.int8)
     value = np.zeros(len(tags), np.int64)
     ints = np.flatnonzero((tags == _INT_TAG) | (tags == _UINT_TAG))
     value[ints], kind[ints] = decode(window, found.at[ints] + 1)[0], _INT
@@ -346,20 +346,22 @@ def _column(name: str, parts: Sequence[_Values], strings: Strings) -> StatColumn
     if not any(len(part.rows) for part in parts):
         return no_stat(name)
     rows = np.concatenate([part.rows for part in parts])
-    order = np.argsort(rows, kind="stable")
-    kind = np.concatenate([part.kind for part in parts])[order]
-    value = np.concatenate([part.value for part in parts])[order]
+    kind = np.concatenate([part.kind for part in parts])
+    value = np.concatenate([part.value for part in parts])
+    if (rows[1:] < rows[:-1]).any():
+        order = np.argsort(rows, kind="stable")
+        rows, kind, value = rows[order], kind[order], value[order]
     if (kind == _TEXT).any():
         for i in np.flatnonzero(kind != _TEXT).tolist():
             plain = value[i : i + 1].view(np.float64)[0] if kind[i] == _DOUBLE else value[i]
             value[i] = strings.add(str(plain.item()))
         used, codes = np.unique(value, return_inverse=True)
         texts = tuple(strings.text(code) for code in used.tolist())
-        return StatColumn(name=name, rows=rows[order], values=codes.astype(np.int64), texts=texts)
+        return StatColumn(name=name, rows=rows, values=codes.astype(np.int64), texts=texts)
     if (kind == _DOUBLE).any():
         floats = np.where(kind == _DOUBLE, value.view(np.float64), value.astype(np.float64))
-        return StatColumn(name=name, rows=rows[order], values=floats)
-    return StatColumn(name=name, rows=rows[order], values=value)
+        return StatColumn(name=name, rows=rows, values=floats)
+    return StatColumn(name=name, rows=rows, values=value)
 
 
 def _named(names: Mapping[int, str], key: int) -> str:

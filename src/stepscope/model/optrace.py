@@ -309,13 +309,12 @@ class OpTrace:
         """A stat of every event: int64[event], ``missing`` where it has none. An event's own stat goes before its
         meta's. Texts are ``missing``, as are floats that no int64 can hold; others lose their fraction.
         """
+        own, of_metas = self.stats.of_events(name), self.stats.of_metas(name)
         dense = np.full(len(self.events), missing, np.int64)
-        of_metas = self.stats.of_metas(name)
         if len(of_metas):
             per_meta = np.full(len(self.metas), missing, np.int64)
             per_meta[of_metas.rows] = _as_ints(of_metas, missing)
             dense[:] = per_meta[self.events.meta]
-        own = self.stats.of_events(name)
         dense[own.rows] = _as_ints(own, missing)
         return dense
 
