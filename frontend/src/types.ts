@@ -190,3 +190,100 @@ export interface Source {
 }
 
 export type Columns = Record<string, number[]>;
+
+export interface Flame {
+  event: string;
+  unit: string;
+  weight: number;
+  samples: number;
+  lost: number;
+}
+
+/** Function, file, line, module, kind, whether the name is known: all but line and kind by number of `strings`. */
+export type StackFrame = [number, number, number, number, number, number];
+
+export interface StackTree {
+  event: string;
+  unit: string;
+  window: string;
+  samples: number;
+  weight: number;
+  unresolved_ratio: number;
+  health: string[];
+  doubtful: boolean;
+  merged: string;
+  kinds: { kind: number; name: string; text: string; ratio: number }[];
+  strings: string[];
+  frames: StackFrame[];
+  parent: number[];
+  frame: number[];
+  own: number[];
+}
+
+export interface CodeLine {
+  line: number;
+  ratio: number;
+  op_ratio: number;
+  findings: number[];
+}
+
+export interface CodeFile {
+  file: string;
+  lines: number;
+  ratio: number;
+  op_ratio: number;
+  known: CodeLine[];
+}
+
+export interface MemoryRegion {
+  start: number;
+  end: number;
+  cell_bytes: number;
+  mapped: number[];
+  resident: number[];
+  huge: number[];
+  name: string;
+  resident_bytes: number;
+}
+
+export interface MemoryShown {
+  map: {
+    pid: number;
+    command: string[];
+    resident_bytes: number;
+    anonymous_bytes: number;
+    huge_bytes: number;
+    page_table_bytes: number;
+    mappings: number;
+    sizes: { mappings: number; resident_bytes: number; huge_bytes: number }[];
+    looks: { at_ns: number; mappings: number; resident_bytes: number; anonymous_bytes: number; huge_bytes: number }[];
+    regions: MemoryRegion[];
+    hidden_bytes: number;
+  };
+  huge_pages: string[];
+  layout: string[];
+  faults: string;
+  growth: string;
+  kernel_work: string;
+  sizes: string[];
+}
+
+export interface StackChange {
+  function: string;
+  file: string;
+  module: string;
+  own_before: number;
+  own_after: number;
+  own_text: string;
+  total_before: number;
+  total_after: number;
+  total_text: string;
+}
+
+export interface Comparison {
+  before: Brief;
+  after: Brief;
+  events: string[];
+  stacks: { event: string; unit: string; verdict: string; about: string[]; changes: StackChange[]; more: number } | null;
+  problem: string;
+}

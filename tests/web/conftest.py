@@ -21,7 +21,7 @@ from stepscope.web.application import create
 from stepscope.web.operation import Hub
 from stepscope.web.settings import Access
 
-from .recorded import Recorded, fit, write
+from .recorded import Recorded, fit, looks, native, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,6 +84,16 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
 
 @pytest.fixture(scope="session")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recorded, Recorded]:
+    """Two sessions with native stacks and looks at memory; the callback of the second takes 2 ms instead of 7."""
+    folder = tmp_path_factory.mktemp("pair")
+    return (
+        write(fit(), folder / "before.stepscope", profiles=[native()], looked=looks()),
+        write(fit(callback_ms=2, samples_every=12), folder / "after.stepscope", profiles=[native()], looked=looks()),
+    )
+
+
+@pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The pid of a job that runs and has published a status."""
     folder = tmp_path_factory.mktemp("live")
@@ -137,10 +147,10 @@ def browser(app: ASGIApp, **options: object) -> TestClient:
 
 
 @pytest.fixture(scope="session")
-def url(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(recorded: Recorded, pair: tuple[Recorded, Recorded], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server that a user has started."""
     server = subprocess.Popen(
-        command("view", str(recorded.path.parent), "--port", "0"),
+        command("view", str(recorded.path.parent), *(str(one.path) for one in pair), "--port", "0"),
         env=environment(STEPSCOPE_TOKEN=TOKEN, XDG_CACHE_HOME=str(tmp_path_factory.mktemp("cache"))),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -7,17 +7,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
-from tests.derive.sessions import CWD, MS, SCRIPT, Frame, Job
+from tests.derive.sessions import CWD, MS, SCRIPT, Job
+from tests.derive.sessions import Frame as Line
+from tests.derive.stack_profiles import of_samples
+from tests.derive.test_address_space import look, padded
 
 from stepscope._version import __version__
 from stepscope.app import analyze
+from stepscope.model.stacks import Frame, FrameKind
+from stepscope.store import memory_looks, stacks
 from stepscope.store.layout import key_of
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from stepscope.model.address_space import MemoryLook
     from stepscope.model.session import Session
+    from stepscope.model.stacks import StackProfile
 
 STEPS = 300
 STEP_NS = 20 * MS
@@ -41,22 +49,48 @@ class Recorded:
         return f"/api/v1/sessions/{self.key}"
 
 
-def fit() -> Session:
+def fit(*, callback_ms: int = 7, samples_every: int = 3) -> Session:
     """Steps of 20 ms: 10 ms compute, 7 ms in a callback, the rest in the user's loop."""
     job = Job(ended_ns=STEPS * STEP_NS)
     job.framework()
     job.sources[SCRIPT] = PROGRAM
     job.loop().at(0, STEPS * STEP_NS)
     job.execution().every(STEP_NS, STEPS, dur=10 * MS)
-    job.callback("Plot.on_train_batch_end").every(STEP_NS, STEPS, dur=7 * MS, start=11 * MS)
-    job.samples(range(13 * MS, STEPS * STEP_NS, 3 * STEP_NS), Frame(SCRIPT, "main", 50), Frame(SCRIPT, "draw", 33))
+    job.callback("Plot.on_train_batch_end").every(STEP_NS, STEPS, dur=callback_ms * MS, start=11 * MS)
+    job.samples(
+        range(13 * MS, STEPS * STEP_NS, samples_every * STEP_NS), Line(SCRIPT, "main", 50), Line(SCRIPT, "draw", 33)
+    )
     job.machine(6, cpus=2, got=1.0)
     return job.session()
 
 
-def write(session: Session, path: Path) -> Recorded:
+def native() -> StackProfile:
+    """Native stacks: two thirds in oneDNN, a fifth ends in code without a name, the rest in malloc."""
+    start, main = Frame("_start", module="python3"), Frame("main", module="python3", kind=FrameKind.INTERPRETER)
+    matmul = Frame("dnnl::matmul", module="libtensorflow_cc.so", kind=FrameKind.MATH)
+    nameless = Frame("[libz.so.1]", module="libz.so.1", kind=FrameKind.NATIVE, resolved=False)
+    malloc = Frame("malloc", module="libc.so.6", kind=FrameKind.ALLOCATOR)
+    leaves = [matmul] * 10 + [nameless] * 3 + [malloc] * 2
+    samples = [
+        (at, (start, main, leaves[i % len(leaves)])) for i, at in enumerate(range(100 * MS, 5_000 * MS, 10 * MS))
+    ]
+    return replace(of_samples(samples), begin_ns=100 * MS, end_ns=5_000 * MS)
+
+
+def looks() -> list[MemoryLook]:
+    """Two looks at mappings that lie on boundaries of huge pages, more of them at the second."""
+    return [replace(look(padded(count), at_s=at_s), pid=100) for at_s, count in ((2.0, 6), (5.0, 9))]
+
+
+def write(
+    session: Session, path: Path, *, profiles: Sequence[StackProfile] = (), looked: Sequence[MemoryLook] = ()
+) -> Recorded:
     """Store a session of one worker as the sidecar does, with its reports."""
     path.mkdir()
+    for number, profile in enumerate(profiles):
+        stacks.write(path, f"{profile.event}-{number:04d}", profile)
+    for number, one in enumerate(looked):
+        memory_looks.write(path, f"{one.pid}-{number:04d}", one)
     writer = SessionWriter(path)
     worker = session.workers[0]
     records = worker.records

@@ -14,7 +14,8 @@ from hypothesis.strategies import sampled_from
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import negative_data_rejection
 
-from stepscope.web.application import OPERATIONS
+from stepscope.web.application import DESCRIBED, OPERATIONS
+from stepscope.web.job_operations import METRICS
 from stepscope.web.openapi import document
 from stepscope.web.operation import PREFIX
 
@@ -56,13 +57,13 @@ def api(app: ASGIApp, client: TestClient) -> Any:
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@pytest.mark.parametrize("operation", (*OPERATIONS, METRICS), ids=lambda operation: operation.name)
 def test_every_answer_is_as_described(
     api: Any, client: TestClient, recorded: Recorded, operation: Operation, mode: GenerationMode
 ) -> None:
     """What is allowed is answered as described, what is not is refused, and nothing fails; most of the cases meet the
     recorded session."""
-    described = api[PREFIX + operation.path][operation.method]
+    described = api[operation.prefix + operation.path][operation.method]
     build = client.get(f"{recorded.url}/timeline?wait_s=10").json()["build"]
 
     @settings(UNHURRIED)
@@ -91,12 +92,13 @@ def test_the_document_is_whole(client: TestClient) -> None:
     said = client.get(PREFIX + "/openapi.json").json()
     assert said["openapi"].startswith("3.1")
     described = {(path, method.upper()) for path, methods in said["paths"].items() for method in methods}
-    assert described == {(PREFIX + op.path, op.method) for op in OPERATIONS}
+    assert described == {(op.prefix + op.path, op.method) for op in DESCRIBED}
+    assert {"/metrics", f"{PREFIX}/jobs/{{pid}}/events"} <= said["paths"].keys()
     names = [op["operationId"] for methods in said["paths"].values() for op in methods.values()]
     assert len(names) == len(set(names))
     for path, methods in said["paths"].items():
         for operation in methods.values():
             in_path = {p["name"] for p in operation["parameters"] if p["in"] == "path"}
             assert in_path == set(re.findall(r"{(\w+)}", path))
-    referred = set(re.findall(rb'"#/components/schemas/(\w+)"', document(OPERATIONS)))
+    referred = set(re.findall(rb'"#/components/schemas/(\w+)"', document(DESCRIBED)))
     assert {name.decode() for name in referred} <= said["components"]["schemas"].keys()

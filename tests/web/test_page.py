@@ -97,6 +97,11 @@ PAGES = {
     "hub": ("/", "h1"),
     "overview": ("/sessions/{key}?finding=1", ".source .hot"),
     "tasks": ("/sessions/{key}/tasks", "tbody tr"),
+    "timeline": ("/sessions/{key}/timeline", ".tl-canvas"),
+    "flame": ("/sessions/{pair}/flame?event=cpu&find=malloc", ".flame canvas"),
+    "code": ("/sessions/{key}/code", ".code .hot"),
+    "memory": ("/sessions/{pair}/memory", ".strip"),
+    "compare": ("/compare?before={pair}&after={key}", "#stacks-title"),
 }
 """Every page: its address, and what stands on it when it is there."""
 FITS = "() => document.documentElement.scrollWidth - innerWidth"
@@ -184,10 +189,12 @@ def test_tasks_at_rest(tab: Tab, recorded: Recorded) -> None:
 
 @pytest.mark.skipif(not AXE.exists(), reason="no axe-core here (make assets)")
 @pytest.mark.parametrize("name", PAGES)
-def test_no_page_has_a_serious_accessibility_fault(tab: Tab, recorded: Recorded, name: str) -> None:
+def test_no_page_has_a_serious_accessibility_fault(
+    tab: Tab, recorded: Recorded, pair: tuple[Recorded, Recorded], name: str
+) -> None:
     """Nothing that axe calls serious; nothing overflows, nothing is without a name, nothing is complained of."""
     address, there = PAGES[name]
-    tab.open(address.format(key=recorded.key))
+    tab.open(address.format(key=recorded.key, pair=pair[0].key))
     tab.page.locator(there).first.wait_for()
     assert tab.page.evaluate(FITS) <= 0
     assert tab.page.evaluate(NAMELESS) == []

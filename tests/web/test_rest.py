@@ -36,7 +36,7 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 def read(client: TestClient, path: str, **params: Any) -> Any:
     """The JSON at an address."""
-    answer = client.get(path, params=params)
+    answer = client.get(path, params=params or None)
     assert answer.status_code == 200, answer.text
     return answer.json()
 

@@ -1,14 +1,15 @@
 /** The hub: running jobs, and sessions. State: ?q= words, ?state=, ?offset=. */
-import { useRef, useEffect } from "preact/hooks";
 import { useLoaded } from "../data";
 import * as format from "../format";
+import { useSlash } from "../hooks";
 import { Anatomy, Failed, Frame, State, Top, Waiting } from "../parts/common";
 import { change } from "../router";
 import type { Brief, Job, Page } from "../types";
 
 const STATES = ["running", "finished", "recovered", "unfinished", "damaged"];
 const PAGE = 50;
-const FRESH_MS = 3_000;
+/** As often as sidecars publish. */
+const FRESH_MS = 5_000;
 
 export function Hub({ query }: { query: URLSearchParams }) {
   const jobs = useLoaded<Page<Job>>("/jobs?limit=1000", { every: FRESH_MS });
@@ -92,17 +93,8 @@ function Sessions({ query }: { query: URLSearchParams }) {
   const state = query.get("state") ?? "";
   const offset = Number(query.get("offset") ?? "0") || 0;
   const asked = new URLSearchParams({ q: words, state, offset: String(offset), limit: String(PAGE) });
-  const found = useLoaded<Page<Brief>>(`/sessions?${asked}`, { every: 2 * FRESH_MS });
-  const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    const key = (event: KeyboardEvent) => {
-      if (event.key !== "/" || event.target instanceof HTMLInputElement) return;
-      event.preventDefault();
-      field.current?.focus();
-    };
-    document.addEventListener("keydown", key);
-    return () => document.removeEventListener("keydown", key);
-  }, []);
+  const found = useLoaded<Page<Brief>>(`/sessions?${asked}`, { every: 3 * FRESH_MS });
+  const field = useSlash();
   return (
     <section aria-labelledby="sessions-title">
       <h1 id="sessions-title">Sessions</h1>
@@ -126,6 +118,7 @@ function Sessions({ query }: { query: URLSearchParams }) {
             ))}
           </select>
         </label>
+        <a href="/compare">Compare two sessions</a>
       </div>
       {found.problem && <Failed problem={found.problem} again={found.again} />}
       {!found.value && !found.problem && <Waiting what="Reading sessions" />}

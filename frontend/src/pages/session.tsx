@@ -1,8 +1,12 @@
 /** One session, live or at rest: what all of its pages share, and which of them is shown. */
+import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { useJob, useLoaded } from "../data";
 import { Failed, Frame, State, Waiting } from "../parts/common";
 import type { Brief, Job } from "../types";
+import { CodePage } from "./code";
+import { FlamePage } from "./flame";
+import { MemoryPage } from "./memory";
 import { Overview } from "./overview";
 import { Tasks } from "./tasks";
 import { TimelinePage } from "./timeline";
@@ -18,10 +22,13 @@ export interface View {
 /** A server beside a job stays while it is asked (docs/page.md). */
 const LOOK_MS = 20_000;
 
-const PAGES: [string, string][] = [
-  ["", "Overview"],
-  ["tasks", "Tasks"],
-  ["timeline", "Timeline"],
+const PAGES: [string, string, (view: View) => JSX.Element][] = [
+  ["", "Overview", Overview],
+  ["tasks", "Tasks", Tasks],
+  ["timeline", "Timeline", TimelinePage],
+  ["flame", "Flame graph", FlamePage],
+  ["code", "Code", CodePage],
+  ["memory", "Memory", MemoryPage],
 ];
 
 export function SessionPage({ session, page, query }: { session: string; page: string; query: URLSearchParams }) {
@@ -43,9 +50,7 @@ export function SessionPage({ session, page, query }: { session: string; page: s
             {title}
           </a>
         ))}
-        <a href={`${api}/flame`} target="_blank">
-          Flame graph
-        </a>
+        <a href={`/compare?before=${session}`}>Compare</a>
         <a href={`${api}/report?format=html`} target="_blank">
           Report
         </a>
@@ -58,18 +63,12 @@ export function SessionPage({ session, page, query }: { session: string; page: s
     </>
   );
   const stamp = `${job?.status.analysed_unix_s ?? 0} ${done(job)} ${ended}`;
+  const Shown = PAGES.find(([name]) => name === page)?.[2] ?? Overview;
   return (
     <Frame title={brief.value?.name ?? ""} nav={nav}>
       {brief.problem && <Failed problem={brief.problem} again={brief.again} />}
       {!brief.value && !brief.problem && <Waiting what="Opening the session" />}
-      {brief.value &&
-        (page === "timeline" ? (
-          <TimelinePage brief={brief.value} job={ended ? null : job} stamp={stamp} query={query} />
-        ) : page === "tasks" ? (
-          <Tasks brief={brief.value} job={ended ? null : job} stamp={stamp} query={query} />
-        ) : (
-          <Overview brief={brief.value} job={ended ? null : job} stamp={stamp} query={query} />
-        ))}
+      {brief.value && <Shown brief={brief.value} job={ended ? null : job} stamp={stamp} query={query} />}
     </Frame>
   );
 }

@@ -1,8 +1,9 @@
 /** Charts on one shared time axis: the cursor of one is the cursor of all, and so is the part of the time that is shown
 (?from=, ?to=, in seconds; drag to choose, double-click or "Whole run" to leave). */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import * as format from "../format";
+import { useScheme, useWidth } from "../hooks";
 import { change } from "../router";
 import type { Columns } from "../types";
 
@@ -67,6 +68,13 @@ const RESOURCES: Plan[] = [
     time: "res_t",
     lines: [line("res:net_in_mb_s", "in", 0), line("res:net_out_mb_s", "out", 1), limit("res:net_limit_mb_s", "link")],
   },
+  {
+    title: "Address space",
+    unit: "MB",
+    time: "look_t",
+    lines: [line("look:anonymous_mb", "anonymous", 3), line("look:huge_mb", "in huge pages", 1)],
+  },
+  { title: "Mappings", unit: "", time: "look_t", lines: [line("look:mappings", "mappings", 0)] },
   { title: "GPU", unit: "%", time: "res_t", lines: [line("res:gpu_busy_percent", "busy", 0)] },
   {
     title: "GPU memory",
@@ -103,8 +111,10 @@ function plans(columns: Columns): Plan[] {
     .filter((plan) => plan.lines.some((l) => !l.limit));
 }
 
-export function Charts({ columns, query }: { columns: Columns; query: URLSearchParams }) {
-  const shown = plans(columns);
+/** `only`: the titles of those that are wanted, in their order. */
+export function Charts({ columns, query, only }: { columns: Columns; query: URLSearchParams; only?: string[] }) {
+  const all = plans(columns);
+  const shown = only ? only.flatMap((title) => all.filter((plan) => plan.title === title)) : all;
   if (!shown.length) return null;
   const times = shown.flatMap((plan) => columns[plan.time] ?? []);
   const whole: [number, number] = [0, times.reduce((most, t) => Math.max(most, t), 0)];
@@ -130,29 +140,6 @@ export function Charts({ columns, query }: { columns: Columns; query: URLSearchP
       </div>
     </section>
   );
-}
-
-function useWidth() {
-  const place = useRef<HTMLDivElement>(null);
-  const [width, set] = useState(0);
-  useEffect(() => {
-    if (!place.current) return;
-    const observer = new ResizeObserver(([entry]) => set(Math.floor(entry?.contentRect.width ?? 0)));
-    observer.observe(place.current);
-    return () => observer.disconnect();
-  }, []);
-  return { place, width };
-}
-
-function useScheme(): string {
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const [scheme, set] = useState(dark.matches ? "dark" : "light");
-  useEffect(() => {
-    const changed = () => set(dark.matches ? "dark" : "light");
-    dark.addEventListener("change", changed);
-    return () => dark.removeEventListener("change", changed);
-  }, []);
-  return scheme;
 }
 
 function Chart({ plan, columns, from, to }: { plan: Plan; columns: Columns; from: number; to: number }) {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Window = Literal["steady", "all"]
 _ZIP = b"PK\x03\x04"
-_PREFERRED = ("cpu", "cpu-clock", "task-clock", "cycles", "python")
+PREFERRED = ("cpu", "cpu-clock", "task-clock", "cycles", "python")
 """Events that are drawn when none is asked for, the first that is there."""
 ENDINGS = (".html", ".svg", ".folded", ".speedscope.json", ".pb.gz")
 
@@ -115,7 +115,7 @@ def _pick(profiles: Sequence[StackProfile], event: str, path: Path) -> StackProf
             "or a capture: stepscope trace JOB --kind native"
         )
     if not event:
-        return next((by_event[name] for name in _PREFERRED if name in by_event), profiles[0])
+        return next((by_event[name] for name in PREFERRED if name in by_event), profiles[0])
     if event in by_event:
         return by_event[event]
     if list(by_event) == [""]:
@@ -136,13 +136,23 @@ def compare(
         UsageError: no such event, or two events that have nothing to do with each other.
         SessionError, FormatError: as ``choose``.
     """
-    from stepscope.reports.flame import graph
-
     one = choose(before, event=event, window=window)
     other = choose(after, event=event or one.graph.profile.event, window=window)
+    return of_pair(one, other, basis=basis, work=work)
+
+
+def of_pair(one: Chosen, other: Chosen, *, basis: Basis = "work", work: tuple[float, float] | None = None) -> Compared:
+    """Two graphs on one tree, and what differs beyond noise; ``work`` as in ``compare``.
+
+    Raises:
+        UsageError: their events have nothing to do with each other.
+    """
+    from stepscope.reports.flame import graph
+
     units = one.graph.profile.unit, other.graph.profile.unit
     if units[0] != units[1] and all(units):
-        raise UsageError(f"{before} counts {units[0]} and {after} counts {units[1]}; expected two of one event")
+        sources = f"{one.graph.source} counts {units[0]} and {other.graph.source} counts {units[1]}"
+        raise UsageError(f"{sources}; expected two of one event")
     if work is None:
         work = (one.work, other.work) if one.counts_steps and other.counts_steps else (1.0, 1.0)
     return graph.compare(one.graph, other.graph, basis=basis, work=work)

@@ -24,6 +24,8 @@ _STATUS = msgspec.json.Decoder(Status)
 STALE_S = 30.0
 """A status that is older says that the sidecar is stopped or dead."""
 _MAX_TEXT = 4_000
+MAX_KNOWN = 1_000
+"""Statuses that are kept: more than run at a time are of jobs that have ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,27 +59,52 @@ class RunningJob:
 
 def running() -> list[RunningJob]:
     """All jobs that this user may see, oldest first."""
-    uid = os.getuid()
-    jobs = [job for run in run_directories.listed(None if uid == 0 else uid) if (job := _read(run)) is not None]
-    return sorted(jobs, key=lambda job: (job.status.started_unix_s, job.status.pid))
+    return Looks().running()
 
 
-def _read(run: Path) -> RunningJob | None:
-    job = rundir.read_job(run)
-    if job is None or not run_directories.lives(run):
-        return None
-    path = run / STATUS_NAME
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES)
-        age_s = time.time() - path.stat().st_mtime
-        status = _STATUS.decode(data)
-    except (OSError, msgspec.DecodeError):
+class Looks:
+    """Looks at the running jobs again and again: a status that stands still is decoded once."""
+
+    def __init__(self) -> None:
+        """Nothing is known yet."""
+        self._known: dict[Path, tuple[tuple[int, ...], Status]] = {}
+
+    def running(self) -> list[RunningJob]:
+        """As ``jobs.running``."""
+        uid = os.getuid()
+        jobs = [job for run in run_directories.listed(None if uid == 0 else uid) if (job := self.read(run)) is not None]
+        if len(self._known) > MAX_KNOWN:
+            self._known.clear()
+        return sorted(jobs, key=lambda job: (job.status.started_unix_s, job.status.pid))
+
+    def read(self, run: Path) -> RunningJob | None:
+        """The job of a run directory; None when it has ended."""
+        job = rundir.read_job(run)
+        if job is None or not run_directories.lives(run):
+            return None
         age_s = -1.0
-        status = Status(mode=job.mode, command=tuple(mask.mask_command(job.command)), cwd=job.cwd)
-        status = msgspec.structs.replace(status, started_unix_s=_made(run), session=rundir.session_of(run) or "")
-    status = msgspec.structs.replace(status, pid=job.pid, start_ticks=job.start_ticks, uid=_owner(run))
-    return RunningJob(run=run, status=_clean(status), user=_user(status.uid), age_s=age_s)
+        try:
+            about = (run / STATUS_NAME).stat()
+            stamp = (about.st_mtime_ns, about.st_size, about.st_ino, job.pid, job.start_ticks)
+            known = self._known.get(run)
+            if known is None or known[0] != stamp:
+                known = self._known[run] = (stamp, _status(run, job))
+            status = known[1]
+            age_s = time.time() - about.st_mtime
+        except (OSError, msgspec.DecodeError):
+            status = Status(mode=job.mode, command=tuple(mask.mask_command(job.command)), cwd=job.cwd)
+            status = msgspec.structs.replace(status, started_unix_s=_made(run), session=rundir.session_of(run) or "")
+            status = _of_job(status, run, job)
+        return RunningJob(run=run, status=status, user=_user(status.uid), age_s=age_s)
+
+
+def _status(run: Path, job: rundir.Job) -> Status:
+    with (run / STATUS_NAME).open("rb") as stream:
+        return _of_job(_STATUS.decode(stream.read(MAX_BYTES)), run, job)
+
+
+def _of_job(status: Status, run: Path, job: rundir.Job) -> Status:
+    return _clean(msgspec.structs.replace(status, pid=job.pid, start_ticks=job.start_ticks, uid=_owner(run)))
 
 
 def _made(run: Path) -> float:
@@ -135,4 +162,4 @@ def find(wanted: str) -> RunningJob:
 
 def again(job: RunningJob) -> RunningJob | None:
     """The same job as it is now; None when it has ended."""
-    return _read(job.run)
+    return Looks().read(job.run)

@@ -87,15 +87,16 @@ class Library:
         self._remembered: dict[str, Path] = {}
         self._paths: dict[str, Path] = {}
         """Of the last look at everything."""
+        self._looks = jobs.Looks()
         self._lock = Lock()
 
     def running(self) -> list[Job]:
         """The running jobs, oldest first."""
-        return [job_of(job) for job in jobs.running()]
+        return [job_of(job) for job in self._looks.running()]
 
     def entries(self) -> dict[str, Entry]:
         """All sessions by key."""
-        live = {Path(job.status.session): job for job in jobs.running() if job.status.session}
+        live = {Path(job.status.session): job for job in self._looks.running() if job.status.session}
         with self._lock:
             for path in live:
                 if len(self._remembered) < MAX_REMEMBERED and path.is_absolute():
@@ -113,7 +114,7 @@ class Library:
         path = self._paths.get(key)
         if path is None or not _is_session(path):
             return self.entries().get(key)
-        job = next((job for job in jobs.running() if job.status.session == str(path)), None)
+        job = next((job for job in self._looks.running() if job.status.session == str(path)), None)
         return Entry(key=key, path=path, job=job)
 
     def _in_roots(self) -> Iterator[Path]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_OPEN = 4
 """Sessions kept in memory."""
+MAX_ANSWERS = 32
+"""Of one session, kept as they were sent."""
 LIVE_CORE_RATIO = 0.01
 """Of one core, for analysing a session again while it grows."""
 LIVE_MIN_S = 10.0
@@ -46,6 +48,8 @@ class Opened:
         self.born_s = time.monotonic()
         self.cpu_s = 0.0
         """What reading and analysing it took."""
+        self.answers: dict[str, bytes] = {}
+        """What has been asked of it and answered, by a word of the asker's: one answer for all who ask."""
         self._lock = Lock()
 
     @cached_property
@@ -115,6 +119,12 @@ class Opened:
         except StepscopeError:  # damaged, or of another version: it is made anew
             return None
 
+    def keep(self, word: str, answer: bytes) -> None:
+        """Keep an answer for who asks next; with too many of them all are forgotten."""
+        if len(self.answers) >= MAX_ANSWERS:
+            self.answers.clear()
+        self.answers[word] = answer
+
     def locked(self) -> Lock:
         """Held by whoever makes something of it: two do not make it twice."""
         return self._lock
@@ -145,10 +155,15 @@ class Shelf:
         Raises:
             SessionError: it is gone.
         """
+        with self._lock:
+            kept = self._open.get(entry.key)
+            if kept is not None and entry.job and _young(kept):
+                self._open.move_to_end(entry.key)
+                return kept
         now = revision_of(entry.path)
         with self._lock:
             kept = self._open.get(entry.key)
-            if kept is None or (kept.revision != now and not (entry.job and _young(kept))):
+            if kept is None or kept.revision != now:
                 kept = self._open[entry.key] = Opened(entry.path, now)
             self._open.move_to_end(entry.key)
             while len(self._open) > MAX_OPEN:

@@ -17,10 +17,11 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from stepscope.web import openapi, pages, parameters, problems
-from stepscope.web.events import Events
+from stepscope.web.events import EVENTS, Events
 from stepscope.web.guard import Guard
 from stepscope.web.job_operations import JOBS, METRICS
-from stepscope.web.operation import JSON, PREFIX, Answer, Call, Hub, Operation
+from stepscope.web.operation import JSON, PACK_FROM_BYTES, PACK_LEVEL, PREFIX, Answer, Call, Hub, Operation
+from stepscope.web.page_operations import PAGES
 from stepscope.web.problems import Refused
 from stepscope.web.session_operations import SESSIONS
 from stepscope.web.timeline_operations import TIMELINE
@@ -33,23 +34,20 @@ if TYPE_CHECKING:
 
     from stepscope.web.settings import Access
 
-OPERATIONS = (*JOBS, *SESSIONS, *TIMELINE)
+OPERATIONS = (*JOBS, *SESSIONS, *PAGES, *TIMELINE)
+DESCRIBED = (*OPERATIONS, EVENTS, METRICS)
 MAX_HEAVY = 1
 """Analyses at the same time: more would only make each other wait. What is imported and decoded for the first time in
 one is so by one thread (see ``app.jobs``)."""
 MAX_LIGHT = 8
-GZIP_FROM_BYTES = 4_096
-GZIP_LEVEL = 1
-"""On loopback compression costs more than it saves; through a tunnel it does not."""
 
 
 def create(hub: Hub, access: Access, within: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> ASGIApp:
     """The application; ``within`` stands between the guard and what it lets through."""
     lanes = {"light": CapacityLimiter(MAX_LIGHT), "heavy": CapacityLimiter(MAX_HEAVY)}
     events = Events(hub, lanes["light"])
-    routes = [_route(PREFIX + op.path, op, hub, lanes[op.lane]) for op in OPERATIONS]
-    routes.append(_route(METRICS.path, METRICS, hub, lanes[METRICS.lane]))
-    routes.append(Route(PREFIX + "/jobs/{pid:str}/events", events.answer, methods=["GET"]))
+    routes = [_route(op, op.serve, hub, lanes[op.lane]) for op in DESCRIBED if op.serve is not None]
+    routes.append(Route(_path(EVENTS), events.answer, methods=["GET"]))
     routes.append(Route(PREFIX + "/openapi.json", _document, methods=["GET"]))
     routes.append(Route("/assets/{name:str}", pages.asset, methods=["GET"]))
     routes += [Route(path, pages.index, methods=["GET"]) for path in pages.ROUTES]
@@ -57,7 +55,7 @@ def create(hub: Hub, access: Access, within: Callable[[ASGIApp], ASGIApp] = lamb
         routes=_merged(routes),
         exception_handlers={Refused: _refused, HTTPException: _http_error, Exception: _failed},
     )
-    app.add_middleware(GZipMiddleware, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
+    app.add_middleware(GZipMiddleware, minimum_size=PACK_FROM_BYTES, compresslevel=PACK_LEVEL)
     app.router.redirect_slashes = False
     return Guard(within(app), access)
 
@@ -80,15 +78,24 @@ def _several(path: str, routes: list[Route]) -> Route:
     return Route(path, chosen, methods=list(ends))
 
 
-def _route(path: str, operation: Operation, hub: Hub, lane: CapacityLimiter) -> Route:
+def _path(operation: Operation) -> str:
+    return (operation.prefix + operation.path).replace("}", ":str}")
+
+
+def _route(operation: Operation, serve: Callable[[Hub, Call], Answer], hub: Hub, lane: CapacityLimiter) -> Route:
     async def endpoint(request: Request) -> Response:
         query = request.query_params.multi_items()
         arguments = parameters.read(operation.parameters, request.path_params, query)
         body = await _body(request, operation.body) if operation.body is not None else None
-        call = Call(arguments=arguments, body=body, seen=request.headers.get("if-none-match", ""))
-        return _response(await to_thread.run_sync(partial(operation.serve, hub, call), limiter=lane))
+        call = Call(
+            arguments=arguments,
+            body=body,
+            seen=request.headers.get("if-none-match", ""),
+            packs="gzip" in request.headers.get("accept-encoding", ""),
+        )
+        return _response(await to_thread.run_sync(partial(serve, hub, call), limiter=lane))
 
-    return Route(path.replace("}", ":str}"), endpoint, methods=[operation.method])
+    return Route(_path(operation), endpoint, methods=[operation.method])
 
 
 async def _body(request: Request, kind: type[msgspec.Struct]) -> msgspec.Struct:
@@ -120,7 +127,7 @@ def _response(answer: Answer) -> Response:
 
 async def _document(request: Request) -> Response:
     del request
-    return Response(openapi.document(OPERATIONS), media_type=JSON)
+    return Response(openapi.document(DESCRIBED), media_type=JSON)
 
 
 async def _refused(request: Request, refused: Exception) -> Response:

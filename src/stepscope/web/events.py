@@ -1,7 +1,7 @@
 """A running job's changes as server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 
 ``job``: its status, whenever its sidecar has published a new one. ``ended``: it runs no more; nothing follows. Nothing
-but the status file is read, when it has changed, and only for who listens.
+but the status file is read, when it has changed, once for all who listen, and only while somebody does.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from starlette.responses import StreamingResponse
 from stepscope.app import jobs
 from stepscope.app.library import job_of
 from stepscope.web import job_operations, parameters
+from stepscope.web.operation import Operation
 from stepscope.web.parameters import Number
 from stepscope.web.problems import Refused
 from stepscope.wire.env import STATUS_NAME
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from anyio import CapacityLimiter
     from starlette.requests import Request
@@ -40,6 +42,59 @@ MAX_STREAMS = 32
 LIMIT = Number(name="limit", about="End after so many events; 0: when the job does.", default=0, most=1_000_000)
 
 
+EVENTS = Operation(
+    name="jobEvents",
+    path="/jobs/{pid}/events",
+    about="Its changes as server-sent events: `job` with each new status (the schema of getJob), `ended` at its end.",
+    tag="jobs",
+    parameters=(job_operations.PID, LIMIT),
+    media=(MEDIA,),
+    refusals=(404, 429),
+)
+
+
+class _Feed:
+    """What one job's sidecar publishes: read and encoded once, whoever listens."""
+
+    def __init__(self, job: RunningJob) -> None:
+        """The job as it is now; nobody listens yet."""
+        self.data = msgspec.json.encode(job_of(job))
+        self.ended = False
+        self.listeners = 0
+        self.watching: asyncio.Task[None] | None = None
+        self._job = job
+        self._looks = jobs.Looks()
+        self._changed = asyncio.Event()
+
+    async def watch(self, hub: Hub, limiter: CapacityLimiter) -> None:
+        """Look until the job or the server ends."""
+        stamp, read_s = _stamp(self._job), time.monotonic()
+        while not self.ended and not hub.stopping():
+            await asyncio.sleep(LOOK_S)
+            newest = _stamp(self._job)
+            if newest == stamp and time.monotonic() - read_s < SURE_S:
+                continue
+            stamp, read_s = newest, time.monotonic()
+            now = await to_thread.run_sync(self._looks.read, self._job.run, limiter=limiter)
+            data = msgspec.json.encode(job_of(now)) if now is not None else self.data
+            if now is None or data != self.data:
+                self.data, self.ended = data, now is None
+                self._tell()
+        self._tell()
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def change(self) -> bool:
+        """Wait for one; False: there was none for a while."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), HEARTBEAT_S)
+        except asyncio.TimeoutError:
+            return False
+        return True
+
+
 class Events:
     """The streams of one server."""
 
@@ -48,6 +103,7 @@ class Events:
         self._hub = hub
         self._limiter = limiter
         self._open = 0
+        self._feeds: dict[Path, _Feed] = {}
 
     async def answer(self, request: Request) -> StreamingResponse:
         """A stream of one job's changes.
@@ -55,8 +111,7 @@ class Events:
         Raises:
             Refused: there is no such job, or there are too many streams.
         """
-        declared = (job_operations.PID, LIMIT)
-        arguments = parameters.read(declared, request.path_params, request.query_params.multi_items())
+        arguments = parameters.read(EVENTS.parameters, request.path_params, request.query_params.multi_items())
         job = await to_thread.run_sync(job_operations.job_by, arguments.number("pid"), limiter=self._limiter)
         if self._open >= MAX_STREAMS:
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, f"{MAX_STREAMS} streams are open; expected one a page")
@@ -67,36 +122,37 @@ class Events:
         )
 
     async def _stream(self, job: RunningJob, limit: int) -> AsyncIterator[bytes]:
+        feed = self._feeds.get(job.run)
+        if feed is None:
+            feed = self._feeds[job.run] = _Feed(job)
+            feed.watching = asyncio.create_task(feed.watch(self._hub, self._limiter))
+        feed.listeners += 1
         self._open += 1
         try:
-            async for event in self._events(job, limit):
+            async for event in self._events(feed, limit):
                 yield event
         finally:
             self._open -= 1
+            feed.listeners -= 1
+            if not feed.listeners:
+                self._feeds.pop(job.run, None)
+                if feed.watching is not None:
+                    feed.watching.cancel()
 
-    async def _events(self, job: RunningJob, limit: int) -> AsyncIterator[bytes]:
+    async def _events(self, feed: _Feed, limit: int) -> AsyncIterator[bytes]:
         yield b"retry: 2000\n\n"
-        told, number, quiet_since = b"", 0, time.monotonic()
-        now: RunningJob | None = job
-        stamp, read_s = _stamp(job), time.monotonic()
+        told, number = b"", 0
         while not self._hub.stopping():
-            if now is None:
+            if feed.ended:
                 yield _event(number, "ended", b"{}")
                 return
-            data = msgspec.json.encode(job_of(now))
-            if data != told:
-                told, number, quiet_since = data, number + 1, time.monotonic()
-                yield _event(number, "job", data)
+            if feed.data != told:
+                told, number = feed.data, number + 1
+                yield _event(number, "job", told)
                 if number == limit:
                     return
-            elif time.monotonic() - quiet_since > HEARTBEAT_S:
-                quiet_since = time.monotonic()
+            elif not await feed.change():
                 yield b": still here\n\n"
-            await asyncio.sleep(LOOK_S)
-            newest = _stamp(job)
-            if newest != stamp or time.monotonic() - read_s > SURE_S:
-                stamp, read_s = newest, time.monotonic()
-                now = await to_thread.run_sync(jobs.again, job, limiter=self._limiter)
 
 
 def _stamp(job: RunningJob) -> int:

@@ -129,5 +129,5 @@ JOBS = (
 )  # fmt: skip
 METRICS = Operation(
     name="metrics", path="/metrics", about="Step rate, anatomy and captures of the running jobs, for Prometheus.",
-    serve=_metrics, tag="server", media=(metrics.MEDIA,),
+    serve=_metrics, tag="server", media=(metrics.MEDIA,), prefix="",
 )  # fmt: skip

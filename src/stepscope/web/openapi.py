@@ -10,7 +10,7 @@ import msgspec
 from stepscope._version import __version__
 from stepscope.model.hub import Problem
 from stepscope.web import problems
-from stepscope.web.operation import JSON, PREFIX
+from stepscope.web.operation import JSON
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +30,7 @@ _REFUSALS = {
     413: "The body is too large.",
     415: "The body is no JSON.",
     422: "The session is damaged, or of a newer version.",
+    429: "Too many streams are open.",
 }
 _ABOUT = (
     "Everything that stepscope's page shows and does. Times are int64 nanoseconds since session start, ratios 0 to 1, "
@@ -46,7 +47,7 @@ def document(operations: Sequence[Operation]) -> bytes:
     known = dict(zip(ordered, refs, strict=True))
     paths: dict[str, dict[str, object]] = {}
     for operation in operations:
-        paths.setdefault(PREFIX + operation.path, {})[operation.method.lower()] = _described(operation, known)
+        paths.setdefault(operation.prefix + operation.path, {})[operation.method.lower()] = _described(operation, known)
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",

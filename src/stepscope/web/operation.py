@@ -28,6 +28,10 @@ MAX_PAGE = 1_000
 OFFSET = Number(name="offset", about="How many items to pass over.", default=0, most=1_000_000_000)
 LIMIT = Number(name="limit", about="How many items at most.", default=100, least=1, most=MAX_PAGE)
 
+PACK_FROM_BYTES = 4_096
+PACK_LEVEL = 1
+"""On loopback compression costs more than it saves; through a tunnel it does not."""
+
 Lane = Literal["light", "heavy"]
 """What may run at the same time: what only reads small files is never behind what analyses sessions."""
 
@@ -51,6 +55,8 @@ class Call:
     body: msgspec.Struct | None = None
     seen: str = ""
     """Tags of what the client has already (If-None-Match)."""
+    packs: bool = False
+    """It takes gzip."""
 
     def pass_unless_new(self, tag: str) -> None:
         """Stop here when the client has it.
@@ -80,9 +86,11 @@ class Operation:
 
     name: str
     path: str
-    """Below ``PREFIX``."""
+    """Below ``prefix``."""
     about: str
-    serve: Callable[[Hub, Call], Answer]
+    serve: Callable[[Hub, Call], Answer] | None = None
+    """None: a stream (``web.events``)."""
+    prefix: str = PREFIX
     method: str = "GET"
     tag: str = "sessions"
     parameters: Sequence[Parameter] = ()

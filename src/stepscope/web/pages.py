@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 INDEX = "index.html"
-ROUTES = ("/", "/sessions/{key:str}", "/sessions/{key:str}/{page:str}")
+ROUTES = ("/", "/compare", "/sessions/{key:str}", "/sessions/{key:str}/{page:str}")
 """Addresses that the front end knows."""
 FOREVER = "private, max-age=31536000, immutable"
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import tempfile
 from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
+
+import msgspec
 
 from stepscope.app import browse, bundle, flame
 from stepscope.errors import CaptureError, StepscopeError, TargetError, UsageError
@@ -27,13 +30,23 @@ from stepscope.model.hub import (
 )
 from stepscope.model.op_table import OpTable
 from stepscope.web import arrow
-from stepscope.web.operation import ARROW, JSON, LIMIT, OFFSET, Answer, Call, Hub, Operation, struct
+from stepscope.web.operation import (
+    ARROW,
+    JSON,
+    LIMIT,
+    OFFSET,
+    PACK_FROM_BYTES,
+    PACK_LEVEL,
+    Answer,
+    Call,
+    Hub,
+    Operation,
+    struct,
+)
 from stepscope.web.parameters import Choice, Number, Text
 from stepscope.web.problems import Refused
 
 if TYPE_CHECKING:
-    import msgspec
-
     from stepscope.app.library import Entry
     from stepscope.app.shelf import Opened
     from stepscope.web.parameters import Arguments, Parameter
@@ -53,6 +66,13 @@ FLAMES = {
     "speedscope": ("flame.json", JSON),
     "pprof": ("flame.pb.gz", "application/octet-stream"),
 }
+EVENT = Text(name="event", about="One of /flames; empty: the first that is there.", default="", most=100)
+WINDOW = Choice(
+    name="window",
+    about="Only steady steps, or the whole run; empty: as there are steps.",
+    default="",
+    words=("", *get_args(flame.Window)),
+)
 ZIP = "application/zip"
 PAGE_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -76,8 +96,9 @@ def entry_of(hub: Hub, key: str) -> Entry:
     return entry
 
 
-def _of_session(resource: Resource, *, moving: bool = False) -> Callable[[Hub, Call], Answer]:
-    """Serves a resource of an opened session; one whose tag the client has is not even made.
+def _of_session(name: str, served: Resource, *, moving: bool = False) -> Callable[[Hub, Call], Answer]:
+    """Serves a resource of an opened session; one whose tag the client has is not even made, and one that somebody else
+    has asked for is not made again.
 
     ``moving``: it says more than what lies in the session, so its tag is made of what it says.
     """
@@ -87,23 +108,41 @@ def _of_session(resource: Resource, *, moving: bool = False) -> Callable[[Hub, C
         try:
             opened = hub.shelf.open(entry)
             asked = repr(sorted(call.arguments.values.items()))
-            tag = hashlib.sha256(f"{resource.__qualname__}{opened.revision}{asked}".encode()).hexdigest()[:20]
+            tag = hashlib.sha256(f"{name} {opened.revision}{asked}".encode()).hexdigest()[:20]
             tag = "" if moving else f'W/"{tag}"'
             if tag:
                 call.pass_unless_new(tag)
             with opened.locked():
-                made = resource(opened, entry, call.arguments)
+                if tag in opened.answers:
+                    return _encoded(opened, tag, call)
+                made = served(opened, entry, call.arguments)
+                if tag and not isinstance(made, Answer):
+                    opened.keep(tag, msgspec.json.encode(made))
+                    return _encoded(opened, tag, call)
         except StepscopeError as error:
-            raise Refused(_status_of(error), str(error)) from error
+            raise Refused(status_of(error), str(error)) from error
         if isinstance(made, Answer):
             made.headers.setdefault("ETag", tag)
             return made
-        return struct(made, call, tag=tag)
+        return struct(made, call)
 
     return serve
 
 
-def _status_of(error: StepscopeError) -> HTTPStatus:
+def _encoded(opened: Opened, tag: str, call: Call) -> Answer:
+    """What was answered under a tag, compressed for who takes that: once for all of them."""
+    content, headers = opened.answers[tag], {"ETag": tag}
+    if call.packs and len(content) >= PACK_FROM_BYTES:
+        packed = f"gzip {tag}"
+        if packed not in opened.answers:
+            opened.keep(packed, gzip.compress(content, PACK_LEVEL))
+        content = opened.answers[packed]
+        headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    return Answer(content=content, headers=headers)
+
+
+def status_of(error: StepscopeError) -> HTTPStatus:
+    """How an error of a use case is told."""
     if isinstance(error, UsageError | TargetError):
         return HTTPStatus.NOT_FOUND
     return HTTPStatus.CONFLICT if isinstance(error, CaptureError) else HTTPStatus.UNPROCESSABLE_ENTITY
@@ -129,7 +168,7 @@ def _brief(hub: Hub, call: Call) -> Answer:
 def _summary(hub: Hub, call: Call) -> Answer:
     entry = entry_of(hub, call.arguments.text("key"))
     brief = hub.library.brief(entry)
-    return _of_session(lambda opened, _, __: browse.detail(opened, brief), moving=True)(hub, call)
+    return _of_session("summary", lambda opened, _, __: browse.detail(opened, brief), moving=True)(hub, call)
 
 
 def _steps(opened: Opened, _: Entry, arguments: Arguments) -> Answer | StepPage:
@@ -157,21 +196,26 @@ def _source(opened: Opened, _: Entry, arguments: Arguments) -> Source:
     return browse.source(opened, arguments.text("file"), arguments.number("first"), arguments.number("limit"))
 
 
+def window_of(arguments: Arguments) -> flame.Window | None:
+    """What part of a session is asked for; None: as there are steps."""
+    return next((word for word in get_args(flame.Window) if word == arguments.text("window")), None)
+
+
 def _flame(opened: Opened, _: Entry, arguments: Arguments) -> Answer:
     name, media = FLAMES[arguments.text("format")]
-    window = next((word for word in get_args(flame.Window) if word == arguments.text("window")), None)
-    made = browse.flame(opened, arguments.text("event"), window)
-    return _page(flame.encode(made, Path(name)), media)
+    made = browse.flame(opened, arguments.text("event"), window_of(arguments))
+    return alone(flame.encode(made, Path(name)), media)
 
 
 def _report(opened: Opened, _: Entry, arguments: Arguments) -> Answer:
     form = arguments.text("format")
-    return _page(browse.report(opened, form), REPORTS[form])
+    return alone(browse.report(opened, form), REPORTS[form])
 
 
-def _page(content: bytes, media: str) -> Answer:
-    alone = media.startswith(("text/html", "image/svg"))
-    return Answer(content=content, media=media, headers={"Content-Security-Policy": PAGE_POLICY} if alone else {})
+def alone(content: bytes, media: str) -> Answer:
+    """Content that stands alone: a page or picture without this server's origin, or a file."""
+    page = media.startswith(("text/html", "image/svg"))
+    return Answer(content=content, media=media, headers={"Content-Security-Policy": PAGE_POLICY} if page else {})
 
 
 def _pack(opened: Opened, entry: Entry, _: Arguments) -> Answer:
@@ -190,20 +234,21 @@ def _download(path: Path, name: str, *, delete: bool) -> Answer:
     return Answer(media=ZIP, headers=headers, file=path, delete=delete)
 
 
-def _get(
+def resource(
     name: str,
     about: str,
-    resource: Resource,
+    served: Resource,
     answer: type[msgspec.Struct] | None,
     *parameters: Parameter,
     media: tuple[str, ...] = (JSON,),
     moving: bool = False,
 ) -> Operation:
+    """An operation that answers with a part of one session."""
     return Operation(
         name="get" + name.capitalize(),
         path="/sessions/{key}/" + name,
         about=about,
-        serve=_of_session(resource, moving=moving),
+        serve=_of_session(name, served, moving=moving),
         parameters=(KEY, *parameters),
         answer=answer,
         media=media,
@@ -232,30 +277,27 @@ SESSIONS = (
         about="Throughput, step times, anatomy, what measuring cost, what was checked.", refusals=(404, 422),
         lane="heavy",
     ),
-    _get("findings", "What costs time, the costliest first, with its evidence.",
+    resource("findings", "What costs time, the costliest first, with its evidence.",
          lambda opened, _, __: browse.findings(opened), FindingList),
-    _get("tasks", "What the job does again and again, by total time.", _tasks, TaskPage, OFFSET, LIMIT),
-    _get("steps", "Steps by time.", _steps, StepPage, OFFSET, LIMIT, FORMAT, media=(JSON, ARROW)),
-    _get("stages", "The eight pipeline stages, and the split of the mean step.",
+    resource("tasks", "What the job does again and again, by total time.", _tasks, TaskPage, OFFSET, LIMIT),
+    resource("steps", "Steps by time.", _steps, StepPage, OFFSET, LIMIT, FORMAT, media=(JSON, ARROW)),
+    resource("stages", "The eight pipeline stages, and the split of the mean step.",
          lambda opened, _, __: browse.stages(opened), Stages),
-    _get("resources", "CPU, memory, disks, network and GPUs on one time axis.", _resources, Series, FORMAT,
+    resource("resources", "CPU, memory, disks, network and GPUs on one time axis.", _resources, Series, FORMAT,
          media=(JSON, ARROW)),
-    _get("series", "Every series of the report's charts.", lambda opened, _, __: browse.series(opened), Series),
-    _get("ops", "Op time by layer and line, by op, by type.", _ops, OpTable),
-    _get("captures", "Captures that it holds, and those its job was asked for.",
+    resource("series", "Every series of the report's charts.", lambda opened, _, __: browse.series(opened), Series),
+    resource("ops", "Op time by layer and line, by op, by type.", _ops, OpTable),
+    resource("captures", "Captures that it holds, and those its job was asked for.",
          lambda opened, entry, _: browse.captures(opened, entry), CaptureList, moving=True),
-    _get("flames", "Events whose stacks were sampled.", lambda opened, _, __: browse.flames(opened), FlameList),
-    _get("flame", "The stacks of one event as a page, a picture, or a file for other tools.", _flame, None,
-         Text(name="event", about="One of /flames; empty: the first that is there.", default="", most=100),
-         Choice(name="window", about="Only steady steps, or the whole run; empty: as there are steps.", default="",
-                words=("", "steady", "all")),
-         Choice(name="format", about="What is sent.", default="html", words=tuple(FLAMES)),
+    resource("flames", "Events whose stacks were sampled.", lambda opened, _, __: browse.flames(opened), FlameList),
+    resource("flame", "The stacks of one event as a page, a picture, or a file for other tools.", _flame, None,
+         EVENT, WINDOW, Choice(name="format", about="What is sent.", default="html", words=tuple(FLAMES)),
          media=tuple(dict.fromkeys(media for _, media in FLAMES.values()))),
-    _get("source", "Lines of the stored copy of one of the user's files.", _source, Source,
+    resource("source", "Lines of the stored copy of one of the user's files.", _source, Source,
          Text(name="file", about="Its name, as places say it.", most=1_000),
          Number(name="first", about="The first line.", default=1, least=1, most=10_000_000), LIMIT),
-    _get("report", "The report.", _report, None,
+    resource("report", "The report.", _report, None,
          Choice(name="format", about="JSON, one offline page, Markdown or text.", default="json", words=tuple(REPORTS)),
          media=tuple(REPORTS.values())),
-    _get("pack", "The session as one file, which `stepscope view` opens elsewhere.", _pack, None, media=(ZIP,)),
+    resource("pack", "The session as one file, which `stepscope view` opens elsewhere.", _pack, None, media=(ZIP,)),
 )  # fmt: skip

@@ -222,11 +222,7 @@ def _heat_section() -> str:
 
 
 def _note(merged: Cut | None, unit: str) -> str:
-    if merged is None:
-        return ""
-    below, share = words.weight_text(merged.below, unit), words.percent(merged.weight_ratio)
-    text = f"{merged.stacks:,} stacks below {below} are merged into [too small to draw]: {share} of the whole."
-    return f'<p class="note">{escape(text)}</p>'
+    return f'<p class="note">{escape(words.merged_text(merged, unit))}</p>' if merged is not None else ""
 
 
 def _find(function: Frame) -> str:

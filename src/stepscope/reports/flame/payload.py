@@ -18,6 +18,8 @@ from stepscope.model.stacks import UNKNOWN
 from stepscope.reports.words import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stepscope.model.records import F64, I64
     from stepscope.model.stacks import SampleTable, StackProfile, Thread
     from stepscope.reports.flame.graph import Compared, Graph
@@ -46,6 +48,13 @@ def of_graph(shown: Graph) -> tuple[str, Cut | None]:
         },
     }
     return _packed(data), merged
+
+
+def summed(shown: Graph) -> tuple[dict[str, object], Sequence[float], Cut | None]:
+    """The tree of one profile and the weight that ends in each of its stacks, of all threads and times."""
+    profile, _, merged = cut(shown.profile, shown.profile.samples.weight, MAX_STACKS)
+    own = np.bincount(profile.samples.stack, profile.samples.weight, minlength=len(profile.stacks)).astype(np.float64)
+    return _tree(profile), _numbers(own), merged
 
 
 def of_compared(compared: Compared) -> tuple[str, Cut | None]:

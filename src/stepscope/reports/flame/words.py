@@ -10,6 +10,7 @@ from stepscope.units import format_bytes, format_ns
 
 if TYPE_CHECKING:
     from stepscope.derive.stack_difference import Change, Difference
+    from stepscope.derive.stack_tree import Cut
     from stepscope.model.stacks import StackProfile
     from stepscope.reports.flame.graph import Compared, Graph
 
@@ -114,6 +115,12 @@ def samples_text(shown: Graph) -> str:
     count = f"{shown.samples:,.0f} samples"
     weight = weight_text(profile.total, profile.unit)
     return count if profile.unit in {"samples", ""} and shown.samples == profile.total else f"{count}, {weight}"
+
+
+def merged_text(merged: Cut, unit: str) -> str:
+    """What was too small to draw."""
+    below, share = weight_text(merged.below, unit), percent(merged.weight_ratio)
+    return f"{merged.stacks:,} stacks below {below} are merged into [too small to draw]: {share} of the whole."
 
 
 def change_text(change: Change, unit: str) -> str:

@@ -1,0 +1,77 @@
+"""Operations that single pages are made of: stacks, code, memory, and two sessions beside each other."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.app import browse_pages, flame
+from stepscope.errors import StepscopeError
+from stepscope.model.browsing import CodeFileList, Comparison, MemoryList, StackTree
+from stepscope.web.operation import Answer, Call, Hub, Operation, struct
+from stepscope.web.parameters import Choice, Text
+from stepscope.web.problems import Refused
+from stepscope.web.session_operations import EVENT, FLAMES, WINDOW, alone, entry_of, resource, status_of, window_of
+
+if TYPE_CHECKING:
+    from stepscope.app.library import Entry
+    from stepscope.app.shelf import Opened
+    from stepscope.web.parameters import Arguments
+
+KEY = "[0-9a-f]{16}"
+BEFORE = Text(name="before", about="Key of a session.", pattern=KEY)
+AFTER = Text(name="after", about="Key of the session that is held against it.", pattern=KEY)
+DRAWN = ("html", "svg")
+
+
+def _stacks(opened: Opened, _: Entry, arguments: Arguments) -> StackTree:
+    return browse_pages.stacks(opened, arguments.text("event"), window_of(arguments))
+
+
+def _both(hub: Hub, call: Call, kind: str) -> Answer:
+    """What is asked of two sessions; not made where the client has it."""
+    arguments = call.arguments
+    entries = [entry_of(hub, arguments.text(name)) for name in ("before", "after")]
+    briefs = hub.library.brief(entries[0]), hub.library.brief(entries[1])
+    event = arguments.text("event")
+    try:
+        before, after = map(hub.shelf.open, entries)
+        said = msgspec.json.encode([kind, before.revision, after.revision, event, briefs])
+        tag = f'W/"{hashlib.sha256(said).hexdigest()[:20]}"'
+        call.pass_unless_new(tag)
+        with ExitStack() as held:
+            for opened in sorted({before, after}, key=lambda o: o.path):
+                held.enter_context(opened.locked())
+            if kind == "numbers":
+                return struct(browse_pages.comparison(before, after, briefs, event), call, tag=tag)
+            name, media = FLAMES[kind]
+            answer = alone(flame.encode(browse_pages.compared(before, after, event), Path(name)), media)
+    except StepscopeError as error:
+        raise Refused(status_of(error), str(error)) from error
+    answer.headers["ETag"] = tag
+    return answer
+
+
+PAGES = (
+    resource("stacks", "The stacks of one event, as a tree.", _stacks, StackTree, EVENT, WINDOW),
+    resource("files", "The user's files, with what their lines cost and the findings on them.",
+             lambda opened, _, __: browse_pages.files(opened), CodeFileList),
+    resource("memory", "Address spaces of the processes that were looked at.",
+             lambda opened, _, __: browse_pages.memory(opened), MemoryList),
+    Operation(
+        name="compare", path="/compare", answer=Comparison, parameters=(BEFORE, AFTER, EVENT), refusals=(404, 409, 422),
+        serve=lambda hub, call: _both(hub, call, "numbers"), lane="heavy",
+        about="Two sessions, and what differs in their stacks beyond noise.",
+    ),
+    Operation(
+        name="compareFlame", path="/compare/flame", refusals=(404, 409, 422), lane="heavy",
+        parameters=(BEFORE, AFTER, EVENT, Choice(name="format", about="What is sent.", default="html", words=DRAWN)),
+        serve=lambda hub, call: _both(hub, call, call.arguments.text("format")),
+        media=tuple(FLAMES[name][1] for name in DRAWN),
+        about="The stacks of one event of two sessions on one tree, coloured by what differs beyond noise.",
+    ),
+)  # fmt: skip
