@@ -62,7 +62,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     runs: int
     """Rounds, each of one run of either program, in turn."""
     what: str
-    """``seconds`` of steady work, or ``bytes``."""
+    """``seconds`` of steady work, ``CPU seconds`` of it, or ``bytes``."""
     slow: float
     """Median of the slow program, in seconds or bytes."""
     fixed: float

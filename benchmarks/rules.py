@@ -4,9 +4,10 @@ Prints a table and writes bench/rules/measured.json, from which `make docs` take
 docs/benchmarks/rules.md. Where a rule has a fix, ``stepscope check --fix`` is put to the slow program first, and the
 result runs as a third program: it must have the fixed one's speed and result. A pair whose pay-off is large in each of
 two rounds gets no more of them. Pairs for an older TensorFlow run with
---old-python. Ratios are of one interleaved run; the seconds belong to the machine that printed them.
+--old-python. Ratios are of one interleaved run; the seconds belong to the machine that printed them. On a busy machine,
+--cpu counts CPU time, in forks of one process that has imported TensorFlow: the page says which pairs.
 
-Usage: rules.py [--only CODE,CODE] [--rounds N] [--old-python PYTHON]
+Usage: rules.py [--only CODE,CODE] [--rounds N] [--old-python PYTHON] [--cpu]
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
+import _forks
 import _pairs
 import _stats
 from _pairs import Measured, Pair, Ran
@@ -71,7 +73,7 @@ def apply_fix(pair: Pair, folder: Path) -> tuple[Path, str]:
     return target, ""
 
 
-def measure(pair: Pair, run: Run, rounds: int, version: str, *, fixable: bool) -> Measured:
+def measure(pair: Pair, run: Run, rounds: int, version: str, *, fixable: bool, cpu: bool = False) -> Measured:
     """Run a pair, slow and fixed in turn, and what ``--fix`` makes of slow after them."""
     with tempfile.TemporaryDirectory(prefix="bench-rules-") as folder:
         fixed_by_tool, kind = apply_fix(pair, Path(folder)) if fixable else (pair.slow, "")
@@ -79,7 +81,7 @@ def measure(pair: Pair, run: Run, rounds: int, version: str, *, fixable: bool) -
         ran: list[list[Ran]] = []
         while len(ran) < rounds and not _clear(ran):
             ran.append([run(program) for program in programs])
-    what = _what(ran)
+    what = "CPU seconds" if cpu else _what(ran)
 
     def of(one: Ran) -> float:
         return one.bytes if what == "bytes" and one.bytes is not None else one.seconds
@@ -137,7 +139,7 @@ def table(measured: Mapping[str, Measured], names: Mapping[str, tuple[str, str]]
         if one.fix:
             same = "same result" if one.fix_same_result else "other result"
             fix = f"{one.fix}: {one.fix_ratio:g} times, {same}"
-        unit = "s" if one.what == "seconds" else "bytes"
+        unit = "bytes" if one.what == "bytes" else "s"
         cells = (
             f"{code} {name}".strip(),
             severity,
@@ -175,6 +177,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds a program may take")
     parser.add_argument("--old-python", type=Path, default=OLD_PYTHON, help="a Python with an older TensorFlow")
     parser.add_argument("--no-fix", action="store_true", help="do not try --fix")
+    parser.add_argument("--cpu", action="store_true", help="for a busy machine: CPU time, in forks of one process")
     options = parser.parse_args(words)
     wanted = tuple(part for part in options.only.split(",") if part)
     chosen = [pair for pair in _pairs.pairs() if not wanted or pair.code.startswith(wanted)]
@@ -183,6 +186,9 @@ def main(words: Sequence[str] | None = None) -> int:
     measured = _pairs.load()
     failed = 0
     quiet = environ()
+    if options.cpu:
+        chosen = [pair for pair in chosen if not pair.version and pair.code not in _forks.UNFIT]
+        _forks.prepare(quiet)
     for pair in chosen:
         python, version = _python_of(pair, options.old_python)
         if not python:
@@ -190,10 +196,12 @@ def main(words: Sequence[str] | None = None) -> int:
             continue
 
         def run(program: Path, python: str = python) -> Ran:
+            if options.cpu:
+                return _forks.run(program, options.timeout)
             return _pairs.run(program, python, options.timeout, quiet)
 
         try:
-            one = measure(pair, run, options.rounds, version, fixable=not options.no_fix)
+            one = measure(pair, run, options.rounds, version, fixable=not options.no_fix, cpu=options.cpu)
         except RuntimeError as error:
             failed += 1
             print(f"{pair.code}: {error}", file=sys.stderr, flush=True)
@@ -215,7 +223,7 @@ def write(measured: Mapping[str, Measured]) -> None:
     head = (
         "# What does a rule's fix bring?\n\nPrinted by `make bench-rules`: the slow and the fixed program of each rule "
         "([bench/rules](../../bench/rules/README.md)), in turn. A ratio is the median over the rounds, with its "
-        "bootstrap interval.\n\n"
+        "bootstrap interval. CPU seconds: measured with `--cpu` on a busy machine.\n\n"
     )
     PAGE.write_text(head + text, encoding="utf-8")
 

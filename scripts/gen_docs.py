@@ -69,7 +69,7 @@ def pay_off(stated: float, one: Mapping[str, float | str | bool] | None) -> str:
     """What a rule's pair brings, as `make bench-rules` measured it; as stated by the rule where that was not run."""
     if one is None:
         return f"Pay-off by hand: {stated:g} times."
-    unit = "memory" if one["what"] == "bytes" else "time"
+    unit = {"bytes": "memory", "CPU seconds": "CPU time"}.get(str(one["what"]), "time")
     text = (
         f"Measured pay-off: {one['ratio']:g} times less {unit} ({one['low']:g}-{one['high']:g} in {one['runs']} runs "
         f"of its pair, TensorFlow {one['tensorflow']})."

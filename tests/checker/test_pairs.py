@@ -1,5 +1,9 @@
 """Every rule that is loud has a slow and a fixed program, tells them apart, and pays off as its severity says."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from tests.checker import checking
 
@@ -71,6 +75,21 @@ def test_the_last_line_is_what_counts() -> None:
             _pairs.parse(output, PAIRS_ANY)
 
 
+def test_a_fork_counts_cpu_time(tmp_path: Path) -> None:
+    """A program in a fork says what it would say on its own, but its clock is that of the CPU; a failure is told."""
+    program = tmp_path / "slow.py"
+    said = "json.dumps({'seconds': 1, 'result': time.perf_counter is time.process_time})"
+    program.write_text(f"import json, time\nprint({said})\n")
+    call = f"import pathlib, _forks; print(_forks.run(pathlib.Path({str(program)!r}), 60.0).result)"
+
+    def python() -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-c", call], cwd=FOLDER, capture_output=True, text=True, check=False)
+
+    assert python().stdout == "True\n"
+    program.write_text("raise SystemExit(3)\n")
+    assert "exit code 1" in python().stderr
+
+
 def test_results_may_differ_by_rounding() -> None:
     """Checksums are compared nearly, also inside of lists; texts exactly."""
     assert _pairs.same([1.0, "a"], [1.00001, "a"])
@@ -92,4 +111,5 @@ def test_an_accident_supports_nothing() -> None:
     assert not _pairs.supports(of(3.0, 0.9))
 
 
+FOLDER = Path(_pairs.__file__).parent
 PAIRS_ANY = _pairs.PAIRS / "TFD001" / "slow.py"
