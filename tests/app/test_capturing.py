@@ -326,3 +326,17 @@ def test_an_analysis_without_steps_is_made_again_before_a_capture(job: Job) -> N
     job.wanted = (("GRF007", "ops"),)
     deciding.tick(100 * S, "running")
     assert [a.title for a in job.captures.asked] == ["Keras fit"]
+
+
+def test_one_capture_answers_all_detectors_that_ask(job: Job) -> None:
+    """They look at the same steps; who asks for another kind, or a user, is served as well."""
+    deciding = capturing(job)
+    job.wanted = (("INP001", "ops"), ("GRF007", "ops"), ("MEM002", "native"))
+    deciding.tick(100 * S, "running")
+    job.captures.done = finished()
+    job.ask()
+    for second in range(101, 110):
+        deciding.tick(second * S, "running")
+        job.captures.done = finished() if job.captures.busy else None
+    assert [a.by for a in job.captures.asked] == ["INP001", "user"]
+    assert [a.by for a in job.native.asked] == ["MEM002"]

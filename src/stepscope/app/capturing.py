@@ -209,7 +209,14 @@ class Capturing:
         wanted.made += 1
         self._past.append(capture_account.live(done, wanted.made))
         self._served[wanted.by] = MAX_TRIES
+        if wanted.by not in capture_target.PEOPLE:
+            self._serve_others(wanted.ask.kind)
         self._again(wanted, now_ns)
+
+    def _serve_others(self, kind: str) -> None:
+        """Detectors look at the same steps: what one of them asked for answers all who ask by now."""
+        self._served.update((code, MAX_TRIES) for code, asked in self._live.wanted if asked == kind)
+        self._wanted = [w for w in self._wanted if w.by in capture_target.PEOPLE or w.ask.kind != kind]
 
     def _failed(self, wanted: _Wanted, why: str, now_ns: int) -> None:
         failed = LiveCapture(request=wanted.ask.id, asked_by=wanted.by, state="failed", text=why)
