@@ -162,6 +162,10 @@ bench-call-cost: $(VENV)/.stamp ## what a wrapped call costs in a training step
 bench-startup: $(VENV)/.stamp ## what enable costs a process without TensorFlow, interleaved
 	@$(BIN)/python benchmarks/startup.py $(ARGS)
 
+.PHONY: bench-ui
+bench-ui: $(VENV)/.stamp ## the timeline page on ten million spans: openings, frames, tiles, search, memory
+	@$(BIN)/python benchmarks/ui.py $(ARGS)
+
 .PHONY: bench-always-on
 bench-always-on: $(VENV)/.stamp ## ten million records of one job: memory, files, disk, CPU time of its sidecar
 	@$(BIN)/python benchmarks/always_on.py $(ARGS)

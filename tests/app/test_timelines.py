@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import time
 from dataclasses import replace
@@ -10,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from tests.derive.sessions import MS, S
+from tests.derive.sessions import MS, Job, S
 from tests.web import recorded
-from tests.web.timeline_sessions import STEP, add_trace, session, stored
+from tests.web.timeline_sessions import OP, STEP, add_trace, session, stored
 
-from stepscope.app import timeline_build
+from stepscope.app import timeline_build, timelines
 from stepscope.app import timeline_queries as queries
 from stepscope.app.library import Entry
 from stepscope.app.timelines import Timelines
@@ -111,7 +112,7 @@ def test_search_finds_all_and_says_how_many(reader: Reader) -> None:
     assert found.total == 50
     assert found.next_offset == 15
     assert [item.start_ns for item in found.items] == [STEP + 1000 * (100 + n * 200) for n in range(10, 15)]
-    assert set(found.names.values()) == {"model/dense/MatMul:MatMul"}
+    assert set(found.names.values()) == {OP}
     assert queries.search(reader, "no such thing", 0, 5).total == 0
     assert queries.search(reader, "matmul", 1_000, 5).items == ()
 
@@ -181,9 +182,9 @@ def test_a_timeline_is_built_once_and_kept(tmp_path: Path) -> None:
         first.reader("0" * 20)
 
 
-def ready(timelines: Timelines, entry: Entry) -> Timeline:
+def ready(opener: Timelines, entry: Entry) -> Timeline:
     """The timeline when it is built."""
-    while (found := timelines.state(entry, 10.0)).state == "building":
+    while (found := opener.state(entry, 10.0)).state == "building":
         pass
     assert found.state == "ready", found.doing
     return found
@@ -194,13 +195,13 @@ def test_a_new_op_trace_renews_it(tmp_path: Path) -> None:
     path = stored(tmp_path)
     entry = Entry(key="0" * 16, path=path)
     (cache := tmp_path / "timelines").mkdir()
-    timelines = Timelines(cache)
-    before = ready(timelines, entry)
+    opener = Timelines(cache)
+    before = ready(opener, entry)
     add_trace(path, "")
-    renewing = timelines.state(entry)
+    renewing = opener.state(entry)
     assert (renewing.build, renewing.renewing) == (before.build, True)
-    assert timelines.reader(before.build).lanes == 4
-    while (after := timelines.state(entry)).renewing:
+    assert opener.reader(before.build).lanes == 4
+    while (after := opener.state(entry)).renewing:
         time.sleep(0.05)
     assert any(track.trace == "ops-001" for track in after.tracks)
 
@@ -210,9 +211,9 @@ def test_a_session_that_is_none_says_why(tmp_path: Path) -> None:
     path = stored(tmp_path)
     (path / "manifest.json").write_text("{")
     (cache := tmp_path / "timelines").mkdir()
-    timelines = Timelines(cache)
+    opener = Timelines(cache)
     entry = Entry(key="0" * 16, path=path)
-    while (found := timelines.state(entry, 10.0)).state == "building":
+    while (found := opener.state(entry, 10.0)).state == "building":
         pass
     assert found.state == "failed"
     assert "manifest.json" in found.doing
@@ -227,3 +228,48 @@ def test_names_without_an_event_are_drawn(tmp_path: Path) -> None:
     path = recorded.write(replace(made, workers=[worker]), tmp_path / "lost.stepscope").path
     names = {name.text for name in opened(path, tmp_path).index.names}
     assert "callback" in names
+
+
+def test_what_is_unused_for_longest_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When more is kept than may be; what somebody was killed over goes after a day."""
+    (cache := tmp_path / "timelines").mkdir()
+    for number, name in enumerate(("old", "new", ".half.1.tmp")):
+        (cache / name).mkdir()
+        (cache / name / "base.start").write_bytes(b"x" * 1000)
+        os.utime(cache / name, (1_000_000 + number, 1_000_000 + number))
+    os.utime(cache / "new")
+    monkeypatch.setattr(timelines, "MAX_BYTES", 1500)
+    ready(Timelines(cache), Entry(key="0" * 16, path=stored(tmp_path)))
+    assert not (cache / "old").exists()
+    assert (cache / "new").exists()
+    assert not (cache / ".half.1.tmp").exists()
+
+
+def test_a_cache_that_others_may_write_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of the server's own is, until it ends."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(timelines.tempfile, "tempdir", str(tmp_path))
+    shared = tmp_path / "stepscope" / "timelines"
+    shared.mkdir(parents=True)
+    shared.chmod(0o777)
+    mine = Timelines()
+    ready(mine, Entry(key="0" * 16, path=stored(tmp_path)))
+    assert list(shared.iterdir()) == []
+    assert len(list(tmp_path.glob("stepscope-timelines-*/*"))) == 1
+    mine.close()
+    assert list(tmp_path.glob("stepscope-timelines-*")) == []
+
+
+def test_a_step_that_stands_for_many_says_so(tmp_path: Path) -> None:
+    """Where wrappers rested, steps were only counted: the span is called another thing, and has another colour."""
+    job = Job(ended_ns=40 * STEP)
+    job.framework()
+    job.loop().at(0, 40 * STEP)
+    execution = job.execution().every(STEP, 20, dur=10 * MS)
+    execution.every(STEP, 10, dur=10 * MS, start=30 * STEP)
+    job.rest(20 * STEP, 10 * STEP, calls=10)
+    path = recorded.write(job.session(), tmp_path / "rest.stepscope").path
+    reader = opened(path, tmp_path)
+    names = [reader.index.names[name] for name in reader.base(0)["name"].tolist()]
+    assert [name.category for name in names].count("other") == 1
+    assert any("only counted" in left.what for left in reader.index.timeline.left_out)

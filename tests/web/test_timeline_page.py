@@ -187,6 +187,7 @@ def test_a_search_finds_an_op(tab: Tab, page_of: str) -> None:
     page.locator("#span-title").wait_for()
     low, high = shown(tab)
     assert low < (STEP + 700_000) / S < high  # the fourth
+    assert page.evaluate(FITS) <= 0
     drawn(tab)
     page.get_by_role("button", name="Whole run").click()
     page.wait_for_url(lambda url: "from=" not in url and "span=" in url)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stepscope.model.session import Session
 
 STEP = 20 * MS
+OP = "StatefulPartitionedCall/gradient_tape/a_large_model_1/a_block_of_it_12/dense_1_2/MatMul/MatMul:MatMul"
 
 
 def session(steps: int = 200) -> Session:
@@ -55,7 +56,7 @@ def add_trace(path: Path, worker: str, name: str = "ops-001") -> None:
     maker = Maker()
     maker.step(0, 20_000, 1)
     for number in range(50):
-        maker.op(maker.main, "model/dense/MatMul:MatMul", 100 + number * 200, 120)
+        maker.op(maker.main, OP, 100 + number * 200, 120)
     device = maker.device()
     stream = maker.stream(device)
     for number in range(50):

@@ -31,7 +31,7 @@ export function TimelinePage({ brief, job, stamp, query }: View) {
   if (!timeline) return <Waiting what="Opening the timeline" />;
   if (timeline.state === "failed") return <Failed problem={{ message: `No timeline: ${timeline.doing}` } as Problem} again={loaded.again} />;
   if (timeline.state === "building") return <Progress timeline={timeline} />;
-  if (!timeline.spans) return <p class="quiet">Nothing was recorded that has a duration.</p>;
+  if (!timeline.spans) return <p class="quiet">Nothing that has a duration was recorded{job && " yet"}.</p>;
   return <Ready session={brief.key} path={path} timeline={timeline} query={query} />;
 }
 
@@ -135,6 +135,11 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
         <button disabled={!query.get("from")} onClick={() => change({ from: null, to: null })}>
           Whole run
         </button>
+        {timeline.traces.map((trace) => (
+          <button key={trace.trace} onClick={() => change({ from: seconds(trace.begin_ns), to: seconds(trace.end_ns) })}>
+            {trace.trace} at {format.ns(trace.begin_ns)}
+          </button>
+        ))}
         <span class="quiet">
           {format.count(timeline.spans)} spans in {timeline.tracks.length} tracks{timeline.renewing && ", being renewed"}
         </span>

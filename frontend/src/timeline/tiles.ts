@@ -28,6 +28,7 @@ export interface Timeline {
   lanes_per_tile: number;
   tracks: Track[];
   left_out: { what: string; count: number }[];
+  traces: { ref: string; trace: string; begin_ns: number; end_ns: number }[];
 }
 
 export interface SpanName {

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 MAX_OPEN = 8
 MAX_BYTES = 4 << 30
 """Of all timelines that are kept; the ones longest unused go."""
+ABANDONED_S = 86_400.0
+"""What has been half built for so long was left by somebody who was killed."""
 RETRY_S = 10.0
 """What failed is tried again after so long: a disk may have been full."""
 _CODE = (
@@ -51,8 +53,8 @@ class Building:
         """Start a process that builds it into ``folder``."""
         self.build = build
         self.folder = folder
-        self.began_s = time.monotonic()
-        self.took_s = 0.0
+        self.ended_s = 0.0
+        self.cpu_s = 0.0
         self.ratio = 0.0
         self.doing = "starting"
         self.problem = ""
@@ -75,12 +77,14 @@ class Building:
                 ratio, _, words = line.strip().partition(" ")
                 try:
                     self.ratio, self.doing = float(ratio), words
+                    if self.ratio == 1.0:
+                        self.cpu_s = float(words)
                 except ValueError:
                     continue
         _, said = process.communicate()
         if process.returncode:
             self.problem = (said.strip().splitlines() or [f"it ended with {process.returncode}"])[-1]
-        self.took_s = time.monotonic() - self.began_s
+        self.ended_s = time.monotonic()
         self.done.set()
 
     def stop(self) -> None:
@@ -98,7 +102,7 @@ class _Kept:
     build: str = ""
     traces: tuple[str, ...] = ()
     born_s: float = 0.0
-    took_s: float = 0.0
+    cpu_s: float = 0.0
     building: Building | None = None
 
 
@@ -108,6 +112,7 @@ class Timelines:
     def __init__(self, root: Path | None = None) -> None:
         """None yet. ``root``: where they are kept, instead of the user's cache folder."""
         self._root = root
+        self._temporary: Path | None = None
         self._kept: dict[str, _Kept] = {}
         self._readers: OrderedDict[str, Reader] = OrderedDict()
         self._lock = Lock()
@@ -142,11 +147,13 @@ class Timelines:
             return found
 
     def close(self) -> None:
-        """End what is being built."""
+        """End what is being built, and drop what could only be kept for as long as the server runs."""
         with self._lock:
             for kept in self._kept.values():
                 if kept.building is not None:
                     kept.building.stop()
+            if self._temporary is not None:
+                shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _renew(self, entry: Entry, kept: _Kept) -> None:
         building = kept.building
@@ -154,10 +161,10 @@ class Timelines:
             if not building.done.is_set():
                 return
             if building.problem:
-                if time.monotonic() - building.began_s - building.took_s < RETRY_S:
+                if time.monotonic() - building.ended_s < RETRY_S:
                     return
             else:
-                self._open(kept, building.folder, building.build, building.took_s)
+                self._open(kept, building.folder, building.build, building.cpu_s)
             kept.building = None
         traces = _traces(entry.path)
         if entry.job is not None and kept.reader is not None and traces == kept.traces and _young(kept):
@@ -177,11 +184,11 @@ class Timelines:
         self._prune()
         kept.building = Building(entry, folder, build)
 
-    def _open(self, kept: _Kept, folder: Path, build: str, took_s: float) -> None:
+    def _open(self, kept: _Kept, folder: Path, build: str, cpu_s: float) -> None:
         reader = span_cache.Reader(folder)
         os.utime(folder)
         old = kept.reader
-        kept.reader, kept.build, kept.born_s, kept.took_s = reader, build, time.monotonic(), took_s
+        kept.reader, kept.build, kept.born_s, kept.cpu_s = reader, build, time.monotonic(), cpu_s
         self._readers[build] = reader
         while len(self._readers) > MAX_OPEN:
             self._readers.popitem(last=False)
@@ -202,21 +209,37 @@ class Timelines:
     def _folder(self) -> Path:
         if self._root is None:
             self._root = _cache_folder()
+        if self._root is None:
+            self._root = self._temporary = Path(tempfile.mkdtemp(prefix="stepscope-timelines-"))
         return self._root
 
     def _prune(self) -> None:
         """Drop what was unused for longest, down to what may be kept."""
-        root, left = self._folder(), MAX_BYTES
+        left = MAX_BYTES
         mapped = {reader.folder for reader in self._readers.values()}
-        folders = [f for f in root.iterdir() if f.is_dir() and not f.name.startswith(".")]
-        for folder in sorted(folders, key=lambda f: -f.stat().st_mtime):
-            left -= sum(file.stat().st_size for file in folder.iterdir())
-            if left < 0 and folder not in mapped:
+        for folder, size, age_s in _kept_folders(self._folder()):
+            abandoned = folder.name.startswith(".") and age_s > ABANDONED_S
+            left -= size
+            if abandoned or (left < 0 and folder not in mapped):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
+def _kept_folders(root: Path) -> list[tuple[Path, int, float]]:
+    """(folder, bytes, seconds since it was used) of every timeline, the last used first."""
+    found = []
+    for folder in root.iterdir():
+        try:
+            size = sum(file.stat().st_size for file in folder.iterdir())
+            found.append((folder, size, time.time() - folder.stat().st_mtime))
+        except OSError:  # another server has dropped it meanwhile
+            continue
+    return sorted(found, key=lambda kept: kept[2])
+
+
 def _young(kept: _Kept) -> bool:
-    return time.monotonic() - kept.born_s < max(LIVE_MIN_S, kept.took_s / LIVE_CORE_RATIO)
+    """Whether it is too early to build it again; what holds nothing yet is soon looked at again."""
+    empty = kept.reader is not None and kept.reader.index.timeline.spans == 0
+    return time.monotonic() - kept.born_s < (LIVE_MIN_S if empty else max(LIVE_MIN_S, kept.cpu_s / LIVE_CORE_RATIO))
 
 
 def _traces(path: Path) -> tuple[str, ...]:
@@ -230,17 +253,14 @@ def _build_of(path: Path) -> str:
     return hashlib.sha256(about.encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
 
-def _cache_folder() -> Path:
-    """In the user's cache folder; where that cannot be had or others may write, a folder that ends with the server's
-    temporary files.
-    """
+def _cache_folder() -> Path | None:
+    """In the user's cache folder; None where that cannot be had, or others may write."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = base / "stepscope" / "timelines"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         about = folder.stat()
-        if about.st_uid == os.getuid() and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return folder
     except OSError:
-        pass
-    return Path(tempfile.mkdtemp(prefix="stepscope-timelines-"))
+        return None
+    mine = about.st_uid == os.getuid() and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return folder if mine and os.access(folder, os.W_OK) else None

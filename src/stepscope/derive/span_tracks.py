@@ -140,6 +140,9 @@ class Spans:
         if steps is None:
             return
         name = self.names.add(SpanName(text=steps.title, category="step"))
+        rested = name
+        if steps.rested.any():
+            rested = self.names.add(SpanName(text=f"{steps.title}, and steps that were only counted", category="other"))
         info = steps.worker.info
         yield SpanTrack(
             key="steps",
@@ -148,7 +151,7 @@ class Spans:
             kind="steps",
             start=steps.starts,
             dur=np.maximum(0, steps.durations),
-            name=np.full(len(steps.starts), name, np.int32),
+            name=np.where(steps.rested, rested, name).astype(np.int32),
             worker=info.key,
         )
         if steps.skipped:
@@ -298,14 +301,16 @@ class Spans:
         return found
 
     def _op_place(self, index: GraphIndex | None, op: str, kind: str) -> tuple[str, int, str]:
-        """File, line and function of the user's that made an op."""
+        """File, line and function of the user's that made an op, or its layer."""
         node = index.node_of(op, kind) if index is not None else NOT_FOUND
         if index is None or node == NOT_FOUND:
             return ("", 0, "")
         if index.is_gradient(node):
             forward = index.forward_of(node)
             node = forward if forward != NOT_FOUND else node
-        place, _layer = index.maker_of(node)
+        place, layer = index.maker_of(node)
+        if place is None and layer is not None and layer.line:  # where the user made the layer that makes it
+            place = (layer.file, layer.function, layer.line)
         if place is None:
             return ("", 0, "")
         return (self.view.place(place[0], place[2]).file, place[2], place[1])
