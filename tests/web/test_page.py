@@ -102,6 +102,7 @@ PAGES = {
     "code": ("/sessions/{key}/code", ".code .hot"),
     "memory": ("/sessions/{pair}/memory", ".strip"),
     "compare": ("/compare?before={pair}&after={key}", "#stacks-title"),
+    "timeline": ("/sessions/{key}/timeline", ".tl-canvas[data-state=drawn]"),
 }
 """Every page: its address, and what stands on it when it is there."""
 FITS = "() => document.documentElement.scrollWidth - innerWidth"
