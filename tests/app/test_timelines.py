@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -248,7 +249,7 @@ def test_what_is_unused_for_longest_goes(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_cache_that_others_may_write_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder of the server's own is, until it ends."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(timelines.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     shared = tmp_path / "stepscope" / "timelines"
     shared.mkdir(parents=True)
     shared.chmod(0o777)
