@@ -97,7 +97,6 @@ PAGES = {
     "hub": ("/", "h1"),
     "overview": ("/sessions/{key}?finding=1", ".source .hot"),
     "tasks": ("/sessions/{key}/tasks", "tbody tr"),
-    "timeline": ("/sessions/{key}/timeline", ".tl-canvas"),
     "flame": ("/sessions/{pair}/flame?event=cpu&find=malloc", ".flame canvas"),
     "code": ("/sessions/{key}/code", ".code .hot"),
     "memory": ("/sessions/{pair}/memory", ".strip"),
