@@ -41,6 +41,8 @@ _FRAME_BYTES = 640
 """Of the loop's frame, from its caller's side: 400 to 500 in the versions seen."""
 _LEARNT_FROM = 400
 """Loops that are looked at to learn where the address is kept."""
+_PROVEN_BY = 2000
+"""Loops that are looked at to prove it."""
 _ALWAYS = 0.9
 """Share of the loops in which the place that keeps it points into code."""
 _LEAST_LOOPS = 10
@@ -212,6 +214,8 @@ class PythonPlaces:
         """``walks``: stacks that were walked in ``space``."""
         self._folder = memory.folder
         self._codes: _Codes | None = None
+        self._places: tuple[Place, ...] = ()
+        """All of these."""
         self._beds = Beds((), lambda _: frozenset(), lambda _frame, _code: None)
         self._frames: list[Place] = []
         """Point to the frame of the function, from 3.11 on."""
@@ -229,7 +233,8 @@ class PythonPlaces:
         self._learn(self._codes, walks)
 
     def _learn(self, codes: _Codes, walks: Sequence[tuple[Sample, Walk]]) -> None:
-        loops = [(at, words) for sample, walk in walks for at, words in _words(sample, walk)]
+        every = sum(len(walk.loops) for _, walk in walks) // _PROVEN_BY + 1
+        loops = [(at, words) for sample, walk in walks[::every] for at, words in _words(sample, walk)]
         some = [words for _, words in loops[:: len(loops) // _LEARNT_FROM + 1]]
         if not codes.inside:
             found = [{place: code.start for place, word in words.items() if (code := codes.at(word))} for words in some]
@@ -240,12 +245,14 @@ class PythonPlaces:
                 if code is not None:
                     behind.append({place: word for place, word in words.items() if code.is_behind(word)})
             self._positions = {0: _often(behind, _ALWAYS)}
+            self._places = (*self._functions[0], *self._positions[0])
             return
         found = [
             {place: code.address for place, word in words.items() if (code := codes.around(word))} for words in some
         ]
         self._frames = _frames(codes, some, found)
         self._positions = self._functions = _by_site(codes, self._frames, loops)
+        self._places = tuple({*self._frames, *(place for places in self._positions.values() for place in places)})
         seen = (loop.seen for sample, walk in walks for loop in self._loops(sample, walk))
         self._beds = Beds((one for one in seen if one is not None), codes.names, codes.caller)
 
@@ -254,7 +261,7 @@ class PythonPlaces:
         if self._codes is None or not self._functions:
             return ()
         if not self._codes.inside:
-            found = [(words, self._code(0, words)) for _, words in _words(sample, walk)]
+            found = [(words, self._code(0, words)) for _, words in _words(sample, walk, self._places)]
             return tuple(self._running(0, code, words, ()) if code is not None else None for words, code in found)
         return tuple(
             Running("", "", 0, alone=False)
@@ -269,7 +276,7 @@ class PythonPlaces:
         """From 3.11 on: the loops of a stack, leaf first, and where their frames lie."""
         made = []
         before = top = 0
-        for i, (site, words) in reversed(list(enumerate(_words(sample, walk)))):
+        for i, (site, words) in reversed(list(enumerate(_words(sample, walk, self._places)))):
             code = self._code(site, words)
             frames = {words[place] for place in self._frames if place in words}
             at = frames.pop() if len(frames) == 1 and code is not None and code.frame_size else 0
@@ -311,13 +318,26 @@ class PythonPlaces:
         return found.pop() if len(found) == 1 else None
 
 
-def _words(sample: Sample, walk: Walk) -> Iterator[tuple[int, dict[Place, int]]]:
-    """Where each loop of a stack is, and what it has in its registers and in its frame, leaf first."""
+def _words(sample: Sample, walk: Walk, places: Sequence[Place] | None = None) -> Iterator[tuple[int, dict[Place, int]]]:
+    """Where each loop of a stack is, and what is in its registers and frame, or in ``places`` of them; leaf first."""
+    base = walk.pointers[0] if walk.pointers else 0
     for loop in walk.loops:
+        high = walk.pointers[loop.frame + 1] if loop.frame + 1 < len(walk.pointers) else 0
+        if places is not None:
+            some: dict[Place, int] = {}
+            for place in places:
+                kind, number = place
+                at = high - number - base
+                if kind == "register":
+                    if number in loop.registers:
+                        some[place] = loop.registers[number]
+                elif high and walk.pointers[loop.frame] - base <= at <= len(sample.stack) - _WORD:
+                    some[place] = _U64.unpack_from(sample.stack, at)[0]
+            yield walk.addresses[loop.frame] if loop.frame else _LEAF, some
+            continue
         words: dict[Place, int] = {("register", n): loop.registers[n] for n in _REGISTERS if n in loop.registers}
-        if loop.frame + 1 < len(walk.pointers):
-            base, low, high = walk.pointers[0], walk.pointers[loop.frame], walk.pointers[loop.frame + 1]
-            for at in range(max(low, high - _FRAME_BYTES, base), high, _WORD):
+        if high:
+            for at in range(max(walk.pointers[loop.frame], high - _FRAME_BYTES), high, _WORD):
                 if at - base + _WORD <= len(sample.stack):
                     words["stack", high - at] = _U64.unpack_from(sample.stack, at - base)[0]
         yield walk.addresses[loop.frame] if loop.frame else _LEAF, words
