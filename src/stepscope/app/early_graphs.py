@@ -1,7 +1,8 @@
 """Looks at the graphs of a running job's steps once they have been read: what they show may need a capture to decide.
 
 The nodes come once, some seconds after the first step. Of them only the graphs that steps run are looked at, by the
-detectors that need nodes; then they are forgotten. The whole analysis never sees them. Cost: 3 ms, and 10 us a node.
+detectors that need nodes; then they are forgotten. The whole analysis never sees them. Cost: 8 to 20 ms of CPU time
+for graphs of 200 to 1,400 nodes, most of it the records'.
 """
 
 from __future__ import annotations
