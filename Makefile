@@ -170,6 +170,10 @@ bench-ui: $(VENV)/.stamp ## the timeline page on ten million spans: openings, fr
 bench-always-on: $(VENV)/.stamp ## ten million records of one job: memory, files, disk, CPU time of its sidecar
 	@$(BIN)/python benchmarks/always_on.py $(ARGS)
 
+.PHONY: bench-viewers
+bench-viewers: $(VENV)/.stamp ## what ten pages that are open cost sidecar and server
+	@$(BIN)/python benchmarks/viewers.py $(ARGS)
+
 .PHONY: bench-read-xplane
 bench-read-xplane: $(VENV)/.stamp ## our reader of op traces beside xprof; XPROF=Python of an environment that has it
 	@$(BIN)/python benchmarks/read_xplane.py --xprof $(XPROF) $(ARGS)
