@@ -49,6 +49,14 @@ def test_complete_events_pairs_and_instants_become_events() -> None:
     assert trace.diagnostics == ()
 
 
+def test_an_asynchronous_event_may_end_in_another_process() -> None:
+    """Its identity is the file's, and it stands where it began."""
+    begun = _event("b", "d", 1_000, cat="async", id=7)
+    ended = {**_event("e", "d", 1_030, cat="async", id=7), "pid": 2}
+    trace = _read([begun, ended])
+    assert _spans(trace) == [("d", 0, 30_000)]
+
+
 def test_processes_and_threads_have_their_names() -> None:
     trace = _read(
         [

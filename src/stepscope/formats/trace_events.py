@@ -115,7 +115,7 @@ class _Assembly:
         self.processes: dict[str, _Process] = {}
         self.left_out: Counter[str] = Counter()
         self.repaired: Counter[str] = Counter()
-        self.pending: dict[tuple[str, str, str], list[_Span]] = {}
+        self.pending: dict[tuple[str, str, str], list[tuple[_Thread, _Span]]] = {}
         self.flow_ids: dict[str, int] = {}
 
     def trace(self) -> OpTrace:
@@ -200,12 +200,13 @@ class _Assembly:
 
     def _asynchronous(self, process: _Process, event: RawEvent, at: float) -> None:
         key = (_text(event.cat), _key(event.id), _text(event.name))
-        line = process.threads.setdefault(f"async {key[0] or key[2]}", _Thread(name=f"async {key[0] or key[2]}"))
         if event.ph == "b":
-            self.pending.setdefault(key, []).append(_span(event, at, 0.0))
-            line.open.append(self.pending[key][-1])
-        elif self.pending.get(key):
-            span = self.pending[key].pop()
+            name = f"async {key[0] or key[2]}"
+            line = process.threads.setdefault(name, _Thread(name=name))
+            line.open.append(_span(event, at, 0.0))
+            self.pending.setdefault(key, []).append((line, line.open[-1]))
+        elif self.pending.get(key):  # begun in another process, maybe: ids are the file's
+            line, span = self.pending[key].pop()
             span.dur = max(0.0, at - span.start)
             line.open.remove(span)
             line.spans.append(span)
