@@ -52,8 +52,10 @@ demo: $(VENV)/.stamp ## traces a training with a real bottleneck and says what i
 	@cd examples && ../$(BIN)/stepscope run demo_train.py
 
 .PHONY: test
-test: $(VENV)/.stamp system-deps venv-tf215 ## all tests; one that fails runs once more and is listed
-	@$(BIN)/python -m pytest --quiet -raR --reruns 1 --reruns-delay 5 $(ARGS)
+test: $(VENV)/.stamp system-deps venv-tf215 ## all tests; what fails runs again (docs/decisions/0022-reruns.md)
+	@$(BIN)/python -m pytest --quiet -raR --reruns 1 --reruns-delay 5 $(ARGS) || { \
+	  echo "what failed, in a process of its own:"; \
+	  $(BIN)/python -m pytest --quiet -raR --last-failed --last-failed-no-failures none $(ARGS); }
 
 .PHONY: test-fast
 test-fast: $(VENV)/.stamp ## the tests that start no TensorFlow and no browser
