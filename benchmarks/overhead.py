@@ -33,15 +33,16 @@ from stepscope.wire.ring import RingWriter
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "benchmarks" / "programs" / "steps.py"
 PAGE = ROOT / "docs" / "benchmarks" / "overhead.md"
-STEPS = {"1": 2400, "5": 500, "80": 35}
-"""Steps per chunk for each step length in milliseconds: a chunk takes about three seconds."""
-CHUNKS, CHUNKS_BESIDE = 20, 7
-"""Of a run alone, which takes a minute or more, and of one that shares its core: these take twice as long."""
+STEPS = {"1": 800, "5": 160, "80": 12}
+"""Steps per chunk for each step length in milliseconds: a chunk takes about a second."""
+CHUNKS, CHUNKS_BESIDE = 60, 15
+"""Of a run alone, which takes a minute or more, and of one that shares its core, where all takes twice as long."""
 NOTES = """*Side by side*: relative change of the median step time, with against without, of two jobs that share one
-core at the same time; mean over pairs, bootstrap interval of 95 %; *width* is half of it. *Alone*, on a core of its
-own for a minute or more: step time; *account* is the median of what the sessions say level 0 costs, *bound* the
-highest upper bound of theirs. *Rests*: share of the time in which hot wrappers were detached. *Attached*: step time
-while they were attached against the rest that followed, in the same process, median (of so many windows)."""
+core at the same time; mean over pairs, bootstrap interval of 95 %; *width* is half of it; *two plain jobs*: the same of
+two jobs without, which is what the comparison itself is worth. *Alone*, on a core of its own for a minute or more: step
+time; *account* is the median of what the sessions say level 0 costs, *bound* the highest upper bound of theirs.
+*Rests*: share of the time in which hot wrappers were detached. *Attached*: step time while they were attached against
+the rest that followed, in the same process, median (of so many windows)."""
 WINDOW_NS = 250_000_000
 MIN_WINDOW = 30
 """Steps of a window and of a rest that are set against each other."""
@@ -131,8 +132,8 @@ def interleaved(job: Sequence[str], arguments: Sequence[str], pairs: int) -> tup
     return plain, measured
 
 
-def side_by_side(job: Sequence[str], arguments: Sequence[str], pairs: int) -> Interval:
-    """Relative change of the step time of jobs that run at the same time on one core.
+def side_by_side(job: Sequence[str], arguments: Sequence[str], pairs: int, *, control: bool) -> Interval:
+    """Relative change of the step time of jobs that run at the same time on one core; of two plain ones as ``control``.
 
     A pair's ratio is that of the medians of the chunks during which both ran; the ratios are averaged as logarithms
     and resampled.
@@ -140,7 +141,7 @@ def side_by_side(job: Sequence[str], arguments: Sequence[str], pairs: int) -> In
     ratios = []
     for index in range(pairs):
         order = (False, True) if index % 2 == 0 else (True, False)
-        running = {measured: Running(job, arguments, measured=measured) for measured in order}
+        running = {second: Running(job, arguments, measured=second and not control) for second in order}
         plain, measured = running[False].wait(), running[True].wait()
         began = max(run.ends[0] for run in (plain, measured))
         ended = min(run.ends[-1] for run in (plain, measured))
@@ -199,10 +200,12 @@ def each_length(kinds: Sequence[str], lengths: Sequence[str], chunks: int) -> li
 
 def beside(job: Sequence[str], kinds: Sequence[str], lengths: Sequence[str], pairs: int) -> list[str]:
     """The table of jobs side by side."""
-    lines = ["| loop | steps of about | side by side, wall clock | width |", "|---|---|---|---|"]
+    lines = ["| loop | steps of about | side by side, wall clock | width | two plain jobs |", "|---|---|---|---|---|"]
     for kind, length, arguments in each_length(kinds, lengths, CHUNKS_BESIDE):
-        wall = side_by_side(job, arguments, pairs)
-        lines.append(f"| {kind} | {length} ms | {wall.percent()} | ±{50 * (wall.high - wall.low):.2f} % |")
+        wall = side_by_side(job, arguments, pairs, control=False)
+        plain = side_by_side(job, arguments, pairs, control=True)
+        width = f"±{50 * (wall.high - wall.low):.2f} %"
+        lines.append(f"| {kind} | {length} ms | {wall.percent()} | {width} | {plain.percent()} |")
         print(lines[-1], file=sys.stderr, flush=True)
     return lines
 
