@@ -59,6 +59,22 @@ def test_ops_that_are_left_alone(body: str) -> None:
     assert "OPS004" not in codes(text, version="1.15")
 
 
+@pytest.mark.parametrize(
+    ("middle", "told"),
+    [
+        ("b = tf.cast(tf.range(9), tf.float32)", True),
+        ("b = tf.cast(tf.range(i), tf.float32)", False),
+        ("b = tf.cast(tf.range(9), tf.float32)\n    if i == 7:\n        b = b + 1.0", False),
+        ("b = tf.random.normal([9])", False),
+        ("b = [1.0]\n    b.append(i)", False),
+    ],
+)
+def test_ops_made_of_what_the_loop_makes_the_same(middle: str, told: bool) -> None:
+    """What is made in the loop, out of nothing that changes, does not change either."""
+    text = f"import tensorflow as tf\nfor i in range(100):\n    {middle}\n    v = tf.sin(b)\n    print(v, i)\n"
+    assert codes(text) == (["OPS004"] if told else [])
+
+
 def test_few_iterations_are_counted_through_arithmetic() -> None:
     """``range(1, LAYERS + 1)`` with six layers is no hot loop."""
     text = "import tensorflow as tf\nLAYERS = {}\nfor i in range(1, LAYERS * 2 // 2 + 1):\n    v = tf.zeros([3]) + i\n"

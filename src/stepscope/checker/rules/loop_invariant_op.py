@@ -105,27 +105,55 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 
 def _hoist(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
-    """The whole statement, where it binds one name, once in the loop, out of names that exist before it."""
+    """The whole statement, and before it those of the loop that it is made of."""
     statement = ctx.parent(call.node)
-    if not isinstance(statement, ast.Assign) or ctx.parent(statement) is not loop.node:
+    if not isinstance(statement, ast.Assign) or not _movable(ctx, statement, loop):
         return None
-    target = statement.targets[0]
-    if len(statement.targets) != 1 or not isinstance(target, ast.Name):
+    moved = [*_made_of(ctx, statement.value, loop), statement]
+    if not all(_movable(ctx, one, loop) for one in moved):
         return None
-    names = [n for n in ast.walk(statement.value) if isinstance(n, ast.Name)]
-    if any(ctx.inside(b.node, loop) for n in names for b in ctx.definitions(n)):
-        return None
-    bound = [n for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Name) and n.id == target.id]
-    if sum(not isinstance(n.ctx, ast.Load) for n in bound) != 1:
-        return None
+    moved = sorted(set(moved), key=lambda one: one.lineno)
+    names = [one.targets[0].id for one in moved if isinstance(one.targets[0], ast.Name)]
+    what = "It is" if len(names) == 1 else "They are"
     return ctx.fix(
         "hoist-statement",
-        f"Make {target.id} before the loop",
-        statement,
+        f"Make {', '.join(names)} before the loop",
+        *moved,
         loop.node,
         safety="unsafe",
-        behaviour="It is computed once, also when the loop does not run at all.",
+        behaviour=f"{what} computed once, also when the loop does not run at all.",
     )
+
+
+def _movable(ctx: Context, statement: ast.Assign, loop: Loop) -> bool:
+    """Runs in every iteration, and is all that binds its one name in the loop."""
+    target = statement.targets[0]
+    if len(statement.targets) != 1 or not isinstance(target, ast.Name) or ctx.parent(statement) is not loop.node:
+        return False
+    bound = [n for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Name) and n.id == target.id]
+    return sum(not isinstance(n.ctx, ast.Load) for n in bound) == 1
+
+
+def _made_of(ctx: Context, expr: ast.expr, loop: Loop) -> list[ast.Assign]:
+    """The statements of the loop that bind what an expression reads, and those that bind what these read."""
+    found: list[ast.Assign] = []
+    for name in (n for n in ast.walk(expr) if isinstance(n, ast.Name)):
+        made = _made_in(ctx, name, loop)
+        if made is not None:
+            found += [*_made_of(ctx, made.value, loop), made]
+    return found
+
+
+def _made_in(ctx: Context, name: ast.Name, loop: Loop) -> ast.Assign | None:
+    """The statement of the loop that made the tensor which a name holds, where no other can have."""
+    definitions = ctx.definitions(name)
+    if len(definitions) != 1 or definitions[0].kind != "assign":
+        return None
+    node = definitions[0].node
+    statement = node if isinstance(node, ast.Assign) else ctx.parent(node)
+    if not isinstance(statement, ast.Assign) or not _movable(ctx, statement, loop):
+        return None
+    return statement if ctx.tag(statement.value) is Tag.TENSOR else None
 
 
 def _pure(ctx: Context, call: Call) -> bool:
@@ -147,9 +175,11 @@ def _same(ctx: Context, expr: ast.expr, loop: Loop) -> bool:
     if isinstance(expr, ast.Call):
         inner = ctx.call(expr)
         return inner.name.startswith("tensorflow.") and _pure(ctx, inner) and _invariant(ctx, inner, loop)
+    if isinstance(expr, ast.Name) and (made := _made_in(ctx, expr, loop)) is not None:
+        return _same(ctx, made.value, loop)
     if isinstance(expr, (ast.Name, ast.Attribute, ast.Constant)):
         return ctx.varies(expr, loop) is False
-    if isinstance(expr, (ast.BinOp, ast.UnaryOp, ast.List, ast.Tuple, ast.Subscript)):
+    if isinstance(expr, (ast.BinOp, ast.UnaryOp, ast.List, ast.Tuple, ast.Subscript, ast.Slice)):
         parts = [p for p in ast.iter_child_nodes(expr) if isinstance(p, ast.expr)]
         return all(_same(ctx, part, loop) for part in parts)
     return False
