@@ -144,6 +144,10 @@ bench-graph-table: $(VENV)/.stamp ## op time joined to graph nodes, and what kno
 bench-overhead: $(VENV)/.stamp ## what measuring costs, interleaved with and without
 	@$(BIN)/python benchmarks/overhead.py $(ARGS)
 
+.PHONY: bench-anomalies
+bench-anomalies: $(VENV)/.stamp ## network, disk and utilisation anomalies made for real, each with a look-alike (root)
+	@$(BIN)/python benchmarks/anomalies.py $(ARGS)
+
 .PHONY: bench-attach-pause
 bench-attach-pause: $(VENV)/.stamp ## does attach pause its target? the longest gap in one that stamps the clock
 	@$(BIN)/python benchmarks/attach_pause.py $(ARGS)

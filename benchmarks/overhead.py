@@ -35,15 +35,17 @@ PROGRAM = ROOT / "benchmarks" / "programs" / "steps.py"
 PAGE = ROOT / "docs" / "benchmarks" / "overhead.md"
 STEPS = {"1": 800, "5": 160, "80": 12}
 """Steps per chunk for each step length in milliseconds: a chunk takes about a second."""
-CHUNKS, CHUNKS_BESIDE = 60, 15
+CHUNKS, CHUNKS_BESIDE = 60, 10
 """Of a run alone, which takes a minute or more, and of one that shares its core, where all takes twice as long."""
 NOTES = """*Side by side*: relative change of the median step time, with against without, of two jobs that share one
-core at the same time; mean over pairs, bootstrap interval of 95 %; *width* is half of it; *two plain jobs*: the same of
-two jobs without, which is what the comparison itself is worth. *Alone*, on a core of its own for a minute or more: step
+core at the same time; mean over pairs, bootstrap interval of 95 %; *width* is half of it; *two plain jobs*: neither
+with stepscope, which is what the comparison itself is worth. *Alone*, on a core of its own for a minute or more: step
 time; *account* is the median of what the sessions say level 0 costs, *bound* the highest upper bound of theirs.
 *Rests*: share of the time in which hot wrappers were detached. *Attached*: step time while they were attached against
 the rest that followed, in the same process, median (of so many windows)."""
 WINDOW_NS = 250_000_000
+LEAST_PAIRS = 8
+"""Of two jobs side by side, before anything is said of them."""
 MIN_WINDOW = 30
 """Steps of a window and of a rest that are set against each other."""
 
@@ -132,13 +134,17 @@ def interleaved(job: Sequence[str], arguments: Sequence[str], pairs: int) -> tup
     return plain, measured
 
 
-def side_by_side(job: Sequence[str], arguments: Sequence[str], pairs: int, *, control: bool) -> Interval:
+def side_by_side(
+    job: Sequence[str], arguments: Sequence[str], pairs: int, *, width: float, control: bool
+) -> tuple[Interval, int]:
     """Relative change of the step time of jobs that run at the same time on one core; of two plain ones as ``control``.
 
     A pair's ratio is that of the medians of the chunks during which both ran; the ratios are averaged as logarithms
-    and resampled.
+    and resampled. Pairs are run until the interval is at most ``width`` to each side, which says nothing of where it
+    lies, but at least LEAST_PAIRS and at most ``pairs``. Returns their number as well.
     """
-    ratios = []
+    ratios: list[float] = []
+    found = Interval(value=0.0, low=-math.inf, high=math.inf)
     for index in range(pairs):
         order = (False, True) if index % 2 == 0 else (True, False)
         running = {second: Running(job, arguments, measured=second and not control) for second in order}
@@ -150,8 +156,12 @@ def side_by_side(job: Sequence[str], arguments: Sequence[str], pairs: int, *, co
             for run in (plain, measured)
         ]
         ratios.append(math.log(both[1] / both[0]))
-    found = bootstrap(ratios, mean)
-    return Interval(value=math.expm1(found.value), low=math.expm1(found.low), high=math.expm1(found.high))
+        print(f"{index + 1}: {math.expm1(ratios[-1]):+.2%}", end=" ", file=sys.stderr, flush=True)
+        if len(ratios) >= LEAST_PAIRS:
+            found = bootstrap(ratios, mean)
+            if found.high - found.low <= 2 * width:
+                break
+    return Interval(value=math.expm1(found.value), low=math.expm1(found.low), high=math.expm1(found.high)), len(ratios)
 
 
 def account(measured: Sequence[Ran]) -> tuple[float, float, float, float]:
@@ -198,14 +208,16 @@ def each_length(kinds: Sequence[str], lengths: Sequence[str], chunks: int) -> li
     ]
 
 
-def beside(job: Sequence[str], kinds: Sequence[str], lengths: Sequence[str], pairs: int) -> list[str]:
-    """The table of jobs side by side."""
-    lines = ["| loop | steps of about | side by side, wall clock | width | two plain jobs |", "|---|---|---|---|---|"]
+def beside(
+    job: Sequence[str], kinds: Sequence[str], lengths: Sequence[str], pairs: int, *, width: float, control: bool
+) -> list[str]:
+    """The table of jobs side by side; of two plain ones as ``control``."""
+    lines = ["| loop | steps of about | side by side, wall clock | width | pairs |", "|---|---|---|---|---|"]
     for kind, length, arguments in each_length(kinds, lengths, CHUNKS_BESIDE):
-        wall = side_by_side(job, arguments, pairs, control=False)
-        plain = side_by_side(job, arguments, pairs, control=True)
-        width = f"±{50 * (wall.high - wall.low):.2f} %"
-        lines.append(f"| {kind} | {length} ms | {wall.percent()} | {width} | {plain.percent()} |")
+        wall, count = side_by_side(job, arguments, pairs, width=width, control=control)
+        half = f"±{50 * (wall.high - wall.low):.2f} %"
+        plain = ", two plain jobs" if control else ""
+        lines.append(f"| {kind} | {length} ms{plain} | {wall.percent()} | {half} | {count} |")
         print(lines[-1], file=sys.stderr, flush=True)
     return lines
 
@@ -258,7 +270,9 @@ def report_delay(job: Sequence[str]) -> str:
 def main() -> int:
     """Run what was asked for and print it."""
     parser = argparse.ArgumentParser(description="what measuring costs")
-    parser.add_argument("--pairs", type=int, default=10, help="pairs of runs for each step length")
+    parser.add_argument("--pairs", type=int, default=30, help="pairs of runs for each step length, at most")
+    parser.add_argument("--width", type=float, default=0.018, help="of the interval side by side, to each side")
+    parser.add_argument("--control", action="store_true", help="side by side, but neither of the two with stepscope")
     parser.add_argument("--kinds", default="fit,loop", help="fit, loop")
     parser.add_argument("--lengths", default="1,5,80", help="milliseconds, of 1, 5 and 80")
     parser.add_argument("--python", default=sys.executable, help="the job's Python")
@@ -281,7 +295,9 @@ def main() -> int:
         parts.append(report_delay(job))
     kinds, lengths = options.kinds.split(","), options.lengths.split(",")
     if options.only in {None, "beside"}:
-        parts.append("\n".join(beside(job, kinds, lengths, options.pairs)))
+        parts.append(
+            "\n".join(beside(job, kinds, lengths, options.pairs, width=options.width, control=options.control))
+        )
     if options.only in {None, "alone"}:
         parts.append("\n".join(alone(job, kinds, lengths, options.runs)))
     page = "\n\n".join([*parts, NOTES]) + "\n"

@@ -12,12 +12,13 @@ import numpy.typing as npt
 from tests.derive.sessions import MS, SCRIPT, Job, S, filled, node
 from tests.detectors.jobs import MAIN_CALL, PERIOD, SOURCE, STEPS, pulled
 
-from stepscope.model.records import BurstTable, CoreTable, DiskTable, GpuTable, LinkTable, ProcessTable
+from stepscope.model.records import BurstTable, CoreTable, DiskTable, GpuTable, LinkTable, MemoryTable, ProcessTable
 from stepscope.model.session import HostInfo
 
 SECONDS = 10
 MB = 1_000_000
 LOOK = 20 * MS
+GB = 1000 * MB
 I64 = npt.NDArray[np.int64]
 
 
@@ -126,7 +127,7 @@ def uploading(seconds: int, beside: float, *, wait: int = 60 * MS) -> Job:
     return on_network(sampled_machine(job), received, [4 * MB * u for u in up], gaps=None)
 
 
-def from_disk(busy: float, *, wait: int = 60 * MS, limit: int = -1, own: float = 1.0) -> Job:
+def from_disk(busy: float, *, wait: int = 60 * MS, limit: int = -1, own: float = 1.0, held: float = 0.0) -> Job:
     """A loop that waits for a batch, and reads 6 MB/s from a disk.
 
     Args:
@@ -134,9 +135,16 @@ def from_disk(busy: float, *, wait: int = 60 * MS, limit: int = -1, own: float =
         wait: of each step of 100 ms.
         limit: what the cgroup may read a second.
         own: share of the reads that is the process's.
+        held: share of the gigabyte that the cgroup may hold; 0 for no limit.
     """
     job = sampled_machine(pulled(wait))
     at = job.hosts.at_ns
+    if held:
+        limits = np.full(len(at), GB)
+        used = np.rint(held * limits).astype(np.int64)
+        job.resources["memory"] = filled(
+            MemoryTable, len(at), at_ns=at, cgroup_bytes=used, cgroup_limit_bytes=limits, cgroup_file_bytes=used // 2
+        )
     read = totals((6 * MB,) * SECONDS)
     set_process(job, read_bytes=(own * read).astype(np.int64))
     job.resources["resource_names"] = ("disk:sda",)

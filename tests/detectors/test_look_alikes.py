@@ -22,6 +22,7 @@ from tests.detectors.jobs import (
     train_loop,
     validated,
 )
+from tests.detectors.resource_jobs import from_disk
 
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
@@ -50,6 +51,16 @@ def read_models(job: Job, wait: int) -> Job:
         gaps = [(PERIOD - wait) // US] * (executions - 1)
         job.model(iterator, executions * PERIOD - PERIOD // 2, nodes, gaps)
     return job
+
+
+def test_memory_that_holds_no_files_is_named_as_why_the_disk_is_read_again() -> None:
+    """A cgroup that is full beside a slow disk; one with room, and one without a limit, are not named."""
+    said = []
+    for held in (0.99, 0.9, 0.0):
+        (found,) = find(from_disk(0.95, held=held))
+        remedies = [remedy.id for remedy in found.remedies]
+        said.append(("page cache and is read again" in found.explanation, "raise-memory" in remedies))
+    assert said == [(True, True), (False, False), (False, False)]
 
 
 def test_a_starved_job_is_not_input_bound() -> None:

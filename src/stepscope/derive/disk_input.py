@@ -6,7 +6,7 @@ page cache answers, and pipelines that decode, leave the disk idle.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +27,8 @@ at a time and does nothing else reaches 0.75 (a loop device capped at 400 reques
 decodes between its reads 0.1."""
 FULL_LIMIT = 0.85
 """Of what the cgroup may read."""
+FULL_MEMORY = 0.95
+"""Of what the cgroup may hold: the kernel takes pages back in portions, so that it is never quite full."""
 MIN_JOB = 0.5
 """Of the device's reads, the process's own; else it is somebody else who keeps the disk busy."""
 
@@ -45,6 +47,10 @@ class DiskInput:
     request_bytes: float
     limit: float
     """What the cgroup may read; -1 for no limit."""
+    memory_limit: int
+    """Bytes that the cgroup may hold, page cache included; -1 for no limit."""
+    memory_ratio: float
+    """What it holds of that: near 1, the page cache pushes out what the next epoch will read again. 0 without one."""
 
     @property
     def limit_ratio(self) -> float:
@@ -57,6 +63,11 @@ class DiskInput:
         if self.limit_ratio >= FULL_LIMIT:
             return True
         return self.busy_ratio >= FULL_BUSY and self.job_ratio >= MIN_JOB
+
+    @property
+    def is_squeezed(self) -> bool:
+        """Whether the cgroup's memory has no room for what is read to stay in the page cache."""
+        return self.memory_ratio >= FULL_MEMORY
 
     @property
     def job_ratio(self) -> float:
@@ -76,7 +87,14 @@ def build(view: SessionView) -> DiskInput | None:
     read = float(process.read_bytes[-1] - process.read_bytes[0]) / span if span > 0 else 0.0
     if read < MIN_READ:
         return None
-    found = [_of_device(disk, resources, read) for disk in counters.disks(view.session)]
+    memory = view.session.memory
+    held = (memory.at_ns >= process.at_ns[0]) & (memory.at_ns <= process.at_ns[-1]) & (memory.cgroup_limit_bytes > 0)
+    limit = int(memory.cgroup_limit_bytes[held][-1]) if held.any() else -1
+    share = float(np.median(memory.cgroup_bytes[held] / memory.cgroup_limit_bytes[held])) if held.any() else 0.0
+    found = [
+        replace(_of_device(disk, resources, read), memory_limit=limit, memory_ratio=share)
+        for disk in counters.disks(view.session)
+    ]
     fitting = [d for d in found if d.device_read > 0]
     return min(fitting, key=lambda d: abs(np.log(d.job_ratio)), default=None)
 
@@ -98,4 +116,6 @@ def _of_device(disk: Disk, resources: Resources, read: float) -> DiskInput:
         in_flight=rate(disk.queue_ns) / busy if busy > 0 else 0.0,
         request_bytes=bytes_s / reads if reads > 0 else 0.0,
         limit=disk.limit_bytes_s,
+        memory_limit=-1,
+        memory_ratio=0.0,
     )

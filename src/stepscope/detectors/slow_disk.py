@@ -12,6 +12,8 @@ and several at a time does.
 `disk_busy_ratio`: share of the time with a request in flight (/proc/diskstats); `read_rate`: what the process read from
 storage, the page cache apart (/proc/PID/io); `requests_in_flight` and `request_bytes`: one small request at a time is a
 reader that asks too little of the disk. `limit_ratio`: of what the cgroup may read (io.max, blkio.throttle).
+`memory_limit_ratio`: of what the cgroup may hold, where that is full: what was read does not stay in the page cache
+then, and each epoch reads it from the disk again.
 
 ## Known limits
 A disk that serves several requests at once may be busy all the time and still have room: with one request in flight the
@@ -35,7 +37,7 @@ from typing import TYPE_CHECKING
 from stepscope.derive import input_source
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
-from stepscope.units import Ratio, format_rate, format_ratio
+from stepscope.units import Ratio, format_bytes, format_rate, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,6 +87,8 @@ def _finding(session: SessionView, disk: DiskInput, wait: float, error: float, p
     ]
     if disk.limit > 0:
         evidence.append(Evidence(metric="limit_ratio", value=disk.limit_ratio, unit="ratio"))
+    if disk.is_squeezed:
+        evidence.append(Evidence(metric="memory_limit_ratio", value=disk.memory_ratio, unit="ratio"))
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
@@ -101,7 +105,16 @@ def _finding(session: SessionView, disk: DiskInput, wait: float, error: float, p
         cost=cost_of(session, ratio, low=ratio - max(error, 0.3 * ratio), high=max(wait, ratio + error)),
         remedies=_remedies(disk, limited=limited),
         explanation="The bytes come from the disk, not from the page cache, and the disk has no time left. What the "
-        "pipeline does with them afterwards does not matter before they are there.",
+        "pipeline does with them afterwards does not matter before they are there." + _why_read_again(disk),
+    )
+
+
+def _why_read_again(disk: DiskInput) -> str:
+    if not disk.is_squeezed:
+        return ""
+    return (
+        f" The cgroup holds {format_ratio(disk.memory_ratio)} of the {format_bytes(disk.memory_limit)} that it may, so "
+        "that what was read does not stay in the page cache and is read again in the next epoch."
     )
 
 
@@ -112,6 +125,9 @@ def _remedies(disk: DiskInput, *, limited: bool) -> tuple[Remedy, ...]:
     elif disk.in_flight < FEW:
         text = "read several files at once (interleave or num_parallel_reads): one request is in flight at a time"
         found.append(Remedy(id="parallel-reads", text=text))
+    if disk.is_squeezed:
+        text = "raise the cgroup's memory limit, so that the files stay in the page cache after the first epoch"
+        found.append(Remedy(id="raise-memory", text=text))
     found += [
         Remedy(id="cache-data", text="cache() the data in memory, or copy it to a faster disk before training"),
         Remedy(
