@@ -38,7 +38,9 @@ WHOLE = ("--source", "file", "--record-bytes", "262144", "--step-ms", "20", "--s
 HEAD = """# Anomalies of network, disk and utilisation, made for real
 
 Printed by `make bench-anomalies ARGS=--write`. *said*: the codes of all findings above info, the first first, and the
-title of the one that is meant; *left alone*: the look-alike, and what was said of it.
+title of the one that is meant; *left alone*: the look-alike, and what was said of it. Rows of GPUs replay readings that
+were written down, beside a loop on the CPU. Server, loop and what stepscope runs beside it share one of two CPUs, other
+programs the other.
 
 """
 
@@ -59,6 +61,10 @@ class Setting:
     cached: bool = False
     """Whether it lies in the page cache before the loop starts."""
     loop_device: bool = False
+    gpu: Sequence[int] = ()
+    """Percent for which a GPU is busy, second by second; the last stays."""
+    gpu_memory: int = 75_000
+    """MB that are reserved on it, of 80,000."""
     words: str = ""
 
 
@@ -143,8 +149,23 @@ ROWS = {
         real=Setting(words="the loop stops for 1.8 s every 5 s", arguments=("--flush-s", "5", "--seconds", "45")),
         alike=Setting(words="the loop without stops", arguments=("--seconds", "30")),
     ),
+    "late": Row(
+        code="GPU001",
+        real=Setting(words="data is loaded for 25 s first", arguments=("--load-s", "25"), gpu=(*[0] * 30, 90)),
+        alike=Setting(words="data is loaded while it trains", arguments=(), gpu=(*[0] * 5, 90)),
+    ),
+    "full": Row(
+        code="GPU002",
+        real=Setting(words="a GPU that is busy 98 % of the time", arguments=(), gpu=(98,)),
+        alike=Setting(words="one that pauses every third second", arguments=(), gpu=(98, 98, 60) * 40),
+    ),
+    "idle": Row(
+        code="GPU003",
+        real=Setting(words="a GPU that nobody uses", arguments=(), gpu=(0,), gpu_memory=300),
+        alike=Setting(words="one that is used a third of the time", arguments=(), gpu=(33,)),
+    ),
 }
-"""What is said of a dip is information: another finding tells its cost. So UTL001 may stand at info."""
+"""What is said of a dip is information, for another finding tells its cost; so is what is said of a GPU's use."""
 
 
 def quiet(*command: str) -> None:
@@ -232,6 +253,18 @@ def group_of(setting: Setting, folder: Path) -> Iterator[Sequence[str]]:
             _remove(group)
 
 
+@contextmanager
+def gpu_of(setting: Setting, folder: Path) -> Iterator[Sequence[str]]:
+    """A device that replays the setting's readings, seen by what runs below. Yields the command that runs it there."""
+    library, readings = folder / "libnvidia-ml.so.1", folder / "readings"
+    quiet("gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(ROOT / "tests" / "collector" / "fake_nvml.c"))
+    lines = (f"{busy} {busy // 2} {setting.gpu_memory}000000 80000000000 100 100 0" for busy in setting.gpu)
+    readings.write_text("\n".join(lines) + "\n")
+    driver = "mount -t tmpfs none /proc/driver && mkdir -p /proc/driver/nvidia/gpus/0000:01:00.0"
+    variables = (f"LD_LIBRARY_PATH={folder}", f"FAKE_NVML={readings}")
+    yield ("unshare", "--mount", "env", *variables, "sh", "-c", f'{driver} && exec "$@"', "sh")
+
+
 def _remove(group: Path) -> None:
     for _ in range(50):
         try:
@@ -268,7 +301,8 @@ def measure(setting: Setting, python: str, keep: Path | None) -> Said:
         if setting.file_bytes:
             arguments += stack.enter_context(file_of(setting, folder))
         enter = stack.enter_context(group_of(setting, folder))
-        command = [sys.executable, "-m", "stepscope", "run", "--quiet", "--report-json", "report.json", "--"]
+        device = stack.enter_context(gpu_of(setting, folder)) if setting.gpu else ()
+        command = [*device, sys.executable, "-m", "stepscope", "run", "--quiet", "--report-json", "report.json", "--"]
         done = subprocess.run(
             [*command, *enter, python, str(PROGRAMS / "fed.py"), *arguments],
             cwd=folder,

@@ -58,4 +58,4 @@ class RecentNames(Sequence[str]):
     def __getitem__(self, index: int | slice) -> str | Sequence[str]:
         if isinstance(index, slice):
             return [self._known.get(i, "?") for i in range(*index.indices(self._length))]
-        return self._known.get(index, "?")
+        return self._known.get(range(self._length)[index], "?")  # IndexError ends an iteration
