@@ -213,6 +213,7 @@ def _point(look: MemoryLook) -> LookPoint:
         huge_bytes=int(table.huge_bytes.sum()),
         page_table_bytes=look.counters.get("page_table_bytes", 0),
         wall_ns=look.wall_ns,
+        longest_ns=look.longest_ns,
     )
 
 

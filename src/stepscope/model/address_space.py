@@ -29,7 +29,8 @@ class MappingTable(Table):
     """Anonymous memory in huge pages (AnonHugePages)."""
     swap_bytes: I64
     eligible: I64
-    """1 where the kernel would use huge pages (THPeligible)."""
+    """1 where the kernel would use huge pages: THPeligible; where smaps is not read, where it has used them, and under
+    "always" wherever a block fits."""
     full_blocks: I64
     """Aligned blocks of a huge page's size all of whose pages are there; -1: the page map was not read."""
     part_blocks: I64
@@ -55,6 +56,8 @@ class MemoryLook:
     counters: Mapping[str, int] = field(default_factory=dict)
     """Totals of the process and of the host, by name: ``collector.memory_look`` lists them."""
     wall_ns: int = 0
-    """How long the look took: an upper bound of how long anybody waited for it."""
+    """How long the look took, with its rests."""
+    longest_ns: int = 0
+    """The longest of its calls: an upper bound of how long anybody waited for it. 0: not known."""
     cpu_ns: int = 0
     """CPU time of whoever looked."""

@@ -71,6 +71,8 @@ class LookPoint(Struct, frozen=True, kw_only=True):
     page_table_bytes: int
     wall_ns: int
     """How long it took."""
+    longest_ns: int = 0
+    """The longest that the process can have waited for it; 0 not known."""
 
 
 class MemoryMap(Struct, frozen=True, kw_only=True):

@@ -52,8 +52,9 @@ def _lines(one: MemoryMap, width: int) -> list[str]:
     lines += _facts("kernel's work", [memory_words.kernel_work(one)], width)
     lines += ["", *_sizes(one), "", *_drawing(one)]
     if one.looks:
-        cost = max(look.wall_ns for look in one.looks)
-        lines += ["", f"a look took {format_ns(cost)} at most"]
+        cost, held = max(look.wall_ns for look in one.looks), max(look.longest_ns for look in one.looks)
+        part = f", no call of it more than {format_ns(held)}" if held else ""
+        lines += ["", f"a look took {format_ns(cost)} at most{part}"]
     return lines
 
 

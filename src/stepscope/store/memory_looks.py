@@ -26,6 +26,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     counters: dict[str, int] = {}
     wall_ns: int = 0
+    longest_ns: int = 0
     cpu_ns: int = 0
 
 
@@ -51,6 +52,7 @@ def encode(look: MemoryLook) -> bytes:
         names=tuple(look.names),
         counters=dict(look.counters),
         wall_ns=look.wall_ns,
+        longest_ns=look.longest_ns,
         cpu_ns=look.cpu_ns,
     )
     return tables.encode(tables.columns_of(look.mappings), {_KEY: msgspec.json.encode(head).decode()})
