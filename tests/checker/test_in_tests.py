@@ -23,10 +23,23 @@ def severities(path: str, root: str, text: str = READER) -> list[str]:
 
 
 def test_a_file_of_tests_is_info() -> None:
-    """By its name, or by a folder below what is checked."""
+    """By a folder below what is checked, or by its name where it holds tests."""
     assert severities("reader.py", ".") == ["warning"]
-    assert severities("reader_test.py", ".") == ["info"]
     assert severities("tests/reader.py", ".") == ["info"]
+    for test in (
+        "def test_batches(): ...",
+        "import unittest",
+        "class Batches(tf.test.TestCase): ...",
+        "assert batches([])",
+    ):
+        assert severities("reader_test.py", ".", f"{READER}\n{test}\n") == ["info"]
+        assert severities("test_reader.py", ".", f"{READER}\n{test}\n") == ["info"]
+
+
+def test_a_program_that_tests_a_model_is_a_program() -> None:
+    """``test_images.py`` is what many call the program that people run on their images: it holds no test."""
+    assert severities("test_reader.py", ".") == ["warning"]
+    assert severities("reader_test.py", ".") == ["warning"]
 
 
 def test_where_the_project_lies_does_not_matter() -> None:
@@ -41,7 +54,8 @@ def test_a_loop_of_a_test_is_no_hot_loop() -> None:
     files = {
         "scores.py": "import keras\n\ndef score(path, image):\n    model = keras.models.load_model(path)\n"
         "    return model(image)\n",
-        "scores_test.py": "from scores import score\n\nfor image in open('images'):\n    score('model.keras', image)\n",
+        "scores_test.py": "from scores import score\n\nfor image in open('images'):\n    score('model.keras', image)\n"
+        "def test_score(): ...\n",
     }
     engine = Engine(Project({path: text.encode for path, text in files.items()}, ["."]), target((2, 21), "test"))
     found = [(hit.code, hit.severity) for result in check(engine, files, ALL) for hit in result.hits]

@@ -215,3 +215,30 @@ def test_ops_that_are_built_of_one_another_are_told_once() -> None:
         version="1.15",
         only="OPS001",
     )
+
+
+@pytest.mark.parametrize(
+    ("loop", "found"),
+    [
+        ("for i in range(n):\n    if i == n - 1:\n        session.run(tf.exp(w))", False),
+        ("for i in range(n):\n    if verbose and n - 1 == i:\n        session.run(tf.exp(w))", False),
+        ("for i, x in enumerate(data):\n    if i == 0:\n        session.run(tf.exp(w))", False),
+        ("for i in tqdm(range(n)):\n    if i == 7:\n        session.run(tf.exp(w))", False),
+        ("for i in range(n):\n    if i == session.run(w):\n        session.run(tf.exp(w))", True),
+        ("for i in range(n):\n    if i == 0:\n        pass\n    else:\n        session.run(tf.exp(w))", True),
+        ("for i in range(n):\n    if i == 0 or verbose:\n        session.run(tf.exp(w))", True),
+        ("for label in labels:\n    if label == 3:\n        session.run(tf.exp(w))", True),
+        ("for i, label in enumerate(labels):\n    if label == 3:\n        session.run(tf.exp(w))", True),
+        ("for i in range(n):\n    if i != 3:\n        session.run(tf.exp(w))", True),
+    ],
+)
+def test_in_the_one_iteration_that_a_condition_names(loop: str, found: bool) -> None:
+    """A count that equals something fixed does so once; a label may do so each time."""
+    head = "n, data, labels, verbose = read()\nfrom tqdm import tqdm\n"
+    assert bool(_found(LOOP.format(loop=head + loop))) is found
+
+
+@pytest.mark.parametrize("op", ["tf.no_op()", "tf.split(w, 2)", "tf.unstack(w)", "tf.cond(w > 0, f, g)"])
+def test_ops_that_give_no_single_tensor_are_nodes_too(op: str) -> None:
+    """An op without a result, or with several, makes the graph grow like any other."""
+    assert _found(LOOP.format(loop=f"while True:\n    session.run({op})")) == [("OPS001", "error")]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -98,6 +99,10 @@ class Looks:
 
 TEST_FOLDERS = frozenset({"test", "tests", "testing", "unittest", "unittests"})
 TEST_HELPERS = frozenset({"conftest", "test_utils", "testing_utils"})
+_TESTS = re.compile(
+    r"^\s*(?:async )?def test|\b(?:unittest|pytest|absltest|nose)\b|\bTestCase\b|^assert\b", re.MULTILINE
+)
+"""Stands in a file of tests: what is only called ``test_images.py`` may be the program that people wait for."""
 
 
 class Project:
@@ -126,7 +131,7 @@ class Project:
         self._concerned: frozenset[str] | None = None
 
     def is_test(self, path: str) -> bool:
-        """A file of tests, by its name or by a folder below what was given to check: nobody waits for it."""
+        """A file of tests, which nobody waits for: by a folder below what was given, or by its name if it holds any."""
         known = self._tests.get(path)
         if known is None:
             known = self._tests[path] = self._looks_like_test(path)
@@ -136,12 +141,11 @@ class Project:
         whole = PurePosixPath(path)
         roots = [root for root in self.roots if whole.is_relative_to(root)]
         inside = whole.relative_to(max(roots, key=lambda root: len(root.parts))) if roots else whole
-        return (
-            inside.stem.startswith("test_")
-            or inside.stem.endswith(("_test", "_tests"))
-            or inside.stem in TEST_HELPERS
-            or bool(TEST_FOLDERS & {part.lower() for part in inside.parts[:-1]})
-        )
+        if inside.stem in TEST_HELPERS or TEST_FOLDERS & {part.lower() for part in inside.parts[:-1]}:
+            return True
+        named = inside.stem.startswith("test_") or inside.stem.endswith(("_test", "_tests"))
+        source = self.source(path) if named else None
+        return named and (source is None or _TESTS.search(source.text) is not None)
 
     def source(self, path: str) -> Source | None:
         """A file, parsed; None when it had to be skipped, see ``skipped``."""

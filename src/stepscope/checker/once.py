@@ -21,6 +21,8 @@ PLACES = frozenset(
     "tensorflow.Graph.name_scope".split()
 )
 """Give what is built inside a device or a name of its own."""
+RANGES = frozenset({"range", "xrange", "trange", "arange", "count"})
+BARS = frozenset({"tqdm", "track", "progress_bar"})
 _LEAVES = (ast.Return, ast.Continue)
 
 
@@ -41,6 +43,48 @@ def placed(ctx: Context, node: ast.AST, loop: Loop) -> bool:
                 return True
         parent = at.parent(parent)
     return False
+
+
+def single(ctx: Context, node: ast.AST, loop: Loop) -> bool:
+    """A node runs in one iteration of a loop, which a condition names: ``if step == last:``."""
+    counter = _counter(loop.node)
+    if not counter:
+        return False
+    at, child = (ctx.at(loop.via[0][0]), loop.via[0][1]) if loop.via else (ctx, node)
+    parent = at.parent(child)
+    while parent is not None and parent is not loop.node:
+        if isinstance(parent, ast.If) and child in parent.body and _names_one(at, parent.test, counter, loop):
+            return True
+        child, parent = parent, at.parent(parent)
+    return False
+
+
+def _counter(loop: ast.AST) -> str:
+    """The name that is another number in each iteration of a loop: of ``for i in range(n)``, of ``enumerate``."""
+    if not isinstance(loop, ast.For):
+        return ""
+    target, counted = loop.target, loop.iter
+    while isinstance(counted, ast.Call) and last_word(counted.func) in BARS and counted.args:
+        counted = counted.args[0]
+    word = last_word(counted.func) if isinstance(counted, ast.Call) else ""
+    if word == "enumerate" and isinstance(target, ast.Tuple):
+        target = target.elts[0]
+    elif word not in RANGES:
+        return ""
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def _names_one(ctx: Context, test: ast.expr, counter: str, loop: Loop) -> bool:
+    """A comparison of what the loop counts with something that stays the same, alone or with other conditions."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(_names_one(ctx, value, counter, loop) for value in test.values)
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+        return False
+    sides = (test.left, test.comparators[0])
+    counted = [isinstance(side, ast.Name) and side.id == counter for side in sides]
+    return any(
+        here and ctx.varies(other, loop.node) is False for here, other in zip(counted, reversed(sides), strict=True)
+    )
 
 
 def _varied(ctx: Context, call: ast.Call, loop: Loop) -> bool:

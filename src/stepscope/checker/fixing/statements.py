@@ -15,19 +15,22 @@ from stepscope.checker.fixing.tree import Statement, Tree
 from stepscope.checker.fixing.work import Work
 
 Loop = cst.For | cst.While
+Definition = cst.FunctionDef | cst.ClassDef
 
 
 def hoist_statement(work: Work) -> tuple[Edit, ...]:
-    """Statements of a loop (all nodes but the last, which is the loop) move before it, in their order."""
+    """Statements of a loop, function or class (the last node) move before it, in their order."""
     tree = work.tree
     loop = work.statement(-1)
     moved = [work.statement(n) for n in range(len(work.plan.spans) - 1)]
-    if not isinstance(loop, Loop) or not moved or any(loop not in tree.around(m) for m in moved):
-        raise CannotFixError("what it names is no statement in a loop")
+    if not isinstance(loop, Loop | Definition) or not moved or any(loop not in tree.around(m) for m in moved):
+        raise CannotFixError("what it names is no statement in a loop or definition")
     place = _before(tree, loop)
     indent = tree.indentation(loop)
     edits = list(itertools.chain.from_iterable(_cut(tree, m, moved) for m in moved))
     added = "".join(_dedented(tree, m, indent) for m in moved)
+    if isinstance(loop, Definition):
+        added += 2 * tree.lines.newline
     return (Edit(place, place, added), *edits)
 
 

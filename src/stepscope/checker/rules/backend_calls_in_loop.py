@@ -41,7 +41,8 @@ For variables and names (`K.get_value(optimizer.lr)`), where the iteration makes
 in loops of at most ten iterations, outside of loops, in tests.
 
 ## Fix and its safety
-Make the function or model once before the loop and call it with the data; compute with NumPy what needs no graph.
+Make the function or model once before the loop and call it with the data; compute with NumPy what needs no graph. The
+fix moves the statement that makes it: unsafe, because it is made then also when the loop does not run.
 
 ## Versions
 `K.eval` before TensorFlow 2; functions and models in all.
@@ -52,6 +53,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker import hoisting
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
 from stepscope.checker.idioms import hot, in_test
@@ -89,6 +91,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         call.node,
         f"{ctx.text(call.node)} makes {what} again in each iteration of this loop, which is traced anew",
         also=[ctx.loop_span(loop)],
+        fix=hoisting.statement(ctx, call.node, loop),
     )
 
 

@@ -56,6 +56,9 @@ is a small part of it; and where it is called once in a function that no loop of
 Make the function once, at the top of the module or in `__init__`, and give it what it captured as arguments. What it
 captured from the function around it is then an argument, or an attribute: this changes the code and is left to you.
 
+The fix moves one that captures nothing of the loop before it, and one that needs only names of the module above the
+function around it, or its class: unsafe, because variables that it makes are then made once.
+
 ## Versions
 TensorFlow 2 (and `tf.contrib.eager.defun`).
 """
@@ -66,9 +69,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stepscope.checker import hoisting
 from stepscope.checker.bindings import FUNCTIONS
 from stepscope.checker.context import Context
-from stepscope.checker.hits import Hit
+from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.idioms import MAKES_FUNCTIONS, free_names, hot, in_test, makers
 from stepscope.checker.loops import Loop
 from stepscope.checker.names import Function
@@ -80,6 +84,7 @@ MADE = "tensorflow.function"
 CACHES = frozenset({"cache", "lru_cache", "cached_property", "memoize", "cached", "singledispatch", "fixture"})
 OWN = (Tag.MODEL, Tag.LAYER, Tag.OPTIMIZER, Tag.UNKNOWN, Tag.FUNCTION, Tag.VARIABLE)
 """What a function may have to be made anew for, when the iteration makes it too."""
+BEHAVIOUR = "All calls share it: variables that it makes are made once."
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,7 @@ def _check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
             severity="warning" if again else None,
             confidence=0.85,
             also=[ctx.loop_span(loop)],
+            fix=hoisting.statement(ctx, made.node, loop, behaviour=BEHAVIOUR),
         )
         return
     if outer is None or not made.calls or direct:
@@ -152,7 +158,16 @@ def _hit(ctx: Context, made: Made, loop: Loop, text: str, *, info: bool) -> Hit:
         severity="info" if info else None,
         confidence=0.6 if info else 0.9,
         also=[ctx.loop_span(loop)],
+        fix=_out(ctx, made),
     )
+
+
+def _out(ctx: Context, made: Made) -> FixPlan | None:
+    """It moves above the function around it."""
+    statement = made.node if isinstance(made.node, ast.FunctionDef) else ctx.parent(made.node)
+    if made.kept or not made.name or not isinstance(statement, ast.stmt):
+        return None
+    return hoisting.out_of_function(ctx, statement, f"Make {made.name} once", BEHAVIOUR)
 
 
 def _made(ctx: Context, node: ast.AST) -> Made | None:

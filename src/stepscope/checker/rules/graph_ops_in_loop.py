@@ -41,9 +41,9 @@ with tf.Session() as session:
 ## When it is silent
 In loops that build a graph and run nothing (layers of a model); where each iteration makes a graph of its own
 (`tf.Graph()`, `tf.reset_default_graph()`); where an op is made once and kept (`if key not in self.ops:`,
-`except KeyError:`); in towers, which each iteration places on a device or in a scope of its own; in loops of at most
-ten iterations; where weights are assigned in a loop over the variables; in eager code, and inside of functions that are
-traced.
+`except KeyError:`) or in the one iteration that a condition names (`if step == last:`); in towers, which each
+iteration places on a device or in a scope of its own; in loops of at most ten iterations; where weights are assigned
+in a loop over the variables; in eager code, and inside of functions that are traced.
 
 Told once for what is built of one another, and once for each function that the loop calls, at its first op. A warning
 where it happens only every n-th iteration. An info: in at most a hundred iterations; a Saver every n-th time; an
@@ -52,7 +52,11 @@ short as the table; loops over epochs or trials, each with a loop of steps of it
 
 ## Fix and its safety
 Build the op once before the loop and feed what changes through a placeholder, or `variable.load(value, session)`. Call
-`tf.get_default_graph().finalize()` before the loop, so that the mistake raises an error. Not done automatically.
+`tf.get_default_graph().finalize()` before the loop, so that the mistake raises an error.
+
+`session.run(tf.assign(v, x))` becomes `v.load(x, session)`, which runs the op that gave the variable its first value:
+safe where the value is known to be a number or an array, else unsafe, and not done for a tensor. An op that is the same
+in each iteration moves before the loop (unsafe: it is built also when the loop does not run). The rest is left to you.
 
 ## Versions
 TensorFlow 1, and `tf.compat.v1` in graph mode with all later ones.
@@ -63,12 +67,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker import hoisting
 from stepscope.checker.bindings import COMPREHENSIONS
 from stepscope.checker.context import Call, Context
-from stepscope.checker.hits import CheckSeverity, Hit
+from stepscope.checker.graphs import METHODS, RUNS, builds, graph_mode, runs
+from stepscope.checker.hits import CheckSeverity, FixPlan, Hit
 from stepscope.checker.idioms import in_test
 from stepscope.checker.loops import Loop
-from stepscope.checker.once import kept, placed
+from stepscope.checker.once import kept, placed, single
+from stepscope.checker.pure import same
 from stepscope.checker.repeats import guard, loop_parts, rarely
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import last_word
@@ -78,40 +85,20 @@ FEW = 10
 """So many nodes are no matter."""
 SHORT = 100
 """So many iterations of four nodes cost half a second in all."""
-FRESH = frozenset({"tensorflow.Graph", "tensorflow.reset_default_graph", "keras.backend.clear_session"})
-BUILDING = frozenset(
-    "tensorflow.assign tensorflow.assign_add tensorflow.assign_sub tensorflow.train.Saver tensorflow.group "
-    "tensorflow.global_variables_initializer tensorflow.local_variables_initializer tensorflow.variables_initializer "
-    "tensorflow.initialize_all_variables tensorflow.tables_initializer tensorflow.initializers.global_variables "
-    "tensorflow.gradients tensorflow.summary.scalar tensorflow.summary.image tensorflow.summary.histogram "
-    "tensorflow.summary.merge_all tensorflow.summary.merge tensorflow.map_fn tensorflow.placeholder".split()
-)
-"""Build nodes, although their result is not a tensor that the tables know."""
 STARTS = frozenset(
     "tensorflow.global_variables_initializer tensorflow.local_variables_initializer tensorflow.variables_initializer "
     "tensorflow.initialize_all_variables tensorflow.tables_initializer tensorflow.initializers.global_variables".split()
 )
 """Begin a training: a loop around them repeats whole trainings or evaluations, beside which a node is nothing."""
-METHODS = frozenset(
-    "tensorflow.Variable.assign tensorflow.Variable.assign_add tensorflow.Variable.assign_sub "
-    "tensorflow.Variable.read_value tensorflow.Variable.count_up_to tensorflow.data.Iterator.get_next "
-    "tensorflow.data.Dataset.reduce tensorflow.data.Dataset.get_single_element".split()
-)
-"""Of objects, which build nodes as well."""
-REUSING = frozenset({"tensorflow.get_variable"})
-"""Gives what is there already, or raises."""
 PARAMETERS = frozenset(
     "items iteritems global_variables trainable_variables local_variables model_variables all_variables".split()
 )
 """What is iterated over where weights are loaded or copied: as many nodes as there are variables, once."""
-OTHER = ("tensorflow.Session.", "tensorflow.Tensor.", "tensorflow.py_func")
-"""Build no nodes, or such as a loop has a reason for."""
-RUNS = frozenset({"tensorflow.Session.run", "tensorflow.Tensor.eval", "tensorflow.Variable.eval"})
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A call that builds nodes, with a loop around it that runs them."""
-    if in_test(ctx) or not ctx.once(_graph_mode) or not _builds(ctx, call) or ctx.traced(call.node):
+    if in_test(ctx) or not ctx.once(graph_mode) or not builds(ctx, call) or ctx.traced(call.node):
         return
     table: Loop | None = None
     for loop in ctx.loops(call.node):
@@ -120,12 +107,12 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         table = None
         if loop.is_comprehension and not loop.via:
             continue
-        if (loop.iterations is not None and loop.iterations <= FEW) or not _runs(ctx, call, loop):
+        if (loop.iterations is not None and loop.iterations <= FEW) or not runs(ctx, call, loop):
             continue
         if call.word in ("assign", "load") and _over_parameters(loop):
             table = loop
             continue
-        if kept(ctx, call.node, loop) or placed(ctx, call.node, loop):
+        if kept(ctx, call.node, loop) or placed(ctx, call.node, loop) or single(ctx, call.node, loop):
             continue
         if not _first(ctx, call, loop):
             return
@@ -136,15 +123,68 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             confidence=0.85 if loop.via else 0.9,
             severity=_severity(ctx, call, loop),
             also=[ctx.loop_span(loop)],
+            fix=_load(ctx, call) or _hoist(ctx, call, loop),
         )
         return
 
 
-def _builds(ctx: Context, call: Call) -> bool:
-    """A call whose result is a node of the graph."""
-    if call.name in REUSING or call.name.startswith(OTHER):
-        return False
-    return call.name in BUILDING or ctx.tag(call.node) in (Tag.TENSOR, Tag.VARIABLE)
+def _load(ctx: Context, call: Call) -> FixPlan | None:
+    """``session.run(tf.assign(v, x))`` becomes ``v.load(x, session)``, which runs the op that is there already."""
+    run = ctx.parent(call.node)
+    given = _assigned(call)
+    if given is None or not isinstance(run, ast.Call) or not isinstance(ctx.parent(run), ast.Expr):
+        return None
+    if ctx.name(run.func) != "tensorflow.Session.run" or run.args != [call.node] or run.keywords:
+        return None
+    variable, value = given
+    tag = ctx.tag(value)
+    if (
+        ctx.tag(variable) is not Tag.VARIABLE
+        or tag in (Tag.TENSOR, Tag.VARIABLE)
+        or not isinstance(run.func, ast.Attribute)
+    ):
+        return None
+    known = tag in (Tag.PY_SCALAR, Tag.BOOL, Tag.NUMPY)
+    return ctx.fix(
+        "replace-expression",
+        f"Load the value into {ctx.text(variable, 30)}",
+        run,
+        variable,
+        value,
+        run.func.value,
+        safety="safe" if known else "unsafe",
+        behaviour="The variable gets the same value, by the op that gave it its first one."
+        if known
+        else "The value has to be a number or array, as it seems to be: of a tensor it would be an error.",
+        value="$2.load($3, $4)",
+    )
+
+
+def _assigned(call: Call) -> tuple[ast.expr, ast.expr] | None:
+    """The variable that a call assigns to, and the value, where it is given nothing else."""
+    if call.name == "tensorflow.Variable.assign":
+        value, variable = call.argument(0, "value"), call.receiver
+        many = 1
+    elif call.name == "tensorflow.assign":
+        variable, value = call.argument(0, "ref"), call.argument(1, "value")
+        many = 2
+    else:
+        return None
+    if variable is None or value is None or call.opaque or len(call.node.args) + len(call.node.keywords) != many:
+        return None
+    return variable, value
+
+
+def _hoist(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
+    """What is the same in each iteration is built before the loop, with the arithmetic around it."""
+    if loop.via or not same(ctx, call.node, loop):
+        return None
+    node: ast.expr = call.node
+    parent = ctx.parent(node)
+    while isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Subscript)) and same(ctx, parent, loop):
+        node, parent = parent, ctx.parent(parent)
+    moved = hoisting.statement(ctx, node, loop, also=lambda expr: same(ctx, expr, loop))
+    return moved or hoisting.expression(ctx, node, loop, f"{call.word}_op")
 
 
 def _severity(ctx: Context, call: Call, loop: Loop) -> CheckSeverity | None:
@@ -187,7 +227,7 @@ def _first(ctx: Context, call: Call, loop: Loop) -> bool:
     child: ast.AST = call.node
     parent = ctx.parent(child)
     while isinstance(parent, (ast.expr, ast.keyword, ast.comprehension)) and not isinstance(parent, ast.Lambda):
-        if isinstance(parent, ast.Call) and parent.func is not child and _builds(ctx, ctx.call(parent)):
+        if isinstance(parent, ast.Call) and parent.func is not child and builds(ctx, ctx.call(parent)):
             return False
         child, parent = parent, ctx.parent(parent)
     if any(_made_inside(ctx, name, loop) for given in call.node.args for name in ast.walk(given)):
@@ -200,7 +240,7 @@ def _first(ctx: Context, call: Call, loop: Loop) -> bool:
             other = ctx.call(node)
             if node is call.node or any(n is call.node for n in ast.walk(node)):
                 return True
-            if _wanted(other) and _builds(ctx, other) and not kept(ctx, node, loop):
+            if _wanted(other) and builds(ctx, other) and not kept(ctx, node, loop):
                 return False
     return True
 
@@ -210,7 +250,7 @@ def _made_inside(ctx: Context, name: ast.AST, loop: Loop) -> bool:
     if not isinstance(name, ast.Name) or loop.via:
         return False
     made = [b.value for b in ctx.definitions(name) if b.kind == "assign" and isinstance(b.value, ast.Call)]
-    return any(ctx.inside(call, loop) and _builds(ctx, ctx.call(call)) for call in made)
+    return any(ctx.inside(call, loop) and builds(ctx, ctx.call(call)) for call in made)
 
 
 def _wanted(call: Call) -> bool:
@@ -236,24 +276,6 @@ def _over_rows(ctx: Context, inner: Loop, outer: Loop) -> bool:
     """What the inner loop goes over depends on the outer one: together they go over all variables once."""
     source = inner.node.iter if isinstance(inner.node, ast.For) else None
     return source is not None and not outer.via and bool(ctx.at(outer.module).varies(source, outer.node))
-
-
-def _graph_mode(ctx: Context) -> bool:
-    """TensorFlow 1, or a file that uses sessions of version 1."""
-    if ctx.version < (2, 0):
-        return not any(True for _ in ctx.calls("enable_eager_execution"))
-    words = ("Session", "InteractiveSession", "disable_eager_execution", "disable_v2_behavior", "run", "get_session")
-    return any(
-        c.name in ("tensorflow.Session", "tensorflow.InteractiveSession", "tensorflow.Session.run")
-        or c.name.endswith(("disable_eager_execution", "disable_v2_behavior", "backend.get_session"))
-        for c in ctx.calls(*words)
-    )
-
-
-def _runs(ctx: Context, call: Call, loop: Loop) -> bool:
-    """What the loop repeats runs a session on the same graph: its body, or the functions that lead to the call."""
-    names = {inner.name for at, part in loop_parts(ctx, call.node, loop) for _, inner in at.calls_below([part])}
-    return bool(names & RUNS) and not names & FRESH
 
 
 RULE = Rule(

@@ -46,7 +46,8 @@ Where the function is kept: stored in an attribute, a global or a container, or 
 
 ## Fix and its safety
 Make the function once, when the service starts, and call it once with an example, so that the first request does not
-wait. Not done automatically.
+wait. The fix moves the statement above the handler, or its class, where it needs only names of the module: unsafe,
+because it runs when the module is loaded then.
 
 ## Versions
 TensorFlow 2.
@@ -57,8 +58,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker import hoisting
 from stepscope.checker.context import Context
-from stepscope.checker.hits import Hit
+from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.idioms import MAKES_FUNCTIONS, in_test, makers
 from stepscope.checker.modules import Module
 from stepscope.checker.names import Function
@@ -70,6 +72,7 @@ HANDLERS = frozenset({"route", "post", "get", "put", "websocket", "api_view", "a
 METHODS = frozenset({"do_POST", "do_GET"})
 CACHES = frozenset({"cache", "lru_cache", "cached_property", "cached"})
 MAX_LEVELS = 2
+BEHAVIOUR = "It is made when the module is loaded, and all requests share it."
 
 
 def check(ctx: Context) -> Iterator[Hit]:
@@ -82,7 +85,14 @@ def check(ctx: Context) -> Iterator[Hit]:
         handler = _handler(ctx, outer, MAX_LEVELS)
         if handler:
             text = f"{name} is made and traced again for each request that {handler} answers"
-            yield ctx.hit(made, text, confidence=0.85)
+            yield ctx.hit(made, text, confidence=0.85, fix=_fix(ctx, made, name))
+
+
+def _fix(ctx: Context, made: ast.AST, name: str) -> FixPlan | None:
+    statement = made if isinstance(made, ast.FunctionDef) else ctx.parent(made)
+    if not isinstance(statement, ast.stmt):
+        return None
+    return hoisting.out_of_function(ctx, statement, f"Make {name} when the service starts", BEHAVIOUR)
 
 
 def _name(ctx: Context, made: ast.AST) -> str:

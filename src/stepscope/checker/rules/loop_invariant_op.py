@@ -59,22 +59,10 @@ from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.idioms import hot, in_test
 from stepscope.checker.loops import Loop
+from stepscope.checker.pure import IMPURE, made_of, movable, pure, unchanging
 from stepscope.checker.rule import Rule
 from stepscope.checker.tags import Tag
 
-IMPURE = (
-    "tensorflow.random.", "tensorflow.Variable", "tensorflow.get_variable", "tensorflow.placeholder",
-    "tensorflow.layers.", "tensorflow.nn.experimental.dropout", "tensorflow.sparse_placeholder",
-    "tensorflow.contrib.", "tensorflow.assign", "tensorflow.scatter_", "tensorflow.train.", "tensorflow.image.random_",
-    "tensorflow.nn.dropout", "tensorflow.nn.rnn_cell.", "tensorflow.nn.dynamic_rnn",
-    "tensorflow.io.", "tensorflow.py_func", "tensorflow.numpy_function", "tensorflow.raw_ops.", "tensorflow.queue.",
-    "tensorflow.timestamp", "tensorflow.Session.", "tensorflow.data.", "tensorflow.Tensor.",
-    "tensorflow.cond", "tensorflow.case", "tensorflow.switch_case", "tensorflow.keras.", "tensorflow.lookup.",
-    "tensorflow.distribute.", "tensorflow.multinomial", "tensorflow.map_fn", "tensorflow.stop_gradient",
-    "tensorflow.get_local_variable", "tensorflow.identity", "tensorflow.TensorArray", "tensorflow.quantization.",
-)  # fmt: skip
-"""Makes something new each time, has an effect, or is not worth a word."""
-INITIALIZERS = ("tensorflow.initializers.", "keras.initializers.")
 CONSTANTS = frozenset(
     "tensorflow.zeros tensorflow.ones tensorflow.constant tensorflow.fill tensorflow.convert_to_tensor "
     "tensorflow.zeros_like tensorflow.ones_like tensorflow.cast tensorflow.shape tensorflow.range".split()
@@ -87,11 +75,11 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     if call.name.startswith(IMPURE) or (ctx.version >= (2, 0) and call.name in CONSTANTS):
         return
     loops = hot(ctx.loops(call.node, calls=False))
-    if not loops or loops[0].is_comprehension or in_test(ctx) or not _pure(ctx, call):
+    if not loops or loops[0].is_comprehension or in_test(ctx) or not pure(ctx, call):
         return
     if ctx.version >= (2, 0) and ctx.tag(call.node) is not Tag.TENSOR:
         return
-    if ctx.traced(call.node) or not _invariant(ctx, call, loops[0]):
+    if ctx.traced(call.node) or not unchanging(ctx, call, loops[0]):
         return
     if _conditional(ctx, call.node, loops[0].node) or _part_of_invariant(ctx, call.node, loops[0]):
         return
@@ -107,10 +95,10 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 def _hoist(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
     """The whole statement, and before it those of the loop that it is made of."""
     statement = ctx.parent(call.node)
-    if not isinstance(statement, ast.Assign) or not _movable(ctx, statement, loop):
+    if not isinstance(statement, ast.Assign) or not movable(ctx, statement, loop):
         return None
-    moved = [*_made_of(ctx, statement.value, loop), statement]
-    if not all(_movable(ctx, one, loop) for one in moved):
+    moved = [*made_of(ctx, statement.value, loop), statement]
+    if not all(movable(ctx, one, loop) for one in moved):
         return None
     moved = sorted(set(moved), key=lambda one: one.lineno)
     names = [one.targets[0].id for one in moved if isinstance(one.targets[0], ast.Name)]
@@ -123,66 +111,6 @@ def _hoist(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
         safety="unsafe",
         behaviour=f"{what} computed once, also when the loop does not run at all.",
     )
-
-
-def _movable(ctx: Context, statement: ast.Assign, loop: Loop) -> bool:
-    """Runs in every iteration, and is all that binds its one name in the loop."""
-    target = statement.targets[0]
-    if len(statement.targets) != 1 or not isinstance(target, ast.Name) or ctx.parent(statement) is not loop.node:
-        return False
-    bound = [n for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Name) and n.id == target.id]
-    return sum(not isinstance(n.ctx, ast.Load) for n in bound) == 1
-
-
-def _made_of(ctx: Context, expr: ast.expr, loop: Loop) -> list[ast.Assign]:
-    """The statements of the loop that bind what an expression reads, and those that bind what these read."""
-    found: list[ast.Assign] = []
-    for name in (n for n in ast.walk(expr) if isinstance(n, ast.Name)):
-        made = _made_in(ctx, name, loop)
-        if made is not None:
-            found += [*_made_of(ctx, made.value, loop), made]
-    return found
-
-
-def _made_in(ctx: Context, name: ast.Name, loop: Loop) -> ast.Assign | None:
-    """The statement of the loop that made the tensor which a name holds, where no other can have."""
-    definitions = ctx.definitions(name)
-    if len(definitions) != 1 or definitions[0].kind != "assign":
-        return None
-    node = definitions[0].node
-    statement = node if isinstance(node, ast.Assign) else ctx.parent(node)
-    if not isinstance(statement, ast.Assign) or not _movable(ctx, statement, loop):
-        return None
-    return statement if ctx.tag(statement.value) is Tag.TENSOR else None
-
-
-def _pure(ctx: Context, call: Call) -> bool:
-    """A tensor or an initializer, out of its arguments alone."""
-    if call.name.startswith(IMPURE) or not (call.node.args or call.node.keywords):
-        return False
-    if call.name.startswith(INITIALIZERS) or call.name.endswith("_initializer"):
-        return call.word != "get" and "variables" not in call.name
-    return ctx.tag(call.node) is Tag.TENSOR
-
-
-def _invariant(ctx: Context, call: Call, loop: Loop) -> bool:
-    arguments = [*call.node.args, *(k.value for k in call.node.keywords)]
-    return not call.opaque and all(_same(ctx, a, loop) for a in arguments)
-
-
-def _same(ctx: Context, expr: ast.expr, loop: Loop) -> bool:
-    """Does not change; of calls below only pure ones."""
-    if isinstance(expr, ast.Call):
-        inner = ctx.call(expr)
-        return inner.name.startswith("tensorflow.") and _pure(ctx, inner) and _invariant(ctx, inner, loop)
-    if isinstance(expr, ast.Name) and (made := _made_in(ctx, expr, loop)) is not None:
-        return _same(ctx, made.value, loop)
-    if isinstance(expr, (ast.Name, ast.Attribute, ast.Constant)):
-        return ctx.varies(expr, loop) is False
-    if isinstance(expr, (ast.BinOp, ast.UnaryOp, ast.List, ast.Tuple, ast.Subscript, ast.Slice)):
-        parts = [p for p in ast.iter_child_nodes(expr) if isinstance(p, ast.expr)]
-        return all(_same(ctx, part, loop) for part in parts)
-    return False
 
 
 def _conditional(ctx: Context, node: ast.AST, loop: ast.AST) -> bool:
@@ -203,7 +131,7 @@ def _part_of_invariant(ctx: Context, node: ast.expr, loop: Loop) -> bool:
             outer = ctx.call(parent)
             if outer.name.startswith(("tensorflow.Variable", "tensorflow.get_variable")):
                 return True  # the initial value of a variable, which must be another one each time
-            return outer.name.startswith("tensorflow.") and _pure(ctx, outer) and _invariant(ctx, outer, loop)
+            return outer.name.startswith("tensorflow.") and pure(ctx, outer) and unchanging(ctx, outer, loop)
         parent = ctx.parent(parent)
     return False
 

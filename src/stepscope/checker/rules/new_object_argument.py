@@ -45,7 +45,9 @@ For objects that are made before the loop; tensors, arrays, named tuples, datacl
 extension types, which are compared by what they hold; in loops of at most ten iterations, from traced code, in tests.
 
 ## Fix and its safety
-Make the object once before the loop, or pass what differs as tensors. Not done automatically.
+Make the object once before the loop, or pass what differs as tensors. The fix does the first with a lambda, partial or
+object that is written as the argument and needs nothing that the loop binds: unsafe, because the function is traced
+only once then, and what the object reads beside its arguments stays as it was.
 
 ## Versions
 TensorFlow 2.
@@ -56,13 +58,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker import hoisting
 from stepscope.checker.context import Context
-from stepscope.checker.hits import Hit
+from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.idioms import function_options, hot, in_test, of_graph
 from stepscope.checker.loops import Loop
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import last_word
 from stepscope.checker.tags import Class
+
+BEHAVIOUR = "It is traced once: what it reads beside its arguments stays as it was then."
 
 
 def check(ctx: Context) -> Iterator[Hit]:
@@ -81,7 +86,19 @@ def check(ctx: Context) -> Iterator[Hit]:
                     f"{ctx.text(call.func)} is traced anew for each {what}: it is compared by identity",
                     confidence=0.9,
                     also=[ctx.loop_span(loops[0])],
+                    fix=_once(ctx, argument, what, loops[0]),
                 )
+
+
+def _once(ctx: Context, argument: ast.expr, what: str, loop: Loop) -> FixPlan | None:
+    """A lambda, partial or object that is made in place, of what stays the same, is made before the loop."""
+    if isinstance(argument, ast.Call):
+        given = [*argument.args, *(k.value for k in argument.keywords)]
+        if any(ctx.varies(one, loop) is not False for one in given):
+            return None
+    elif not isinstance(argument, ast.Lambda):
+        return None
+    return hoisting.expression(ctx, argument, loop, what.rpartition(" ")[2].lower() + "_once", behaviour=BEHAVIOUR)
 
 
 def _new(ctx: Context, expr: ast.expr, loop: Loop) -> str:

@@ -1,0 +1,84 @@
+"""Ops of TensorFlow that give the same tensor whenever they are given the same: what may be made once."""
+
+from __future__ import annotations
+
+import ast
+
+from stepscope.checker.context import Call, Context
+from stepscope.checker.loops import Loop
+from stepscope.checker.tags import Tag
+
+IMPURE = (
+    "tensorflow.random.", "tensorflow.Variable", "tensorflow.get_variable", "tensorflow.placeholder",
+    "tensorflow.layers.", "tensorflow.nn.experimental.dropout", "tensorflow.sparse_placeholder",
+    "tensorflow.contrib.", "tensorflow.assign", "tensorflow.scatter_", "tensorflow.train.", "tensorflow.image.random_",
+    "tensorflow.nn.dropout", "tensorflow.nn.rnn_cell.", "tensorflow.nn.dynamic_rnn",
+    "tensorflow.io.", "tensorflow.py_func", "tensorflow.numpy_function", "tensorflow.raw_ops.", "tensorflow.queue.",
+    "tensorflow.timestamp", "tensorflow.Session.", "tensorflow.data.", "tensorflow.Tensor.",
+    "tensorflow.cond", "tensorflow.case", "tensorflow.switch_case", "tensorflow.keras.", "tensorflow.lookup.",
+    "tensorflow.distribute.", "tensorflow.multinomial", "tensorflow.map_fn", "tensorflow.stop_gradient",
+    "tensorflow.get_local_variable", "tensorflow.identity", "tensorflow.TensorArray", "tensorflow.quantization.",
+)  # fmt: skip
+"""Makes something new each time, has an effect, or is not worth a word."""
+INITIALIZERS = ("tensorflow.initializers.", "keras.initializers.")
+
+
+def pure(ctx: Context, call: Call) -> bool:
+    """A tensor or an initializer, out of its arguments alone."""
+    if call.name.startswith(IMPURE) or not (call.node.args or call.node.keywords):
+        return False
+    if call.name.startswith(INITIALIZERS) or call.name.endswith("_initializer"):
+        return call.word != "get" and "variables" not in call.name
+    return ctx.tag(call.node) is Tag.TENSOR
+
+
+def unchanging(ctx: Context, call: Call, loop: Loop) -> bool:
+    """All arguments of a call are seen, and the same in each iteration."""
+    arguments = [*call.node.args, *(k.value for k in call.node.keywords)]
+    return not call.opaque and all(same(ctx, a, loop) for a in arguments)
+
+
+def same(ctx: Context, expr: ast.expr, loop: Loop) -> bool:
+    """An expression of a loop's body does not change; of calls below only pure ones."""
+    if isinstance(expr, ast.Call):
+        inner = ctx.call(expr)
+        return inner.name.startswith("tensorflow.") and pure(ctx, inner) and unchanging(ctx, inner, loop)
+    if isinstance(expr, ast.Name) and (made := made_in(ctx, expr, loop)) is not None:
+        return same(ctx, made.value, loop)
+    if isinstance(expr, (ast.Name, ast.Attribute, ast.Constant)):
+        return ctx.varies(expr, loop) is False
+    if isinstance(expr, (ast.BinOp, ast.UnaryOp, ast.List, ast.Tuple, ast.Subscript, ast.Slice)):
+        parts = [p for p in ast.iter_child_nodes(expr) if isinstance(p, ast.expr)]
+        return all(same(ctx, part, loop) for part in parts)
+    return False
+
+
+def movable(ctx: Context, statement: ast.Assign, loop: Loop) -> bool:
+    """Runs in every iteration, and is all that binds its one name in the loop."""
+    target = statement.targets[0]
+    if len(statement.targets) != 1 or not isinstance(target, ast.Name) or ctx.parent(statement) is not loop.node:
+        return False
+    bound = [n for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Name) and n.id == target.id]
+    return sum(not isinstance(n.ctx, ast.Load) for n in bound) == 1
+
+
+def made_of(ctx: Context, expr: ast.expr, loop: Loop) -> list[ast.Assign]:
+    """The statements of the loop that bind what an expression reads, and those that bind what these read."""
+    found: list[ast.Assign] = []
+    for name in (n for n in ast.walk(expr) if isinstance(n, ast.Name)):
+        made = made_in(ctx, name, loop)
+        if made is not None:
+            found += [*made_of(ctx, made.value, loop), made]
+    return found
+
+
+def made_in(ctx: Context, name: ast.Name, loop: Loop) -> ast.Assign | None:
+    """The statement of the loop that made the tensor which a name holds, where no other can have."""
+    definitions = ctx.definitions(name)
+    if len(definitions) != 1 or definitions[0].kind != "assign":
+        return None
+    node = definitions[0].node
+    statement = node if isinstance(node, ast.Assign) else ctx.parent(node)
+    if not isinstance(statement, ast.Assign) or not movable(ctx, statement, loop):
+        return None
+    return statement if ctx.tag(statement.value) is Tag.TENSOR else None
