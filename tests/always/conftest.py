@@ -9,7 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,12 +92,14 @@ class Environment:
         """Disable it."""
         return tool("disable", "--python", self.python)
 
-    def start(self, program: str | Path, *flags: str, **options: Any) -> subprocess.Popen[str]:
-        """Start a program (a script, or source) in it."""
+    def start(
+        self, program: str | Path, *flags: str, words: Sequence[str] = (), **options: Any
+    ) -> subprocess.Popen[str]:
+        """Start a program (a script, or source) in it, with its arguments."""
         what = [str(program)] if isinstance(program, Path) else ["-c", program]
         options.setdefault("env", plain())
         pipe = subprocess.PIPE
-        command = [self.python, *flags, *what]
+        command = [self.python, *flags, *what, *words]
         process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=self.folder, **options)
         STARTED.append(process)
         return process

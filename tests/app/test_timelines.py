@@ -54,6 +54,9 @@ def test_every_thread_and_stream_has_a_track(reader: Reader) -> None:
         ("python", "thread"),
         ("Stream #1(Compute)", "stream"),
     }
+    resources = [t for t in timeline.tracks if t.kind == "resource"]
+    assert {t.title for t in resources} >= {"CPU of the job", "CPU of others", "memory of the process"}
+    assert {t.group for t in resources} == {"resources"}
     callback = next(name for name in reader.index.names if name.text == "Plot.on_train_batch_end")
     assert (callback.category, callback.file, callback.line) == ("callbacks", "train.py", 30)
     assert {left.what.partition(":")[0]: left.count for left in timeline.left_out} == {
@@ -105,6 +108,20 @@ def test_a_tile_within_a_span_shows_it(reader: Reader) -> None:
     start = begin + int(columns["start"][first]) * unit
     assert start <= 0 < begin
     assert start + int(columns["dur"][first]) * unit >= begin + (1 << 24)
+
+
+def test_a_resource_is_as_dark_as_it_was_used(reader: Reader) -> None:
+    """One CPU of two for four seconds is one span of half the shade; statistics of a range are of work alone."""
+    cpu = next(t for t in reader.index.timeline.tracks if t.title == "CPU of the job")
+    base = reader.base(cpu.first_lane)
+    assert (base["start"].tolist(), base["end"].tolist()) == ([0], [4 * S])
+    (number,) = base["name"].tolist()
+    name = reader.index.names[number]
+    assert (name.text, name.category, name.level_ratio) == ("CPU of the job 1 cores", "resource", 0.5)
+    table, columns, _, _ = marks(queries.tile(reader, 24, 0, cpu.first_lane // 32))
+    at = sum(count for lane, count in table if lane < cpu.first_lane)
+    assert columns["name"][at] == number | 127 << 24
+    assert cpu.first_lane not in queries.lanes_of_work(reader)
 
 
 def test_search_finds_all_and_says_how_many(reader: Reader) -> None:
@@ -177,7 +194,7 @@ def test_a_timeline_is_built_once_and_kept(tmp_path: Path) -> None:
     made = ready(first, entry)
     assert made.spans > 400
     assert [folder.name for folder in cache.iterdir()] == [made.build]
-    assert first.reader(made.build).lanes == 4
+    assert len(queries.lanes_of_work(first.reader(made.build))) == 4
     assert Timelines(cache).state(entry) == made
     with pytest.raises(UsageError, match="no timeline"):
         first.reader("0" * 20)
@@ -201,7 +218,7 @@ def test_a_new_op_trace_renews_it(tmp_path: Path) -> None:
     add_trace(path, "")
     renewing = opener.state(entry)
     assert (renewing.build, renewing.renewing) == (before.build, True)
-    assert opener.reader(before.build).lanes == 4
+    assert len(queries.lanes_of_work(opener.reader(before.build))) == 4
     while (after := opener.state(entry)).renewing:
         time.sleep(0.05)
     assert any(track.trace == "ops-001" for track in after.tracks)

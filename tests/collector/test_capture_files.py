@@ -7,10 +7,21 @@ from pathlib import Path
 import pytest
 
 from stepscope.collector import capture_files
+from stepscope.derive import op_steps
 from stepscope.errors import CaptureError, FormatError
 from stepscope.formats import xplane
+from stepscope.formats.protobuf import encode_bytes, encode_number
 from stepscope.model.session import CaptureInfo
 from stepscope.store import optrace
+
+DEVICE = "/job:worker/replica:0/task:0/device:CPU:0"
+
+
+def metadata(*, start_us: int) -> bytes:
+    """A RunMetadata with one op of 40 us."""
+    node = encode_bytes(1, b"loss") + encode_number(2, start_us) + encode_number(5, 40)
+    device = encode_bytes(1, DEVICE.encode()) + encode_bytes(2, node + encode_bytes(8, b"loss = Mean(x)"))
+    return encode_bytes(1, encode_bytes(1, device))
 
 
 def folders(tmp_path: Path) -> tuple[Path, Path]:
@@ -67,8 +78,34 @@ def test_a_damaged_trace_stays(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="damaged"):
         capture_files.read(tmp_path, ["ops-001.xplane.pb"], CaptureInfo(id="a"), keep_raw=False)
     assert (captures / "ops-001.xplane.pb").exists()
-    runs = ["ops-002.runmetadata.pb"]
-    assert capture_files.read(tmp_path, runs, CaptureInfo(id="b"), keep_raw=False) == tuple(runs)
+    (captures / "ops-002.runmetadata.pb").write_bytes(b"\x08\x05")
+    with pytest.raises(FormatError, match="no RunMetadata"):
+        capture_files.read(tmp_path, ["ops-002.runmetadata.pb"], CaptureInfo(id="b"), keep_raw=False)
+    assert (captures / "ops-002.runmetadata.pb").exists()
+    unknown = ["ops-003.bin"]
+    assert capture_files.read(tmp_path, unknown, CaptureInfo(id="c"), keep_raw=False) == tuple(unknown)
+
+
+@pytest.mark.parametrize("keep_raw", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+def test_runs_of_a_session_are_one_trace_on_the_session_s_clock(tmp_path: Path, count: int, *, keep_raw: bool) -> None:
+    """Each run is a step of it; the files go as those of the profiler do."""
+    raw, captures = folders(tmp_path)
+    names = [f"run-{number:04d}.runmetadata.pb" for number in range(count)]
+    for number, name in enumerate(names):
+        (raw / name).write_bytes(metadata(start_us=5_000_000 + 300 * number))
+    taken = capture_files.take(raw, names, captures, "ops")
+    about = CaptureInfo(id="a", worker="1-2", at_ns=7_000_000_000, unix_ns=4_999_999_000)
+    held = capture_files.read(tmp_path, taken, about, keep_raw=keep_raw)
+    assert held == ("optraces/ops-001", *(taken if keep_raw else ()))
+    assert all((captures / name).exists() is keep_raw for name in taken)
+    trace = optrace.load(tmp_path, "ops-001")
+    assert [(plane.name, plane.events) for plane in trace.planes] == [(DEVICE, count if count == 1 else 2 * count)]
+    (steps,) = op_steps.find(trace)
+    assert steps.how is op_steps.StepKind.RUN
+    assert not steps.edge.any()
+    assert steps.start_ns.tolist() == [7_000_001_000 + 300_000 * number for number in range(count)]
+    assert steps.dur_ns.tolist() == [40_000] * count
 
 
 @pytest.mark.parametrize("name", ["", "/etc/passwd", "../../secret", "plugins/../../x", "missing", "plugins"])

@@ -154,6 +154,10 @@ def test_one_run_of_a_task(project: Project, running: Callable[..., Running]) ->
     assert b"GradientDescent" not in data
     (answer,) = [event for worker in session.workers for event in worker.all(CaptureTaken)]
     assert answer.files == ["run-0001.runmetadata.pb"]
+    assert capture.files == ("optraces/ops-001", raw.name)
+    trace = optrace.load(path, "ops-001")
+    assert trace.events.start_ns.min() >= capture.at_ns
+    assert trace.events.end_ns.max() <= capture.at_ns + capture.recorded_ns
 
 
 def test_a_user_s_profiler_wins(project: Project, running: Callable[..., Running], tmp_path: Path) -> None:

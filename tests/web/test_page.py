@@ -254,7 +254,7 @@ def test_trace_on_a_task_of_a_training(browser: Browser, url: str, training: int
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     tab = tab_of(context, url)
     page = tab.page
-    row = page.get_by_role("row", name=re.compile(f"long_fit.py {training}"))
+    row = page.get_by_role("row", name=re.compile(f"long_fit.py .* {training} "))
     row.get_by_role("link").click()
     page.get_by_role("link", name="Tasks").click()
     page.evaluate("() => { window.sameLoad = true; }")

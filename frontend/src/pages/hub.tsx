@@ -53,7 +53,10 @@ function Jobs({ jobs }: { jobs: Job[] }) {
         <tbody>
           {jobs.map((job) => (
             <tr key={job.pid}>
-              <td>{job.session ? <a href={`/sessions/${job.session}`}>{job.name}</a> : job.name}</td>
+              <td>
+                {job.session ? <a href={`/sessions/${job.session}`}>{job.name}</a> : job.name}
+                <Arguments job={job} />
+              </td>
               <td class="number">{job.pid}</td>
               <td>{job.user}</td>
               <td>
@@ -79,6 +82,18 @@ function Jobs({ jobs }: { jobs: Job[] }) {
       </table>
     </div>
   );
+}
+
+/** What tells one script's processes apart. */
+function Arguments({ job }: { job: Job }) {
+  const { command } = job.status;
+  const script = command.findIndex((word) => word.split("/").pop() === job.name);
+  const words = script < 0 ? "" : command.slice(script + 1).join(" ");
+  return words ? (
+    <small class="one-line" title={words}>
+      {words}
+    </small>
+  ) : null;
 }
 
 function largest(parts: { component: string; ratio: number }[]): string {

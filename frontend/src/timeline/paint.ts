@@ -47,6 +47,7 @@ const INK: Record<string, string> = {
   memory: "--tl-memory",
   runtime: "--tl-runtime",
   wait: "--tl-wait",
+  resource: "--tl-resource",
   other: "--tl-other",
 };
 const CATEGORIES = Object.keys(INK);

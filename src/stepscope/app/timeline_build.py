@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 import time
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepscope import store
+from stepscope.app import resource_tracks
 from stepscope.derive import span_levels
 from stepscope.derive.span_tracks import Spans
 from stepscope.derive.view import SessionView
@@ -62,7 +64,8 @@ def build(session: Path, folder: Path, say: Say) -> None:
     tracks: list[Track] = []
     deep = 0
     with span_cache.Writer(folder) as writer:
-        for track in spans.tracks():
+        tracks_of_all = chain(spans.of_processes(), resource_tracks.build(view, spans.names), spans.of_traces())
+        for track in tracks_of_all:
             made, deeper = _add(writer, track)
             deep += deeper
             tracks.append(made)

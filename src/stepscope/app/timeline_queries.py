@@ -11,6 +11,7 @@ from stepscope.derive import span_levels
 from stepscope.derive.span_levels import Marks
 from stepscope.errors import UsageError
 from stepscope.model.timeline import (
+    RESOURCE,
     EvidencePlace,
     Span,
     SpanDetail,
@@ -93,6 +94,8 @@ def tile(reader: Reader, exponent: int, index: int, group: int) -> bytes:
     count = _joined([part.count for part in found])
     fill = np.where(count > 1, np.clip(busy * 255 // whole, 1, 255), 255)
     name = _joined([part.name for part in found])
+    level = reader.level_of_name[name]
+    fill = np.where(level < 0, fill, (255 * level).astype(np.int64))
     return b"".join(
         (
             _HEAD.pack(MAGIC, len(lanes), total, unit, begin, bucket),
@@ -212,7 +215,18 @@ def _first_hits(column: Column, matching: Bool, wanted: int) -> Iterator[int]:
             return
 
 
-def statistics(reader: Reader, begin: int, end: int, lanes: range, offset: int, limit: int) -> SpanStatistics:
+def lanes_of_work(reader: Reader) -> list[int]:
+    """All lanes but those of resources: what these say is no work."""
+    tracks = reader.index.timeline.tracks
+    return [
+        lane
+        for track in tracks
+        if track.kind != RESOURCE
+        for lane in range(track.first_lane, track.first_lane + track.lanes)
+    ]
+
+
+def statistics(reader: Reader, begin: int, end: int, lanes: Sequence[int], offset: int, limit: int) -> SpanStatistics:
     """Names by their time within a range, of some lanes.
 
     Raises:

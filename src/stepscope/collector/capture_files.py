@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from stepscope.errors import CaptureError
-from stepscope.formats import xplane
+from stepscope.formats import run_metadata, xplane
 from stepscope.store import layout, optrace
 
 if TYPE_CHECKING:
@@ -50,28 +50,37 @@ def take(raw: Path, names: Sequence[str], captures: Path, kind: str) -> tuple[st
 def read(session: Path, names: Sequence[str], about: CaptureInfo, *, keep_raw: bool) -> tuple[str, ...]:
     """Read files that ``take`` has moved into the session's op traces; returns what it holds below ``captures/`` then.
 
-    The framework's own file goes when it has been read, unless ``keep_raw``. What no reader takes stays as it is.
+    Traced runs of a session are one op trace. The framework's own files go when they have been read, unless
+    ``keep_raw``. What no reader takes stays as it is.
 
     Raises:
         FormatError: a file is damaged; it stays.
         OSError: the op trace cannot be written; likewise.
     """
     held: list[str] = []
-    for name in names:
-        stem = name.removesuffix(_ENDINGS["xplane"])
-        path = session / layout.CAPTURES / name
-        if stem != name:
-            trace = xplane.read_file(path)
-            zero_ns = about.at_ns
-            if trace.source.started_unix_ns:
-                zero_ns += trace.source.started_unix_ns - about.unix_ns
-            stored = optrace.write(session, stem, trace.shifted(zero_ns), worker=about.worker)
-            held.append(str(stored.relative_to(session / layout.CAPTURES)))
-        if stem == name or keep_raw:
-            held.append(name)
-        else:
-            path.unlink()
+    folder = session / layout.CAPTURES
+    runs = [name for name in names if name.endswith(_ENDINGS["runmetadata"])]
+    parts = [[name] for name in names if name.endswith(_ENDINGS["xplane"])] + ([runs] if runs else [])
+    for part in parts:
+        paths = [folder / name for name in part]
+        trace = run_metadata.read_files(paths) if part is runs else xplane.read_file(paths[0])
+        zero_ns = about.at_ns
+        if trace.source.started_unix_ns:
+            zero_ns += trace.source.started_unix_ns - about.unix_ns
+        stored = optrace.write(session, _stem(part), trace.shifted(zero_ns), worker=about.worker)
+        held.append(str(stored.relative_to(folder)))
+        if not keep_raw:
+            for path in paths:
+                path.unlink()
+    read_already = {name for part in parts for name in part}
+    held += [name for name in names if keep_raw or name not in read_already]
     return tuple(held)
+
+
+def _stem(part: Sequence[str]) -> str:
+    """What the op trace of these files is called: as they are, without what tells them apart."""
+    stem = next(part[0].removesuffix(ending) for ending in _ENDINGS.values() if part[0].endswith(ending))
+    return stem.rpartition("-")[0] if len(part) > 1 else stem
 
 
 def _checked(raw: Path, name: str) -> Path:

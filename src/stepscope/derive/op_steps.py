@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.formats.run_metadata import FORMAT as RUN_METADATA
+from stepscope.formats import run_metadata
 from stepscope.model.optrace import Category, Line, LineKind, PlaneKind
 from stepscope.model.optrace_stats import StatName
 
@@ -46,7 +46,7 @@ class StepKind(str, Enum):
     CALL = "function calls"
     """Calls of the function that took the most time of a host thread."""
     RUN = "run"
-    """The trace is one run of a session."""
+    """Each traced run of a session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +57,9 @@ class Steps:
     name: str
     """Of the marker, the program or the function; for a device line the plane's."""
     line: int
-    """Index into ``OpTrace.lines``; -1 for a run."""
+    """Index into ``OpTrace.lines``; -1 for a single run."""
     event: I64
-    """Row of ``OpTrace.events``; -1 for a run."""
+    """Row of ``OpTrace.events``; -1 for a single run."""
     number: I64
     """As the program counts; -1 where it does not say."""
     start_ns: I64
@@ -80,8 +80,9 @@ class Steps:
 
 def find(trace: OpTrace) -> tuple[Steps, ...]:
     """All ways in which the trace shows steps, the most telling first; empty if it shows none."""
-    found = [*_markers(trace), *_device_lines(trace), *_programs(trace)] or [*_calls(trace)]
-    return tuple(found) if found else tuple(_run(trace))
+    if trace.source.format == run_metadata.FORMAT:
+        return tuple(_runs(trace))
+    return tuple([*_markers(trace), *_device_lines(trace), *_programs(trace)] or _calls(trace))
 
 
 def _markers(trace: OpTrace) -> Iterator[Steps]:
@@ -162,20 +163,28 @@ def _calls(trace: OpTrace) -> Iterator[Steps]:
         yield _steps(trace, StepKind.CALL, name, line, rows, np.full(len(rows), -1, np.int64))
 
 
-def _run(trace: OpTrace) -> Iterator[Steps]:
-    """A trace of one run is one step, from its first event to the end of its last."""
-    if trace.source.format == RUN_METADATA and len(trace.events):
+def _runs(trace: OpTrace) -> Iterator[Steps]:
+    """Each run is one step, from its first event to the end of its last; only of several runs a line says when."""
+    if not len(trace.events):
+        return
+    line = next(iter(trace.lines_of(LineKind.STEPS)), None)
+    if line is not None:
+        rows = np.arange(line.first, line.last)
+        number, start, dur = _named(trace, rows), trace.events.start_ns[rows], trace.events.dur_ns[rows]
+    else:
+        rows = number = np.array([-1], np.int64)
         start = trace.events.start_ns.min(keepdims=True)
-        yield Steps(
-            how=StepKind.RUN,
-            name="Session.run",
-            line=-1,
-            event=np.array([-1], np.int64),
-            number=np.array([-1], np.int64),
-            start_ns=start,
-            dur_ns=trace.events.end_ns.max(keepdims=True) - start,
-            edge=np.array([False]),
-        )
+        dur = trace.events.end_ns.max(keepdims=True) - start
+    yield Steps(
+        how=StepKind.RUN,
+        name=run_metadata.RUN,
+        line=line.index if line is not None else -1,
+        event=rows,
+        number=number,
+        start_ns=start,
+        dur_ns=dur,
+        edge=np.zeros(len(rows), np.bool_),
+    )
 
 
 def _dominant(trace: OpTrace, line: Line, wanted: Bool | None) -> I64 | None:

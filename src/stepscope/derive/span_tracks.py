@@ -1,4 +1,7 @@
-"""The tracks of a session's timeline: its steps, the records of its threads, and the lines of its op traces."""
+"""The tracks of a session's timeline: its steps, the records of its threads, and the lines of its op traces.
+
+Those of resources: ``app.resource_tracks``.
+"""
 
 from __future__ import annotations
 
@@ -78,6 +81,7 @@ _UNDRAWN = {
     Kind.COUNTS: "calls too short to be recorded one by one",
     Kind.METRIC: "values of metrics: they are in the charts",
 }
+_CLUSTER = "/job:"
 _STREAMS = frozenset({LineKind.STREAM, LineKind.XLA_OPS, LineKind.ASYNC_OPS, LineKind.XLA_MODULES})
 
 
@@ -121,18 +125,26 @@ class Spans:
     left_out: list[LeftOut] = field(default_factory=list)
     traces: list[TraceRange] = field(default_factory=list)
 
-    def tracks(self) -> Iterator[SpanTrack]:
-        """The steps, then each process by its threads, then each op trace by its lines."""
+    def of_processes(self) -> Iterator[SpanTrack]:
+        """The steps, then each process by its threads."""
         session = self.view.recorded
-        parts = 1 + len(session.workers) + len(session.op_traces)
         self.say(0.0, "finding the steps")
         yield from self._steps()
         for done, worker in enumerate(session.workers, 1):
-            self.say(done / parts, f"reading process {worker.info.pid}")
+            self.say(done / self._parts, f"reading process {worker.info.pid}")
             yield from self._of_worker(worker)
+
+    @property
+    def _parts(self) -> int:
+        """Of the work."""
+        return 1 + len(self.view.recorded.workers) + len(self.view.recorded.op_traces)
+
+    def of_traces(self) -> Iterator[SpanTrack]:
+        """Each op trace by its lines."""
+        session = self.view.recorded
         by_key = {worker.info.key: worker for worker in session.workers}
         for done, stored in enumerate(session.op_traces, 1 + len(session.workers)):
-            self.say(done / parts, f"reading {stored.name}")
+            self.say(done / self._parts, f"reading {stored.name}")
             yield from self._of_trace(stored, by_key.get(stored.worker))
 
     def _steps(self) -> Iterator[SpanTrack]:
@@ -333,4 +345,7 @@ def _thread(seen: ThreadSeen | None, which: int) -> str:
 
 def _traced_group(stored: StoredOpTrace, trace: OpTrace, line: Line, worker: Worker | None) -> str:
     plane = trace.planes[line.plane].name
-    return f"{stored.name} {plane}" + (f" of process {worker.info.pid}" if worker is not None else "")
+    if worker is None:
+        return f"{stored.name} {plane}"
+    whose = ", traced by" if plane.startswith(_CLUSTER) else " of"  # a device of a cluster may be another process's
+    return f"{stored.name} {plane}{whose} process {worker.info.pid}"

@@ -1,7 +1,9 @@
 """``tf.RunMetadata`` (one ``Session.run`` with ``RunOptions.FULL_TRACE``) as an op trace.
 
 A device becomes a plane, a thread or GPU stream a line, a node an event, and what an allocator noted an event without
-duration. Nanosecond fields are used where there are any: those in microseconds are rounded.
+duration. Nanosecond fields are used where there are any: those in microseconds are rounded. Several runs of a session
+are one trace of the same devices, with a line that says when each of them was. A device of another machine is told by
+that machine's clock, as TensorFlow gives it.
 
 Source: tensorflow/core/protobuf/config.proto, tensorflow/core/framework/step_stats.proto (TensorFlow 1.0-2.21)::
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stepscope.errors import FormatError
@@ -39,6 +42,7 @@ Message = dict[int, list[Value]]
 """Field number to its values."""
 
 FORMAT = "run-metadata"
+RUN, RUNS = "Session.run", "runs"
 _WHOLE = "whole RunMetadata as a traced Session.run gave it"
 _DEVICE = re.compile(r"(?P<root>.*?/(?:device:(?P<kind>\w+)|(?P<old>cpu|gpu|tpu)):(?P<number>\d+))(?:/(?P<stream>.+))?")
 _LABEL = re.compile(r"(?P<name>.*?) = (?P<type>\w+)\(.*", re.DOTALL)
@@ -47,21 +51,60 @@ _ALL_STREAMS = "stream:all"
 _MAX_NS = 1 << 62
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """One run: its devices, and the nodes of each."""
+
+    devices: list[Message]
+    nodes: list[list[Message]]
+    size_bytes: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(slots=True)
+class _Places:
+    """Planes and lines that the runs share."""
+
+    builder: OpTraceBuilder
+    zero: int
+    planes: dict[str, int] = field(default_factory=dict)
+    lines: dict[tuple[int, str, int], int] = field(default_factory=dict)
+    repeated: int = 0
+    """Events of ``stream:all``."""
+
+
 def read_file(path: Path) -> OpTrace:
     """The op trace of a file that holds a serialised RunMetadata.
 
     Raises:
         FormatError: it cannot be read, is none, or is damaged.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
-    return read_bytes(content, path.name)
+    return read_files([path])
+
+
+def read_files(paths: Sequence[Path]) -> OpTrace:
+    """The op trace of files that hold the RunMetadata of one run each, at least one.
+
+    Raises:
+        FormatError: one of them cannot be read, is none, or is damaged.
+    """
+    runs = []
+    for path in paths:
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
+        runs.append(_run(content, path.name))
+    return _trace(runs, paths[0].name)
 
 
 def read_bytes(content: bytes, name: str = "") -> OpTrace:
     """Like ``read_file``, of bytes in memory."""
+    return _trace([_run(content, name)], name)
+
+
+def _run(content: bytes, name: str) -> _Run:
     try:
         devices = [
             _message(device)
@@ -80,17 +123,29 @@ def read_bytes(content: bytes, name: str = "") -> OpTrace:
     ends = [_start_ns(node) + _dur_ns(node) for device in nodes for node in device]
     if max(ends) > _MAX_NS or min(starts) < 0:
         raise FormatError(f"{name}: no RunMetadata, or damaged: a node lies beyond all bounds; expected {_WHOLE}")
-    source = TraceSource(
-        format=FORMAT, name=name, size_bytes=len(content), started_unix_ns=min(starts), dur_ns=max(ends) - min(starts)
-    )
+    return _Run(devices=devices, nodes=nodes, size_bytes=len(content), start_ns=min(starts), end_ns=max(ends))
+
+
+def _trace(runs: Sequence[_Run], name: str) -> OpTrace:
+    zero, end = min(run.start_ns for run in runs), max(run.end_ns for run in runs)
+    size = sum(run.size_bytes for run in runs)
+    source = TraceSource(format=FORMAT, name=name, size_bytes=size, started_unix_ns=zero, dur_ns=end - zero)
     builder = OpTraceBuilder(source)
-    _devices(builder, devices, nodes, min(starts))
+    places = _Places(builder, zero)
+    for run in runs:
+        _devices(places, run)
+    if len(runs) > 1:
+        line = builder.line(0, RUNS, LineKind.STEPS)
+        for number, run in enumerate(runs, 1):
+            builder.event(line, f"{RUN} {number}", run.start_ns - zero, run.end_ns - run.start_ns)
+    if places.repeated:
+        builder.drop(Dropped(reason=f"{_ALL_STREAMS}, which repeats the single streams", events=places.repeated))
     return builder.build()
 
 
-def _devices(builder: OpTraceBuilder, devices: Sequence[Message], nodes: list[list[Message]], zero: int) -> None:
+def _devices(places: _Places, run: _Run) -> None:
     roots: dict[str, list[tuple[str, Message, list[Message]]]] = defaultdict(list)
-    for device, ran in zip(devices, nodes, strict=True):
+    for device, ran in zip(run.devices, run.nodes, strict=True):
         name = _text(device, 1)
         match = _DEVICE.fullmatch(name)
         roots[match["root"] if match else name].append(((match and match["stream"]) or "", device, ran))
@@ -98,30 +153,30 @@ def _devices(builder: OpTraceBuilder, devices: Sequence[Message], nodes: list[li
         match = _DEVICE.fullmatch(root)
         kind = _KINDS.get((match["kind"] or match["old"]).upper(), PlaneKind.DEVICE) if match else PlaneKind.OTHER
         ordinal = int(match["number"]) if match and kind is not PlaneKind.HOST else -1
-        plane = builder.plane(root, kind, ordinal=ordinal)
+        if root not in places.planes:
+            places.planes[root] = places.builder.plane(root, kind, ordinal=ordinal)
         single = any(stream and stream != _ALL_STREAMS for stream, *_ in parts)
         for stream, device, ran in parts:
             if stream == _ALL_STREAMS and single:
-                builder.drop(Dropped(reason=f"{_ALL_STREAMS}, which repeats the single streams", events=len(ran)))
+                places.repeated += len(ran)
             else:
-                _nodes(builder, plane, kind, stream, device, ran, zero)
+                _nodes(places, places.planes[root], kind, stream, device, ran)
 
 
-def _nodes(
-    builder: OpTraceBuilder, plane: int, kind: PlaneKind, stream: str, device: Message, ran: list[Message], zero: int
-) -> None:
+def _nodes(places: _Places, plane: int, kind: PlaneKind, stream: str, device: Message, ran: list[Message]) -> None:
     names = {}
     for entry in device.get(3, []):
         pair = _message(entry)
         names[_int(pair, 1)] = _text(pair, 2)
+    builder, zero = places.builder, places.zero
     line_kind = LineKind.STREAM if stream.startswith("stream") else LineKind.THREAD
-    lines: dict[int, int] = {}
     for node in ran:
         thread = _int(node, 10)
-        if thread not in lines:
+        place = (plane, stream, thread)
+        if place not in places.lines:
             title = stream or names.get(thread, "") or f"thread {thread}"
-            lines[thread] = builder.line(plane, title, line_kind, thread)
-        line = lines[thread]
+            places.lines[place] = builder.line(plane, title, line_kind, thread)
+        line = places.lines[place]
         name, known = _what(node, kind, line_kind)
         stats: dict[str, PlainStat] = {}
         scheduled = _int(node, 9) * 1000

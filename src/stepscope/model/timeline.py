@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
+RESOURCE = "resource"
+"""Kind of the tracks, and category of the spans, that say how much of a resource was used."""
+
 
 class Track(msgspec.Struct, frozen=True, kw_only=True):
     """One thread, stream or series of steps."""
@@ -18,7 +21,8 @@ class Track(msgspec.Struct, frozen=True, kw_only=True):
     """What it belongs to: a process, a device of a capture."""
     title: str
     kind: str
-    """steps | thread | stream | derived: its times repeat those of other tracks | rests"""
+    """steps | thread | stream | derived: its times repeat those of other tracks | rests | resource: its spans say how
+    much of it was used"""
     first_lane: int
     """Number of its first lane."""
     lanes: int
@@ -43,6 +47,8 @@ class SpanName(msgspec.Struct, frozen=True, kw_only=True):
     function: str = ""
     ref: str = ""
     """By which a finding's evidence names it, in its process."""
+    level_ratio: float = -1.0
+    """Of a resource: how much was used of what there is; -1 of everything else."""
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):

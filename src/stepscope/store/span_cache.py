@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-SCHEMA = 1
+SCHEMA = 2
 INDEX = "index.json"
 BASE = "base"
 BASE_COLUMNS = {"start": "<i8", "end": "<i8", "name": "<i4"}
@@ -162,6 +162,7 @@ class Reader:
         self.folder = folder
         try:
             self.index = _index(folder / INDEX)
+            self.level_of_name = np.array([name.level_ratio for name in self.index.names])
             self._base = _mapped(folder, BASE, BASE_COLUMNS, self.index.bounds[-1])
             self._marks: dict[int, Columns] = {}
             self._places: dict[int, dict[int, tuple[int, int]]] = {}

@@ -80,7 +80,7 @@ def _search(reader: Reader, arguments: Arguments) -> SpanHits:
 
 def _statistics(reader: Reader, arguments: Arguments) -> SpanStatistics:
     first, lanes = arguments.number("first_lane"), arguments.number("lanes")
-    chosen = range(first, first + lanes) if lanes else range(reader.lanes)
+    chosen = range(first, first + lanes) if lanes else queries.lanes_of_work(reader)
     begin, end = arguments.number("from_ns"), arguments.number("to_ns")
     return queries.statistics(reader, begin, end, chosen, arguments.number("offset"), arguments.number("limit"))
 
@@ -132,7 +132,7 @@ TIMELINE = (
          Text(name="q", about="The words."), OFFSET, LIMIT),
     _ask("statistics", "Names by their time in a range.", _statistics, SpanStatistics, FROM, TO,
          Number(name="first_lane", about="The first lane.", default=0, most=1_000_000),
-         Number(name="lanes", about="How many lanes; 0: all of the session.", default=0, most=1_000_000),
+         Number(name="lanes", about="How many lanes; 0: all but those of resources.", default=0, most=1_000_000),
          OFFSET, LIMIT),
     _ask("names", "What spans are called, by the numbers that tiles use.", _names, SpanNames, OFFSET,
          Number(name="limit", about="How many items at most.", default=1_000, least=1, most=10_000)),
