@@ -164,6 +164,11 @@ ROWS = {
         real=Setting(words="a GPU that nobody uses", arguments=(), gpu=(0,), gpu_memory=300),
         alike=Setting(words="one that is used a third of the time", arguments=(), gpu=(33,)),
     ),
+    "headroom": Row(
+        code="GPU004",
+        real=Setting(words="8 of 80 GB live", arguments=("--gpu-live", "8000000000"), gpu=(40,)),
+        alike=Setting(words="60 of 80 GB live", arguments=("--gpu-live", "60000000000"), gpu=(40,)),
+    ),
 }
 """What is said of a dip is information, for another finding tells its cost; so is what is said of a GPU's use."""
 

@@ -11,6 +11,7 @@ import zlib
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--source", choices=("stream", "pieces", "ahead", "file", "memory"), default="memory")
@@ -25,6 +26,7 @@ parser.add_argument("--upload", action="store_true")
 parser.add_argument("--flush-s", type=float, default=0.0)
 parser.add_argument("--random-reads", action="store_true")
 parser.add_argument("--load-s", type=float, default=0.0)
+parser.add_argument("--gpu-live", type=int, default=0, help="answer as with a GPU on which so many bytes live")
 parser.add_argument("--seconds", type=float, default=24.0)
 args = parser.parse_args()
 WIDTH = 1024
@@ -105,6 +107,17 @@ def upload_now_and_then():
             connection.sendall(block)
             time.sleep(0.01)
         time.sleep(5)
+
+
+def initialize(self, real=context.Context._initialize_logical_devices):
+    real(self)
+    gpu = type("Device", (), {"name": "/device:GPU:0", "device_type": "GPU"})
+    self._logical_devices = [*self._logical_devices, gpu()]
+
+
+if args.gpu_live:
+    context.Context._initialize_logical_devices = initialize
+    context.Context.get_memory_info = lambda self, device: {"current": args.gpu_live // 2, "peak": args.gpu_live}
 
 
 weights = tf.Variable(tf.random.normal((WIDTH, WIDTH), stddev=0.01))

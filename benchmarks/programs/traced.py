@@ -44,7 +44,7 @@ def step_ended():
         own.append([own.pop(), stopping, time.monotonic_ns()])
         started = 0
     elif args.own and not started and len(ends) % args.every == 0 and len(own) < args.own:
-        tf.profiler.experimental.start(os.path.join(os.path.dirname(args.out), "own"))
+        tf.profiler.experimental.start(os.path.join(os.path.dirname(args.out), "own", str(len(own))))
         own.append(time.monotonic_ns())
         started = len(ends)
     return not os.path.exists(args.until)

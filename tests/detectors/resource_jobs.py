@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tests.derive.sessions import MS, SCRIPT, Job, S, filled, node
 from tests.detectors.jobs import MAIN_CALL, PERIOD, SOURCE, STEPS, pulled
 
+from stepscope.model.events import DeviceMemory
 from stepscope.model.records import BurstTable, CoreTable, DiskTable, GpuTable, LinkTable, MemoryTable, ProcessTable
 from stepscope.model.session import HostInfo
 
@@ -213,6 +214,8 @@ def gpu_steps(
     job.nexts().every(PERIOD, STEPS, dur=MS // 10, start=late * S, arg=iterator)
     at = np.arange(len(busy), dtype=np.int64) * S
     job.host = HostInfo(gpus=1)
+    if live >= 0:
+        job.events.append(DeviceMemory(at=late * S + 2 * MS, device="GPU:0", current=live // 2, peak=live))
     job.resources["resource_names"] = ("gpu:0 Written GPU",)
     job.resources["gpus"] = filled(
         GpuTable,
@@ -222,7 +225,6 @@ def gpu_steps(
         reserved_bytes=np.full(len(at), reserved),
         job_reserved_bytes=np.full(len(at), reserved if own is None else own),
         total_bytes=np.full(len(at), 80_000 * MB),
-        live_bytes=np.full(len(at), live),
     )
     return job
 

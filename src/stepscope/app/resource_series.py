@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive import counters
+from stepscope.derive.gpu import live_peaks
 
 if TYPE_CHECKING:
     from stepscope.model.records import F64, I64
@@ -103,7 +104,13 @@ def _gpu(session: Session, at: I64) -> dict[str, F64]:
     busy = column("busy_percent")
     if (busy >= 0).all():
         found["res:gpu_busy_percent"] = busy.mean(axis=0)
-    live = column("live_bytes")
-    if (live >= 0).all():
-        found["res:gpu_live_mb"] = live.sum(axis=0) / MB
+    live = live_peaks(session).values()
+    if live:
+        found["res:gpu_live_mb"] = np.sum([_last_told(at[1:], *told) for told in live], axis=0) / MB
     return found
+
+
+def _last_told(at: I64, times: list[int], values: list[int]) -> F64:
+    """What was told last at each moment; 0 before the first. float64[moment]."""
+    index = np.searchsorted(np.asarray(times), at, side="right")
+    return np.concatenate(([0.0], np.asarray(values, dtype=float)))[index]

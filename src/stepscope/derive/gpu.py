@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.model.events import DeviceMemory
+
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.records import F64
+    from stepscope.model.session import Session
 
 MIN_SAMPLES = 4
 USED_PERCENT = 1
@@ -28,7 +31,7 @@ class Gpu:
     """-1 where NVML does not tell; 0 in containers that hide process numbers."""
     total_bytes: int
     live_bytes: int
-    """At their peak; -1 unknown."""
+    """Of tensors at their peak, as the framework's allocator told the agent; -1 unknown."""
     first_used_ns: int
     """When the device was first seen busy in the whole run; -1 never."""
 
@@ -44,7 +47,7 @@ def build(view: SessionView) -> tuple[Gpu, ...]:
     if steps is None or len(steps.windows[0]) == 0 or len(session.gpus) == 0:
         return ()
     lo, hi = int(steps.windows[0][0]), int(steps.windows[1][-1])
-    names = session.resource_names
+    names, live = session.resource_names, live_peaks(session)
     found = []
     for text in sorted({names[int(n)] for n in np.unique(session.gpus.name) if int(n) < len(names)}):
         numbers = [i for i, name in enumerate(names) if name == text]
@@ -53,6 +56,7 @@ def build(view: SessionView) -> tuple[Gpu, ...]:
         if len(table) < MIN_SAMPLES:
             continue
         used = whole.at_ns[whole.busy_percent >= USED_PERCENT]
+        at, peaks = live.get(text.partition(" ")[0].removeprefix("gpu:"), ([], []))
         found.append(
             Gpu(
                 name=text.removeprefix("gpu:"),
@@ -60,11 +64,35 @@ def build(view: SessionView) -> tuple[Gpu, ...]:
                 reserved_bytes=int(table.reserved_bytes.max()),
                 job_reserved_bytes=int(table.job_reserved_bytes.max()),
                 total_bytes=int(table.total_bytes.max()),
-                live_bytes=int(table.live_bytes.max()),
+                live_bytes=max((peak for moment, peak in zip(at, peaks, strict=True) if moment <= hi), default=-1),
                 first_used_ns=int(used[0]) if len(used) else -1,
             )
         )
     return tuple(found)
+
+
+def live_peaks(session: Session) -> dict[str, tuple[list[int], list[int]]]:
+    """What lived on each device at its peak, by the host's number of it: (times, bytes), as the job told it.
+
+    The job counts the devices that it sees, NVML all of the host's: ``CUDA_VISIBLE_DEVICES`` joins them where it lists
+    numbers. Processes that share a device add up. CUDA's own order, fastest first, is taken to be NVML's.
+    """
+    found: dict[str, tuple[list[int], list[int]]] = {}
+    told: dict[str, dict[int, int]] = {}
+    events = [(event.at, worker.info.pid, event) for worker in session.workers for event in worker.all(DeviceMemory)]
+    for at, pid, event in sorted(events, key=lambda one: one[0]):
+        kind, _, text = event.device.partition(":")
+        visible = [part.strip() for part in event.visible.split(",") if part.strip()]
+        number = int(text) if kind == "GPU" and text.isdigit() else -1
+        if number < 0 or (visible and (number >= len(visible) or not visible[number].isdigit())):
+            continue
+        name = visible[number] if visible else text
+        peaks = told.setdefault(name, {})
+        peaks[pid] = event.peak
+        times, sums = found.setdefault(name, ([], []))
+        times.append(at)
+        sums.append(sum(peaks.values()))
+    return found
 
 
 def no_gpu(view: SessionView) -> str:

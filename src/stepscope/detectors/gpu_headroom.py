@@ -14,9 +14,10 @@ larger the batch could be cannot be read off the usual tools: TensorFlow reserve
 for weights and optimiser state do not grow; `gpu_busy_ratio`.
 
 ## Known limits
-Live bytes have to come from inside of the job (`tf.config.experimental.get_memory_info`). Sessions hold none yet, so on
-a real run this could not look; it is written and tested against written sessions. Larger batches change training:
-learning rate and generalisation are yours to judge, and no time is promised.
+Live bytes come from inside of the job (`tf.config.experimental.get_memory_info`, every ten seconds): not from compat.v1
+sessions without an eager context, nor from jobs that nothing was armed in. No real GPU was seen yet: tested beside a
+library that replays NVML's readings. Larger batches change training: learning rate and generalisation are yours to
+judge, and no time is promised.
 
 ## Remedy
 Try twice the batch size, with the learning rate adjusted, and compare samples per second.

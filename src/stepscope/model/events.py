@@ -289,6 +289,15 @@ class Metric(Event, tag="metric", frozen=True, kw_only=True):
     value: float
 
 
+class DeviceMemory(Event, tag="device-memory", frozen=True, kw_only=True):
+    """Bytes on a device (GPU:0) by the framework's allocator, when the peak has risen; CUDA_VISIBLE_DEVICES beside."""
+
+    device: str
+    current: int = 0
+    peak: int = 0
+    visible: str = ""
+
+
 class UserProfiler(Event, tag="profiler", frozen=True, kw_only=True):
     """The user's own profiler started or stopped, or a profiler server was started whose clients may start one.
 
@@ -368,6 +377,7 @@ AnyEvent = (
     | InferenceSession
     | ServerStarted
     | GraphSize
+    | DeviceMemory
     | Layer
     | GraphRead
     | GraphsRead

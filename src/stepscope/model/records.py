@@ -244,8 +244,6 @@ class GpuTable(Table):
     pcie_rx_bytes_s: I64
     pcie_tx_bytes_s: I64
     """Seen from the device, over 20 ms."""
-    live_bytes: I64
-    """Tensors at their peak, by the framework's own allocator; -1: nobody asked it (it needs the agent)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,7 @@ PROBES = (
     "sync",
     "model_calls",
     "profiler",
+    "device_memory",
 )
 """File names, in the order in which they attach."""
 

@@ -82,7 +82,6 @@ class GpuSampler:
                 int(memory.total) if memory is not None else -1,
                 rx,
                 tx,
-                -1,
             )
         self._looks += 1
 
