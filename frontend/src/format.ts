@@ -55,6 +55,7 @@ export function count(value: number): string {
 export function measured(value: number, unit: string): string {
   if (unit === "ns") return ns(value);
   if (unit === "bytes") return bytes(value);
+  if (unit === "bytes/s") return `${bytes(value)}/s`;
   if (unit === "ratio") return percent(value);
   return `${digits(value)}${unit && unit !== "count" ? ` ${unit}` : ""}`;
 }

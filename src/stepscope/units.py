@@ -42,11 +42,6 @@ def format_ns(value: float) -> str:
     return "0 ns"
 
 
-def format_quantity(value: float, unit: str) -> str:
-    """A number with its unit, three significant digits: ``format_quantity(1.25, "cores") == "1.25 cores"``."""
-    return _scaled(value, unit)
-
-
 def format_bytes(value: float) -> str:
     """Size with three significant digits: ``format_bytes(3 << 20) == "3 MiB"``."""
     for step, unit in _SIZE_STEPS:

@@ -210,13 +210,13 @@ def trace_one(tab: Tab, cluster: Cluster) -> None:
         group = page.locator(".tl-group", has_text=device)
         group.wait_for()
         assert f"ops-001 {device}, traced by process {worker}" in group.inner_text()
-    lanes = page.evaluate(TOLD)["tracks"]
+    told = page.evaluate(TOLD)
+    lanes = told["tracks"]
     of_process = {lane["title"].partition(" (")[0] for lane in lanes if f"process {worker}" in lane["group"]}
     assert of_process >= {"Steps", "main thread"}
     for device in DEVICES:
         assert sum(lane["spans"] for lane in lanes if device in lane["group"]) > 1
-    resources = {lane["title"] for lane in lanes if lane["kind"] == "resource"}
-    assert resources >= {"CPU of the job", "memory of the process"}
+    assert {one["title"] for one in told["series"]} >= {"CPU", "memory"}
     page.get_by_label("Find").fill("matmul")
     page.locator(".tl-hits button").first.click()
     page.wait_for_url(re.compile("span=ops-001"))

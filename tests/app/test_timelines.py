@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from tests.derive.sessions import MS, Job, S
 from tests.web import recorded
-from tests.web.timeline_sessions import OP, STEP, add_trace, session, stored
+from tests.web.timeline_sessions import MB, OP, SPIKE_AT, STEP, add_trace, session, stored
 
-from stepscope.app import timeline_build, timelines
+from stepscope.app import timeline_build, timeline_series, timelines
 from stepscope.app import timeline_queries as queries
 from stepscope.app.library import Entry
 from stepscope.app.timelines import Timelines
@@ -54,9 +54,7 @@ def test_every_thread_and_stream_has_a_track(reader: Reader) -> None:
         ("python", "thread"),
         ("Stream #1(Compute)", "stream"),
     }
-    resources = [t for t in timeline.tracks if t.kind == "resource"]
-    assert {t.title for t in resources} >= {"CPU of the job", "CPU of others", "memory of the process"}
-    assert {t.group for t in resources} == {"resources"}
+    assert {one.group for one in timeline.series} == {"resources"}
     callback = next(name for name in reader.index.names if name.text == "Plot.on_train_batch_end")
     assert (callback.category, callback.file, callback.line) == ("callbacks", "train.py", 30)
     assert {left.what.partition(":")[0]: left.count for left in timeline.left_out} == {
@@ -110,18 +108,52 @@ def test_a_tile_within_a_span_shows_it(reader: Reader) -> None:
     assert start + int(columns["dur"][first]) * unit >= begin + (1 << 24)
 
 
-def test_a_resource_is_as_dark_as_it_was_used(reader: Reader) -> None:
-    """One CPU of two for four seconds is one span of half the shade; statistics of a range are of work alone."""
-    cpu = next(t for t in reader.index.timeline.tracks if t.title == "CPU of the job")
-    base = reader.base(cpu.first_lane)
-    assert (base["start"].tolist(), base["end"].tolist()) == ([0], [4 * S])
-    (number,) = base["name"].tolist()
-    name = reader.index.names[number]
-    assert (name.text, name.category, name.level_ratio) == ("CPU of the job 1 cores", "resource", 0.5)
-    table, columns, _, _ = marks(queries.tile(reader, 24, 0, cpu.first_lane // 32))
-    at = sum(count for lane, count in table if lane < cpu.first_lane)
-    assert columns["name"][at] == number | 127 << 24
-    assert cpu.first_lane not in queries.lanes_of_work(reader)
+def curves(data: bytes) -> tuple[list[tuple[int, int]], dict[str, np.ndarray]]:
+    """A tile of curves: (series, points), columns."""
+    magic, series, total, _unit, _begin, _bucket = struct.unpack_from("<IIIIqq", data)
+    assert magic == timeline_series.MAGIC
+    table = np.frombuffer(data, "<u4", 2 * series, 32).reshape(-1, 2)
+    at = 32 + 8 * series
+    columns = {}
+    for name in ("start", "dur", "low", "high", "mean", "count"):
+        kind = {"start": "<i4", "low": "<f4", "high": "<f4", "mean": "<f4"}.get(name, "<u4")
+        columns[name] = np.frombuffer(data, kind, total, at)
+        at += 4 * total
+    assert at == len(data)
+    return [tuple(row) for row in table.tolist()], columns
+
+
+@pytest.mark.parametrize("level", [14, 20, 24, 28, 34])
+def test_a_spike_is_in_every_level(reader: Reader, level: int) -> None:
+    """However far away: the highest point of the network is the one ms with 300 MB/s; all looks are counted."""
+    series = reader.index.timeline.series
+    number = next(i for i, one in enumerate(series) if one.key == "net-in")
+    size = 1 << (level + queries.TILE_LOG2)
+    counted, highest, place = 0, 0.0, -1
+    for index in range(reader.index.timeline.end_ns // size + 1):
+        table, columns = curves(timeline_series.curves(reader, level, index))
+        first = sum(count for at, count in table if at < number)
+        mine = slice(first, first + dict(table)[number])
+        owned = columns["start"][mine] >= 0
+        counted += int(columns["count"][mine][owned].sum())
+        tops = columns["high"][mine][owned]
+        if len(tops) and float(tops.max()) > highest:
+            highest, place = float(tops.max()), index
+    assert counted == series[number].samples
+    assert highest == series[number].most == pytest.approx(300 * MB)
+    assert place == SPIKE_AT // size
+
+
+def test_resources_of_a_range(reader: Reader) -> None:
+    """Lowest, mean and highest; nothing of what was not sampled there."""
+    whole = {row.key: row for row in timeline_series.ranges(reader, 0, 4_000_000_000).items}
+    assert whole["net-in"].mean == pytest.approx(9.3 * MB / 4)
+    assert whole["cpu"].low == whole["cpu"].high == pytest.approx(1.0)
+    spike = {row.key: row for row in timeline_series.ranges(reader, SPIKE_AT + 1, SPIKE_AT + 2).items}["net-in"]
+    assert spike.low == pytest.approx(300 * MB)
+    assert spike.samples == 1
+    assert timeline_series.ranges(reader, 1 << 50, 1 << 51).items == ()
+    assert timeline_series.ranges(reader, 5, 5).items == ()
 
 
 def test_search_finds_all_and_says_how_many(reader: Reader) -> None:
@@ -194,7 +226,7 @@ def test_a_timeline_is_built_once_and_kept(tmp_path: Path) -> None:
     made = ready(first, entry)
     assert made.spans > 400
     assert [folder.name for folder in cache.iterdir()] == [made.build]
-    assert len(queries.lanes_of_work(first.reader(made.build))) == 4
+    assert first.reader(made.build).lanes == 4
     assert Timelines(cache).state(entry) == made
     with pytest.raises(UsageError, match="no timeline"):
         first.reader("0" * 20)
@@ -218,7 +250,7 @@ def test_a_new_op_trace_renews_it(tmp_path: Path) -> None:
     add_trace(path, "")
     renewing = opener.state(entry)
     assert (renewing.build, renewing.renewing) == (before.build, True)
-    assert len(queries.lanes_of_work(opener.reader(before.build))) == 4
+    assert opener.reader(before.build).lanes == 4
     while (after := opener.state(entry)).renewing:
         time.sleep(0.05)
     assert any(track.trace == "ops-001" for track in after.tracks)

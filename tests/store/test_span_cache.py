@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stepscope.errors import SessionError
-from stepscope.model.timeline import SpanName, Timeline
+from stepscope.model.timeline import Series, SpanName, Timeline
 from stepscope.store import span_cache
 
 
@@ -25,7 +25,10 @@ def write(folder: Path) -> None:
         lane = writer.add({"start": column(3, 5, 7), "end": column(4, 6, 8), "name": column(1, 1, 0)})
         writer.add_level(lane, 20, marks)
         names = (SpanName(text="a", category="op"), SpanName(text="b", category="op"))
-        writer.finish(Timeline(state="ready"), names, tracks=(), left_out=(), traces=())
+        series = Series(key="cpu", group="", title="CPU", unit="cores", about="", samples=2, most=0.5)
+        writer.add_series(span_cache.SeriesColumns(column(1), column(2), np.array([0.25])))
+        writer.add_series(span_cache.SeriesColumns(column(1, 2), column(2, 3), np.array([0.5, 0.0])))
+        writer.finish(Timeline(state="ready"), names, tracks=(), series=(series, series), left_out=(), traces=())
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -42,6 +45,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert level is not None
     assert level[0] == 20
     assert level[1]["row"].tolist() == [1, 2]
+    assert [column.tolist() for column in reader.series(1)] == [[1, 2], [2, 3], [0.5, 0.0]]
     assert [folder.name for folder in tmp_path.iterdir()] == ["x"]
 
 
@@ -52,7 +56,7 @@ def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("file", ["base.end", "20.count", span_cache.INDEX])
+@pytest.mark.parametrize("file", ["base.end", "20.count", "series.value", span_cache.INDEX])
 def test_what_is_cut_short_is_refused(tmp_path: Path, file: str) -> None:
     """With the folder's name, for every kind of file."""
     write(tmp_path / "x")

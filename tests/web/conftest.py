@@ -32,6 +32,7 @@ SOURCE = Path(stepscope.__file__).resolve().parent.parent
 TOKEN = "0123456789abcdef0123456789abcdef"
 PORT = 7330
 PATIENCE_S = 120.0
+FIT = Path(__file__).parents[1] / "run" / "programs" / "long_fit.py"
 PROGRAM = """
 import os, sys, time, stepscope
 
@@ -120,6 +121,30 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         except subprocess.TimeoutExpired:
             job.send_signal(signal.SIGKILL)
             job.wait()
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Iterator[int]:
+    """The pid of a Keras fit that runs, measured."""
+    told = tmp_path / "told"
+    job = subprocess.Popen(
+        command("run", "-q", "--budget", "50%", "--session", "fit.stepscope", str(FIT), str(told)),
+        cwd=tmp_path,
+        env=environment(TF_CPP_MIN_LOG_LEVEL="2"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    library = Library([])
+    session = str(tmp_path / "fit.stepscope")
+
+    def stepping() -> int:
+        return next((j.pid for j in library.running() if j.status.session == session and j.status.tasks), 0)
+
+    try:
+        yield int(str(wait_for(stepping, "the training's tasks")))
+    finally:
+        told.touch()
+        job.wait(PATIENCE_S)
 
 
 @pytest.fixture(scope="session")

@@ -97,8 +97,9 @@ def write(
     writer.write_records(worker.info.key, replace(records, seq=records.seq + 1))
     rows = [EventRow(event.at, "", msgspec.json.encode(event)) for event in worker.events]
     writer.write_events(worker.info.key, rows, LogPosition(1, 1))
-    writer.write_table("host", session.host)
-    writer.write_table("process", session.process)
+    for name in ("host", "process", "links", "disks", "bursts"):
+        writer.write_table(name, getattr(session, name))
+    writer.write_resource_names(0, session.resource_names)
     files = {path: f"{number:03d}.py" for number, path in enumerate(session.sources)}
     for path_of, name in files.items():
         writer.write_source(name, session.sources[path_of].encode())

@@ -5,16 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.app.library import Library
-
-from .conftest import PATIENCE_S, TOKEN, command, environment, wait_for
+from .conftest import PATIENCE_S, TOKEN
 from .recorded import PROGRAM
 
 if TYPE_CHECKING:
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 PATIENCE_MS = 1000 * PATIENCE_S
-FIT = Path(__file__).parents[1] / "run" / "programs" / "long_fit.py"
 
 pytestmark = [
     pytest.mark.browser,
@@ -221,30 +217,6 @@ def test_without_the_token_there_is_nothing(browser: Browser, url: str) -> None:
     assert answer.status == 401
     assert "stepscope view" in page.content()
     context.close()
-
-
-@pytest.fixture
-def training(tmp_path: Path) -> Iterator[int]:
-    """The pid of a Keras fit that runs, measured."""
-    told = tmp_path / "told"
-    job = subprocess.Popen(
-        command("run", "-q", "--budget", "50%", "--session", "fit.stepscope", str(FIT), str(told)),
-        cwd=tmp_path,
-        env=environment(TF_CPP_MIN_LOG_LEVEL="2"),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    library = Library([])
-    session = str(tmp_path / "fit.stepscope")
-
-    def stepping() -> int:
-        return next((j.pid for j in library.running() if j.status.session == session and j.status.tasks), 0)
-
-    try:
-        yield int(str(wait_for(stepping, "the training's tasks")))
-    finally:
-        told.touch()
-        job.wait(PATIENCE_S)
 
 
 @pytest.mark.tf

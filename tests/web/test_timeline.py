@@ -30,15 +30,14 @@ def timeline(client: TestClient, recorded: Recorded) -> Timeline:
 
 
 def test_tracks_and_names(client: TestClient, recorded: Recorded, timeline: Timeline) -> None:
-    """The steps, the main thread, resources of one level each, what is left out; names page by page."""
-    resources = sum(track.kind == "resource" for track in timeline.tracks)
-    assert [track.kind for track in timeline.tracks] == ["steps", "thread", *["resource"] * resources]
-    assert timeline.spans == sum(track.spans for track in timeline.tracks) == 901 + resources
+    """The steps, the main thread, what is left out; names page by page."""
+    assert [track.kind for track in timeline.tracks] == ["steps", "thread"]
+    assert timeline.spans == sum(track.spans for track in timeline.tracks) == 901
     assert timeline.left_out == (LeftOut(what="stack samples: they are in the flame graph", count=100),)
     page = client.get(f"{recorded.url}/timeline/names?build={timeline.build}&limit=2").json()
     assert len(page["items"]) == 2
     assert page["next_offset"] == 2
-    assert page["total"] == timeline.names == 4 + resources
+    assert page["total"] == timeline.names == 4
 
 
 def test_a_tile_stays_what_it_is(client: TestClient, recorded: Recorded, timeline: Timeline) -> None:
@@ -56,13 +55,24 @@ def test_a_tile_stays_what_it_is(client: TestClient, recorded: Recorded, timelin
 @pytest.mark.parametrize(
     "asked",
     ["tile?level=46&tile=8796093022208&group=0", "tile?level=20&tile=0&group=9", "span?lane=99", "span?lane=0&row=9999",
-     "statistics?first_lane=90&lanes=3"],
+     "statistics?first_lane=90&lanes=3", "curves?level=46&tile=8796093022208"],
 )  # fmt: skip
 def test_what_is_not_there_is_refused(client: TestClient, recorded: Recorded, timeline: Timeline, asked: str) -> None:
     """With what there is."""
     answer = client.get(f"{recorded.url}/timeline/{asked}&build={timeline.build}")
     assert answer.status_code == HTTPStatus.NOT_FOUND
     assert answer.json()["detail"]
+
+
+def test_resources_have_curves_and_numbers(client: TestClient, recorded: Recorded, timeline: Timeline) -> None:
+    """The job's one core, as it was sampled."""
+    assert [(one.key, one.unit, one.samples) for one in timeline.series] == [("cpu", "cores", 6)]
+    answer = client.get(f"{recorded.url}/timeline/curves?build={timeline.build}&level=30&tile=0")
+    assert answer.headers["cache-control"].endswith("immutable")
+    assert answer.headers["content-encoding"] == "identity"
+    assert answer.content[:4] == b"SSTC"
+    (row,) = client.get(f"{recorded.url}/timeline/resources?build={timeline.build}").json()["items"]
+    assert row == {"key": "cpu", "low": 1.0, "mean": 1.0, "high": 1.0, "samples": 6}
 
 
 def test_search_statistics_and_evidence(client: TestClient, recorded: Recorded, timeline: Timeline) -> None:

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.app.library import Library
 from stepscope.store.layout import key_of
 
-from .conftest import PATIENCE_S, TOKEN, command, environment, wait_for
-from .test_page import CHROMIUM, FIT, FITS, FLAGS, NAMELESS, Tab, tab_of
-from .timeline_sessions import STEP, stored
+from .conftest import PATIENCE_S, TOKEN, command, environment
+from .test_page import CHROMIUM, FITS, FLAGS, NAMELESS, Tab, tab_of
+from .timeline_sessions import SPIKE_AT, STEP, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from playwright.sync_api import Browser
 
@@ -92,6 +90,13 @@ def shown(tab: Tab) -> tuple[float, float]:
     return float(found[1]), float(found[2])
 
 
+def lane_y(tab: Tab, title: str, lane: int = 0) -> float:
+    """The middle of a lane of the track, or of the resource, of that title."""
+    box = tab.page.locator(".tl-track", has_text=title).first.bounding_box()
+    assert box is not None
+    return box["y"] + 18 * lane + 9
+
+
 def test_from_a_finding_to_its_evidence(tab: Tab, page_of: str) -> None:
     """The link beside the evidence opens the timeline where it is; back leads to the finding."""
     page = tab.page
@@ -119,7 +124,7 @@ def test_zoom_keeps_what_is_chosen(tab: Tab, page_of: str) -> None:
     drawn(tab)
     box = page.locator(".tl-canvas").bounding_box()
     assert box is not None
-    page.mouse.click(box["x"] + box["width"] * 0.2, box["y"] + 24 + 3 + 18 + 18 + 9)  # below the loop: a step's call
+    page.mouse.click(box["x"] + box["width"] * 0.2, lane_y(tab, "main thread", 1))  # below the loop: a step's call
     page.wait_for_url(re.compile("span="))
     heading = page.locator("#span-title")
     heading.wait_for()
@@ -168,12 +173,12 @@ def test_keys_alone(tab: Tab, page_of: str) -> None:
     page.wait_for_function("() => document.querySelector('#span-title')?.textContent.trim() === 'train_function'")
     page.keyboard.press("m")
     page.wait_for_url(re.compile("sel="))
-    page.get_by_role("heading", name="In the selection").wait_for()
+    page.get_by_role("heading", name="In the selection", exact=True).wait_for()
     page.keyboard.press("w")
     page.wait_for_url(re.compile("from="))
     page.keyboard.press("Escape")
     page.wait_for_url(lambda url: "sel=" not in url and "span=" not in url)
-    page.get_by_role("heading", name="In view").wait_for()
+    page.get_by_role("heading", name="In view", exact=True).wait_for()
 
 
 def test_a_search_finds_an_op(tab: Tab, page_of: str) -> None:
@@ -208,34 +213,72 @@ def test_a_drag_selects_a_range(tab: Tab, page_of: str) -> None:
     page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 50, steps=4)
     page.mouse.up()
     page.wait_for_url(re.compile("sel="))
-    page.get_by_role("heading", name="In the selection").wait_for()
+    page.get_by_role("heading", name="In the selection", exact=True).wait_for()
     page.get_by_role("row", name=re.compile(r"Plot.on_train_batch_end .* 5\d ")).wait_for()  # a quarter of 200 and some
     page.get_by_role("button", name="Zoom to it").last.click()
     page.wait_for_url(lambda url: "sel=" not in url and "from=" in url)
 
 
-@pytest.fixture
-def training(tmp_path: Path) -> Iterator[int]:
-    """The pid of a Keras fit that runs, measured."""
-    told = tmp_path / "told"
-    job = subprocess.Popen(
-        command("run", "-q", "--budget", "50%", "--session", "fit.stepscope", str(FIT), str(told)),
-        cwd=tmp_path,
-        env=environment(TF_CPP_MIN_LOG_LEVEL="2"),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    library = Library([])
-    session = str(tmp_path / "fit.stepscope")
+COLUMN = """([x, top, tall]) => {
+  const canvas = document.querySelector('.tl-canvas');
+  const data = canvas.getContext('2d').getImageData(0, top, canvas.width, tall).data;
+  const first = (column, line) => 4 * (line * canvas.width + column);
+  const at = (column, line) => data.slice(first(column, line), first(column, line) + 3).join();
+  const ground = at(x - 40, 0);
+  return [x - 40, x].map((column) => [...Array(tall).keys()].filter((line) => at(column, line) !== ground).length);
+}"""
+"""How many pixels are drawn of a column, and of one 40 pixels before it."""
 
-    def stepping() -> int:
-        return next((j.pid for j in library.running() if j.status.session == session and j.status.tasks), 0)
 
-    try:
-        yield int(str(wait_for(stepping, "the training's tasks")))
-    finally:
-        told.touch()
-        job.wait(PATIENCE_S)
+def test_a_spike_is_seen_from_far_away(tab: Tab, page_of: str) -> None:
+    """One ms of 300 MB/s in four seconds reach the top of their lane; the value is at the pointer and in a table."""
+    page = tab.page
+    tab.open(page_of)
+    drawn(tab)
+    label = page.locator(".tl-track", has_text="network in")
+    assert "to 286 MiB/s" in label.inner_text()
+    label.get_by_text(re.compile("merged")).wait_for()
+    box = page.locator(".tl-canvas").bounding_box()
+    assert box is not None
+    low, high = -0.01 * 4, 4 * 1.01  # the whole run, with room on both sides
+    x = box["width"] * ((SPIKE_AT + 500_000) / S - low) / (high - low)
+    top = lane_y(tab, "network in") - 9 - box["y"]
+    before, at = page.evaluate(COLUMN, [int(x), int(top), 28])
+    assert at == 28  # all of the lane's height
+    assert before < 4
+    page.mouse.move(box["x"] + x, box["y"] + top + 14)
+    tip = page.locator(".tl-tip")
+    tip.wait_for()
+    assert re.match(r"network in: (.* to )?286 MiB/s.*all interfaces", tip.inner_text())
+    row = page.get_by_role("row", name=re.compile("^network in"))
+    row.wait_for()
+    assert row.inner_text().split("\t")[1:] == ["977 KiB/s", "2.22 MiB/s", "286 MiB/s", "1,003"]
+    assert page.evaluate(FITS) <= 0
+
+
+def test_resources_of_a_span_by_keys(tab: Tab, page_of: str) -> None:
+    """M selects a span's time: what the machine did in it is a table; Enter folds the lanes, back unfolds them."""
+    page = tab.page
+    tab.open(page_of)
+    drawn(tab)
+    page.locator(".tl-stage").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(re.compile("span=steps"))
+    page.locator("#span-title").wait_for()
+    page.keyboard.press("m")
+    page.get_by_role("heading", name="Resources in the selection").wait_for()
+    cpu = page.get_by_role("row", name=re.compile("^CPU"))
+    assert cpu.inner_text().split("\t")[1:4] == ["1 cores", "1 cores", "1 cores"]
+    fold = page.get_by_role("button", name=re.compile("resources"))
+    fold.press("Enter")
+    page.wait_for_url(re.compile("fold=resources"))
+    assert fold.get_attribute("aria-expanded") == "false"
+    assert page.locator(".tl-track", has_text="network in").count() == 0
+    page.reload()
+    drawn(tab)
+    assert page.locator(".tl-track", has_text="network in").count() == 0
+    page.go_back()
+    page.locator(".tl-track", has_text="network in").wait_for()
 
 
 @pytest.mark.tf

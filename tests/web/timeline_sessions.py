@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 from tests.derive.op_traces import Maker
-from tests.derive.sessions import MS, SCRIPT, Frame, Job
+from tests.derive.sessions import MS, SCRIPT, Frame, Job, S, filled
 from tests.web import recorded
 
+from stepscope.model.records import BurstTable, DiskTable, LinkTable
 from stepscope.model.session import CaptureInfo
 from stepscope.store import optrace
 from stepscope.wire.kinds import Kind
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
 
 STEP = 20 * MS
 OP = "StatefulPartitionedCall/gradient_tape/a_large_model_1/a_block_of_it_12/dense_1_2/MatMul/MatMul:MatMul"
+
+MB = 1_000_000
+LOOK = MS
+SPIKE_AT = S + 500 * LOOK
+"""A look of a burst in which 0.3 MB arrive: 300 MB/s, in a second of 5.3 MB and a run of 9.3."""
 
 
 def session(steps: int = 200) -> Session:
@@ -35,7 +42,21 @@ def session(steps: int = 200) -> Session:
     job.call(Kind.FUNCTION, "tiny", file=SCRIPT, line=5).counted(30 * MS, calls=400, total=MS)
     job.samples(range(13 * MS, steps * STEP, 5 * STEP), Frame(SCRIPT, "main", 50))
     job.machine(4)
+    _sample_resources(job)
     return job.session()
+
+
+def _sample_resources(job: Job) -> None:
+    """One network interface and one disk, once a second; a burst of looks at the network in the second second."""
+    at = job.hosts.at_ns
+    job.resources["resource_names"] = ("net:eth0", "disk:sda")
+    received = np.array([0, 10, 63, 73, 93]) * MB // 10
+    job.resources["links"] = filled(LinkTable, 5, at_ns=at, rx_bytes=received)
+    name = np.ones(5, np.int64)
+    job.resources["disks"] = filled(DiskTable, 5, at_ns=at, name=name, whole=name, write_bytes=at // 1000)
+    looks = S + np.arange(1000, dtype=np.int64) * LOOK
+    arrived = np.where(looks[1:] == SPIKE_AT + LOOK, 3 * MB // 10, MB // 200)
+    job.resources["bursts"] = filled(BurstTable, 1000, at_ns=looks, rx_bytes=np.append(0, np.cumsum(arrived)))
 
 
 def stored(folder: Path, *, traced: bool = False) -> Path:

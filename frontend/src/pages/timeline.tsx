@@ -9,7 +9,7 @@ import { Failed, Waiting } from "../parts/common";
 import { change } from "../router";
 import { around, Lanes } from "../timeline/lanes";
 import { inkOf } from "../timeline/paint";
-import { SearchPanel, SpanPanel, StatisticsPanel } from "../timeline/panels";
+import { ResourcesPanel, SearchPanel, SpanPanel, StatisticsPanel } from "../timeline/panels";
 import { chosenOf, chosenWord, laneOf, seconds, selectionOf, viewOf, whole } from "../timeline/state";
 import { loadNames, type Span, type SpanDetail, type SpanName, type Timeline } from "../timeline/tiles";
 import type { View } from "./session";
@@ -31,7 +31,7 @@ export function TimelinePage({ brief, job, stamp, query }: View) {
   if (!timeline) return <Waiting what="Opening the timeline" />;
   if (timeline.state === "failed") return <Failed problem={{ message: `No timeline: ${timeline.doing}` } as Problem} again={loaded.again} />;
   if (timeline.state === "building") return <Progress timeline={timeline} />;
-  if (!timeline.spans) return <p class="quiet">Nothing that has a duration was recorded{job && " yet"}.</p>;
+  if (!timeline.spans && !timeline.series.length) return <p class="quiet">Nothing that has a duration was recorded, and no resource sampled{job && " yet"}.</p>;
   return <Ready session={brief.key} path={path} timeline={timeline} query={query} />;
 }
 
@@ -113,6 +113,7 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
 
   const words = query.get("find") ?? "";
   const selection = selectionOf(query);
+  const range = selection ?? viewOf(query) ?? whole(timeline);
   const categories = [...new Set(names.map((name) => name.category))];
   return (
     <>
@@ -170,7 +171,8 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
           />
         )}
         <SearchPanel path={path} build={build} words={words} go={jump} />
-        <StatisticsPanel path={path} build={build} range={selection ?? viewOf(query) ?? whole(timeline)} chosen={selection !== null} />
+        <StatisticsPanel path={path} build={build} range={range} chosen={selection !== null} />
+        {timeline.series.length > 0 && <ResourcesPanel path={path} timeline={timeline} range={range} chosen={selection !== null} />}
       </div>
     </>
   );

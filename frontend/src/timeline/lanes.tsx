@@ -4,11 +4,13 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api";
 import * as format from "../format";
 import { change } from "../router";
-import { FEW, GROUP, LANE, laneAt, layout, topOf } from "./layout";
+import { type Curves, decodeCurves, valueAt } from "./curves";
+import { Labels } from "./labels";
+import { curveAt, GROUP, LANE, laneAt, layout, topOf } from "./layout";
 import { type Drawn, markAt, Painter, Palette, type Scene, type View } from "./paint";
 import { drawRuler } from "./ruler";
 import { bounded, seconds, selectionOf, viewOf, whole, wordsOf } from "./state";
-import { type SpanDetail, type SpanName, type Timeline, Tiles, type Track } from "./tiles";
+import { covering, decode, type SpanDetail, type SpanName, type Tile, Tiles, type Timeline, WHOLE } from "./tiles";
 
 const RULER = 22;
 const CLICK_PX = 4;
@@ -47,15 +49,24 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
 
   const open = query.get("open") ?? "";
   const fold = query.get("fold") ?? "";
-  const made = useMemo(() => layout(timeline.tracks, wordsOf(query, "open"), wordsOf(query, "fold")), [timeline, open, fold]);
+  const made = useMemo(() => layout(timeline.tracks, timeline.series, wordsOf(query, "open"), wordsOf(query, "fold")), [timeline, open, fold]);
   const words = query.get("find") ?? "";
   const matching = useMemo(() => sought(names, words), [names, words]);
 
-  const tiles = useMemo(
-    () => new Tiles(path, timeline.build, (problem) => (problem ? failed(problem) : redraw())),
-    [path, timeline.build],
+  const [tiles, curves] = useMemo(() => {
+    const told = (problem: Problem | null) => (problem ? failed(problem) : redraw());
+    return [
+      new Tiles<Tile>(`${path}/timeline/tile`, timeline.build, decode, told),
+      new Tiles<Curves>(`${path}/timeline/curves`, timeline.build, decodeCurves, told),
+    ] as const;
+  }, [path, timeline.build]);
+  useEffect(
+    () => () => {
+      tiles.stop();
+      curves.stop();
+    },
+    [tiles],
   );
-  useEffect(() => () => tiles.stop(), [tiles]);
 
   const scene: Scene = {
     view: view.current,
@@ -64,6 +75,7 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
     names,
     matching,
     tiles,
+    curves,
     lanesPerTile: timeline.lanes_per_tile,
     steps: timeline.tracks[0]?.kind === "steps" ? 0 : null,
     selected: detail && { lane: detail.span.lane, start: detail.span.start_ns, dur: detail.span.dur_ns },
@@ -216,6 +228,11 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
     return mark && { lane, mark };
   };
   const point = (event: PointerEvent) => {
+    const curve = curveAt(made, event.offsetY + (scroller.current?.scrollTop ?? 0));
+    if (curve) {
+      const tiles = covering(curves, view.current, size.width, WHOLE);
+      return setTip({ x: event.offsetX, y: event.offsetY, text: valueAt(tiles, curve, timeAt(event.offsetX)) });
+    }
     const hit = under(event);
     if (!hit) return setTip(null);
     const { mark } = hit;
@@ -250,13 +267,14 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
   };
   const first = () => choose(0, { ns: Math.max(0, Math.round((view.current.from + view.current.to) / 2)) }, 1);
 
-  const mergedAll = drawn ? [...drawn.merged.values()].reduce((sum, n) => sum + n, 0) : 0;
+  const [mergedAll, looksAll] = [drawn?.merged, drawn?.looks].map((by) => [...(by?.values() ?? [])].reduce((sum, n) => sum + n, 0));
   return (
     <div class="tl">
       <p class="quiet tl-status" role="status">
         {drawn
           ? `${format.count(drawn.spans)} spans in the lanes shown, drawn as ${format.count(drawn.marks)} marks` +
-            (mergedAll ? `; ${format.count(mergedAll)} of them are merged with neighbours (striped marks): zoom in to see them apart` : "; none is merged")
+            (mergedAll ? `; ${format.count(mergedAll)} of them are merged with neighbours (striped marks): zoom in to see them apart` : "; none is merged") +
+            (looksAll ? `; ${format.count(looksAll)} looks at resources are merged, each column has their lowest and highest` : "")
           : "Drawing"}
       </p>
       <div class="tl-top">
@@ -319,50 +337,4 @@ function sought(names: SpanName[], words: string): Uint8Array | null {
   const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
   if (!parts.length) return null;
   return Uint8Array.from(names, (name) => Number(parts.every((part) => name.text.toLowerCase().includes(part))));
-}
-
-function Labels({ made, drawn, query }: { made: ReturnType<typeof layout>; drawn: Drawn | null; query: URLSearchParams }) {
-  const open = wordsOf(query, "open");
-  const fold = wordsOf(query, "fold");
-  const toggle = (track: Track) => {
-    const { key } = track;
-    if (fold.delete(key)) open.delete(key);
-    else if (open.delete(key) || track.lanes <= FEW) fold.add(key);
-    else open.add(key);
-    change({ fold: [...fold].join(","), open: [...open].join(",") });
-  };
-  return (
-    <div class="tl-labels" style={{ height: `${made.height}px` }}>
-      {made.rows.map(({ track, top, height, lanes, group }) => {
-        const merged = drawn?.merged.get(track.key) ?? 0;
-        const more = track.lanes - lanes;
-        return (
-          <div key={track.key}>
-            {group && (
-              <b class="tl-group" style={{ top: `${top - GROUP}px` }} title={group}>
-                {group}
-              </b>
-            )}
-            <div class={lanes === 1 ? "tl-track tl-one" : "tl-track"} style={{ top: `${top}px`, height: `${height}px` }}>
-              <button
-                class="tl-link"
-                title={`${track.title}: ${format.count(track.spans)} spans, ${track.lanes} deep`}
-                aria-expanded={track.lanes > 1 ? more === 0 : undefined}
-                disabled={track.lanes < 2}
-                onClick={() => toggle(track)}
-              >
-                {track.title}
-              </button>
-              {(merged > 0 || more > 0) && (
-                <span class="tl-badges">
-                  {more > 0 && <i title="Lanes below that are not shown: click the title">+{more} lanes</i>}
-                  {merged > 0 && <i title="Spans that are merged with neighbours at this zoom">{format.count(merged)} merged</i>}
-                </span>
-              )}
-            </div>
-          </div>
-        );
-      })}
-    </div>
-  );
 }

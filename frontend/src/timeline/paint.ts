@@ -1,8 +1,9 @@
 /** Draws marks into one picture of the device's pixels. Rectangles are written as numbers into rows of pixels and copied
 down, which is ten times as fast as asking the canvas for each; only text and outlines are drawn by it. */
 import * as format from "../format";
-import { LANE, type Layout, topOf } from "./layout";
-import { MAX_LEVEL, type SpanName, type Tile, TILE_LOG2, type Tiles } from "./tiles";
+import { type Curves, drawCurve, type Ink, INKS } from "./curves";
+import { CURVE, LANE, type Layout, topOf } from "./layout";
+import { covering, type SpanName, type Tile, type Tiles, WHOLE } from "./tiles";
 
 export interface View {
   from: number;
@@ -16,7 +17,8 @@ export interface Scene {
   names: SpanName[];
   /** Names that a search leaves; null: all. */
   matching: Uint8Array | null;
-  tiles: Tiles;
+  tiles: Tiles<Tile>;
+  curves: Tiles<Curves>;
   lanesPerTile: number;
   steps: number | null;
   selected: { lane: number; start: number; dur: number } | null;
@@ -28,6 +30,8 @@ export interface Drawn {
   spans: number;
   /** Spans that stand in marks with others, by track. */
   merged: Map<string, number>;
+  /** Looks at resources that stand in points with others, by series. */
+  looks: Map<string, number>;
   missing: boolean;
 }
 
@@ -47,7 +51,6 @@ const INK: Record<string, string> = {
   memory: "--tl-memory",
   runtime: "--tl-runtime",
   wait: "--tl-wait",
-  resource: "--tl-resource",
   other: "--tl-other",
 };
 const CATEGORIES = Object.keys(INK);
@@ -68,6 +71,8 @@ export class Palette {
   readonly ground: number;
   private readonly shades = new Uint32Array(CATEGORIES.length * SHADES * 2);
   private readonly dark = new Uint8Array(CATEGORIES.length);
+  readonly curves: Map<string, Ink>;
+  readonly plain: Ink;
   readonly css: Record<string, string>;
 
   constructor(style: CSSStyleDeclaration) {
@@ -75,6 +80,12 @@ export class Palette {
     this.css = { ground: read("--ground"), ink: read("--ink"), quiet: read("--quiet"), line: read("--line"), accent: read("--accent") };
     const ground = rgb(this.css.ground ?? "#fff");
     this.ground = packed(ground);
+    const ink = (name: string): Ink => {
+      const line = rgb(read(name));
+      return { area: packed(mix(ground, line, 0.3)), line: packed(line) };
+    };
+    this.curves = new Map(Object.entries(INKS).map(([key, name]) => [key, ink(name)]));
+    this.plain = ink("--c8");
     CATEGORIES.forEach((category, at) => {
       const ink = rgb(read(INK[category] ?? "--tl-other"));
       this.dark[at] = 0.299 * ink[0] + 0.587 * ink[1] + 0.114 * ink[2] < 140 ? 1 : 0;
@@ -112,32 +123,6 @@ function packed([r, g, b]: Rgb): number {
   return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 }
 
-/** The finest level whose buckets are no wider than a pixel. */
-export function levelOf(view: View, pixels: number): number {
-  return Math.min(MAX_LEVEL, Math.max(0, Math.floor(Math.log2((view.to - view.from) / Math.max(1, pixels)))));
-}
-
-/** Tiles that show a group of lanes in a range; coarser or finer ones that are there stand in for what is missing. */
-export function tilesOf(scene: Scene, pixels: number, group: number): Tile[] {
-  const { view, tiles } = scene;
-  const level = levelOf(view, pixels);
-  const size = 2 ** (level + TILE_LOG2);
-  const found: Tile[] = [];
-  for (let at = Math.max(0, Math.floor(view.from / size)); at * size < view.to; at++) {
-    const tile = tiles.at(level, at, group);
-    for (const one of tile ? [tile] : standIns(tiles, level, at, group)) if (!found.includes(one)) found.push(one);
-  }
-  return found;
-}
-
-function standIns(tiles: Tiles, level: number, at: number, group: number): Tile[] {
-  for (let up = 1; up <= 8; up++) {
-    const coarser = tiles.peek(level + up, Math.floor(at / 2 ** up), group);
-    if (coarser) return [coarser];
-  }
-  return [2 * at, 2 * at + 1].map((half) => tiles.peek(level - 1, half, group)).filter((tile) => tile !== null);
-}
-
 interface Label {
   x0: number;
   x1: number;
@@ -173,7 +158,7 @@ export class Painter {
   }
 
   draw(scene: Scene, scale: number): Drawn {
-    const drawn: Drawn = { marks: 0, spans: 0, merged: new Map(), missing: false };
+    const drawn: Drawn = { marks: 0, spans: 0, merged: new Map(), looks: new Map(), missing: false };
     if (!this.image) return drawn;
     this.learn(scene.names);
     this.pixels.fill(this.palette.ground);
@@ -190,7 +175,7 @@ export class Painter {
         if (y > height || y + tall < 0) continue;
         const lane = row.track.first_lane + depth;
         const group = Math.floor(lane / scene.lanesPerTile);
-        const tiles = byGroup.get(group) ?? tilesOf(scene, width / scale, group);
+        const tiles = byGroup.get(group) ?? covering(scene.tiles, scene.view, width / scale, group);
         byGroup.set(group, tiles);
         this.plain.fill(this.palette.ground);
         this.hatched.fill(this.palette.ground);
@@ -201,12 +186,26 @@ export class Painter {
         }
       }
     }
+    this.curves(scene, drawn, scale);
     this.context.putImageData(this.image, 0, 0);
     this.steps(scene, byGroup, scale);
     this.labels(labels, scale);
     this.marked(scene, scale);
-    drawn.missing = scene.tiles.ask();
+    drawn.missing = [scene.tiles.ask(), scene.curves.ask()].includes(true);
     return drawn;
+  }
+
+  private curves(scene: Scene, drawn: Drawn, scale: number): void {
+    const { width, height } = this.canvas;
+    const into = { pixels: this.pixels, width, height };
+    for (const row of scene.layout.curves) {
+      const top = Math.round((row.top - scene.scroll) * scale);
+      const tall = Math.round((CURVE - 4) * scale);
+      if (top > height || top + tall < 0) continue;
+      const tiles = covering(scene.curves, scene.view, width / scale, WHOLE);
+      const ink = this.palette.curves.get(row.series.key.replace(/^gpu\d+/, "gpu")) ?? this.palette.plain;
+      drawn.looks.set(row.series.key, drawCurve(into, tiles, row, scene.view, { top, tall, scale }, ink));
+    }
   }
 
   /** One lane into the two rows of pixels; how many of its spans stand in marks with others. */
@@ -279,7 +278,7 @@ export class Painter {
     this.context.globalAlpha = 0.45;
     const lines: number[] = [];
     let narrow = 0;
-    for (const tile of byGroup.get(group) ?? tilesOf(scene, this.canvas.width / scale, group)) {
+    for (const tile of byGroup.get(group) ?? covering(scene.tiles, scene.view, this.canvas.width / scale, group)) {
       for (let at = tile.first[index] ?? 0; at < (tile.first[index + 1] ?? 0); at++) {
         const x = Math.floor((tile.t0 + (tile.start[at] as number) * tile.unit - scene.view.from) * perNs);
         if (x < 0 || x > this.canvas.width) continue;
@@ -323,7 +322,7 @@ export function markAt(scene: Scene, pixels: number, lane: number, ns: number, s
   const index = lane % scene.lanesPerTile;
   let best: { row: number; name: number; count: number; dur: number } | null = null;
   let nearest = slack;
-  for (const tile of tilesOf(scene, pixels, Math.floor(lane / scene.lanesPerTile))) {
+  for (const tile of covering(scene.tiles, scene.view, pixels, Math.floor(lane / scene.lanesPerTile))) {
     for (let at = tile.first[index] ?? 0; at < (tile.first[index + 1] ?? 0); at++) {
       const start = tile.t0 + (tile.start[at] as number) * tile.unit;
       const dur = (tile.dur[at] as number) * tile.unit;

@@ -6,7 +6,7 @@ import { Failed } from "../parts/common";
 import { Excerpt } from "../parts/finding";
 import { change } from "../router";
 import { inkOf, type View } from "./paint";
-import type { Span, SpanDetail } from "./tiles";
+import type { Span, SpanDetail, Timeline } from "./tiles";
 
 export function at(ns: number): string {
   return `${(ns / 1e9).toFixed(6)} s`;
@@ -143,6 +143,58 @@ export function StatisticsPanel({ path, build, range, chosen }: { path: string; 
         <p>
           <button onClick={() => setLimit(Math.min(1000, limit * 4))}>Show more of {format.count(found.value.total)}</button>
         </p>
+      )}
+    </section>
+  );
+}
+
+interface Resource {
+  key: string;
+  low: number;
+  mean: number;
+  high: number;
+  samples: number;
+}
+
+/** What the lanes of resources show, as numbers. */
+export function ResourcesPanel({ path, timeline, range, chosen }: { path: string; timeline: Timeline; range: View; chosen: boolean }) {
+  const asked = useSettled(`from_ns=${Math.max(0, Math.floor(range.from))}&to_ns=${Math.max(1, Math.ceil(range.to))}`, 250);
+  const found = useLoaded<{ items: Resource[] }>(`${path}/timeline/resources?build=${timeline.build}&${asked}`);
+  return (
+    <section aria-labelledby="resources-title" class="tl-panel">
+      <h2 id="resources-title">{chosen ? "Resources in the selection" : "Resources in view"}</h2>
+      {found.problem && <Failed problem={found.problem} again={found.again} />}
+      {found.value?.items.length === 0 && <p class="quiet">None was sampled in this time.</p>}
+      {found.value && found.value.items.length > 0 && (
+        <div class="table">
+          <table>
+            <thead>
+              <tr>
+                <th>Resource</th>
+                <th class="number">Lowest</th>
+                <th class="number">Mean</th>
+                <th class="number">Highest</th>
+                <th class="number">Samples</th>
+              </tr>
+            </thead>
+            <tbody>
+              {found.value.items.map((row) => {
+                const series = timeline.series.find((one) => one.key === row.key);
+                return (
+                  <tr key={row.key}>
+                    <td title={series?.about}>{series?.title}</td>
+                    {[row.low, row.mean, row.high].map((value, at) => (
+                      <td key={at} class="number">
+                        {format.measured(value, series?.unit ?? "")}
+                      </td>
+                    ))}
+                    <td class="number">{format.count(row.samples)}</td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </div>
       )}
     </section>
   );

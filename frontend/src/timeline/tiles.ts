@@ -1,5 +1,6 @@
 /** What the server tells of a timeline, and tiles of marks: asked for when they are seen, kept while there is room. */
 import { get, Problem } from "../api";
+import type { View } from "./paint";
 
 export interface Track {
   key: string;
@@ -15,6 +16,17 @@ export interface Track {
   trace: string;
 }
 
+/** What a resource of a machine did over time. */
+export interface Series {
+  key: string;
+  group: string;
+  title: string;
+  unit: string;
+  about: string;
+  samples: number;
+  most: number;
+}
+
 export interface Timeline {
   state: "building" | "ready" | "failed";
   progress_ratio: number;
@@ -27,6 +39,7 @@ export interface Timeline {
   names: number;
   lanes_per_tile: number;
   tracks: Track[];
+  series: Series[];
   left_out: { what: string; count: number }[];
   traces: { ref: string; trace: string; begin_ns: number; end_ns: number }[];
 }
@@ -77,35 +90,41 @@ export const TILE_LOG2 = 10;
 export const MAX_LEVEL = 46;
 const MAGIC = 0x4c545353;
 const HEAD = 32;
+/** In place of a group's number: tiles that hold all there is. */
+export const WHOLE = -1;
 const MOST_TILES = 160;
 /** More would only wait for each other in the server. */
 const AT_ONCE = 4;
 const NAMES_A_PAGE = 10_000;
 
-export function decode(buffer: ArrayBuffer): Tile {
+/** What all tiles begin with: rows are marks of lanes, or points of series. */
+export function decodeHead(buffer: ArrayBuffer, magic: number) {
   const head = new DataView(buffer);
-  if (head.getUint32(0, true) !== MAGIC) throw new Error("no tile");
-  const lanes = head.getUint32(4, true);
-  const marks = head.getUint32(8, true);
-  const table = new Uint32Array(buffer, HEAD, 2 * lanes);
-  const first = new Int32Array(lanes + 1);
-  for (let lane = 0; lane < lanes; lane++) first[lane + 1] = (first[lane] ?? 0) + (table[2 * lane + 1] ?? 0);
-  const at = (column: number) => HEAD + 8 * lanes + 4 * marks * column;
+  if (head.getUint32(0, true) !== magic) throw new Error("no tile");
+  const parts = head.getUint32(4, true);
+  const rows = head.getUint32(8, true);
+  const table = new Uint32Array(buffer, HEAD, 2 * parts);
+  const first = new Int32Array(parts + 1);
+  for (let part = 0; part < parts; part++) first[part + 1] = (first[part] ?? 0) + (table[2 * part + 1] ?? 0);
+  const at = (column: number) => HEAD + 8 * parts + 4 * rows * column;
+  return { t0: Number(head.getBigInt64(16, true)), unit: 2 ** head.getUint32(12, true), first, rows, at };
+}
+
+export function decode(buffer: ArrayBuffer): Tile {
+  const { rows, at, ...head } = decodeHead(buffer, MAGIC);
   return {
-    t0: Number(head.getBigInt64(16, true)),
-    unit: 2 ** head.getUint32(12, true),
-    first,
-    start: new Int32Array(buffer, at(0), marks),
-    dur: new Uint32Array(buffer, at(1), marks),
-    name: new Uint32Array(buffer, at(2), marks),
-    count: new Uint32Array(buffer, at(3), marks),
-    row: new Uint32Array(buffer, at(4), marks),
+    ...head,
+    start: new Int32Array(buffer, at(0), rows),
+    dur: new Uint32Array(buffer, at(1), rows),
+    name: new Uint32Array(buffer, at(2), rows),
+    count: new Uint32Array(buffer, at(3), rows),
+    row: new Uint32Array(buffer, at(4), rows),
   };
 }
 
-/** The tiles of one build. */
-export class Tiles {
-  private kept = new Map<string, Tile>();
+/** The tiles of one build: of marks or of curves. */
+export class Tiles<T> {
+  private kept = new Map<string, T>();
   private wanted: string[] = [];
   private asking = new Set<string>();
   private failed = new Set<string>();
@@ -114,11 +133,12 @@ export class Tiles {
   constructor(
     private readonly path: string,
     private readonly build: string,
+    private readonly decode: (buffer: ArrayBuffer) => T,
     private readonly told: (problem: Problem | null) => void,
   ) {}
 
   /** The tile, if it is there; else it is asked for. */
-  at(level: number, tile: number, group: number): Tile | null {
+  at(level: number, tile: number, group: number): T | null {
     const key = `${level}/${tile}/${group}`;
     const found = this.kept.get(key);
     if (found) {
@@ -131,7 +151,7 @@ export class Tiles {
   }
 
   /** The tile, if it is there. */
-  peek(level: number, tile: number, group: number): Tile | null {
+  peek(level: number, tile: number, group: number): T | null {
     return this.kept.get(`${level}/${tile}/${group}`) ?? null;
   }
 
@@ -148,15 +168,16 @@ export class Tiles {
   }
 
   private load(key: string): void {
-    const [level, tile, group] = key.split("/");
+    const [level, tile, group] = key.split("/").map(Number);
     this.asking.add(key);
-    fetch(`/api/v1${this.path}/timeline/tile?build=${this.build}&level=${level}&tile=${tile}&group=${group}`, {
+    const place = `build=${this.build}&level=${level}&tile=${tile}${group === WHOLE ? "" : `&group=${group}`}`;
+    fetch(`/api/v1${this.path}?${place}`, {
       credentials: "same-origin",
       signal: this.ended.signal,
     })
       .then(async (response) => {
         if (!response.ok) throw new Problem(response.status, `a part of the timeline is missing: ${response.statusText}`);
-        this.kept.set(key, decode(await response.arrayBuffer()));
+        this.kept.set(key, this.decode(await response.arrayBuffer()));
         for (const oldest of this.kept.keys()) {
           if (this.kept.size <= MOST_TILES) break;
           this.kept.delete(oldest);
@@ -172,6 +193,31 @@ export class Tiles {
         if (!this.ended.signal.aborted) this.told(problem);
       });
   }
+}
+
+/** The finest level whose buckets are no wider than a pixel. */
+export function levelOf(view: View, pixels: number): number {
+  return Math.min(MAX_LEVEL, Math.max(0, Math.floor(Math.log2((view.to - view.from) / Math.max(1, pixels)))));
+}
+
+/** Tiles that show a group of lanes in a range; coarser or finer ones that are there stand in for what is missing. */
+export function covering<T>(tiles: Tiles<T>, view: View, pixels: number, group: number): T[] {
+  const level = levelOf(view, pixels);
+  const size = 2 ** (level + TILE_LOG2);
+  const found: T[] = [];
+  for (let at = Math.max(0, Math.floor(view.from / size)); at * size < view.to; at++) {
+    const tile = tiles.at(level, at, group);
+    for (const one of tile ? [tile] : standIns(tiles, level, at, group)) if (!found.includes(one)) found.push(one);
+  }
+  return found;
+}
+
+function standIns<T>(tiles: Tiles<T>, level: number, at: number, group: number): T[] {
+  for (let up = 1; up <= 8; up++) {
+    const coarser = tiles.peek(level + up, Math.floor(at / 2 ** up), group);
+    if (coarser) return [coarser];
+  }
+  return [2 * at, 2 * at + 1].map((half) => tiles.peek(level - 1, half, group)).filter((tile) => tile !== null);
 }
 
 /** All names of a build, page by page; `more` is told after each. */

@@ -32,21 +32,15 @@ def build(view: SessionView) -> dict[str, tuple[float, ...]]:
         found |= _steps(view.steps)
     if view.anatomy is not None:
         found |= _anatomy(view.anatomy)
-    found |= resources(view) | _metrics(view)
-    return {key: tuple(float(f"{v:.6g}") for v in values) for key, values in found.items()}
-
-
-def resources(view: SessionView) -> dict[str, F64]:
-    """Those of the machine and of the process that makes the steps; ``res_t`` says when, in seconds."""
     session = view.session
-    found: dict[str, F64] = {}
     if len(session.host) > 1:
         found |= _host(session.host) | resource_series.build(session)
     if len(session.process) > 1 and view.worker is not None:
         mine = session.process.take(session.process.pid == view.worker.info.pid)
         if len(mine) > 1:
             found |= _process(mine, found.get("res_t"), faults.cost_of(session.memory))
-    return found
+    found |= _metrics(view)
+    return {key: tuple(float(f"{v:.6g}") for v in values) for key, values in found.items()}
 
 
 def _metrics(view: SessionView) -> dict[str, F64]:

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope import store
-from stepscope.app import resource_tracks
-from stepscope.derive import span_levels
+from stepscope.derive import series_tracks, span_levels
 from stepscope.derive.span_tracks import Spans
 from stepscope.derive.view import SessionView
 from stepscope.errors import StepscopeError
-from stepscope.model.timeline import LeftOut, Timeline, Track
+from stepscope.model.timeline import LeftOut, Series, Timeline, Track
 from stepscope.store import span_cache
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stepscope.derive.series_tracks import SeriesTrack
     from stepscope.derive.span_tracks import Say, SpanTrack
 
 LANES_PER_TILE = 32
@@ -64,11 +64,12 @@ def build(session: Path, folder: Path, say: Say) -> None:
     tracks: list[Track] = []
     deep = 0
     with span_cache.Writer(folder) as writer:
-        tracks_of_all = chain(spans.of_processes(), resource_tracks.build(view, spans.names), spans.of_traces())
-        for track in tracks_of_all:
+        for track in chain(spans.of_processes(), spans.of_traces()):
             made, deeper = _add(writer, track)
             deep += deeper
             tracks.append(made)
+        resources = series_tracks.tracks(view.session)
+        series = tuple(_add_series(writer, track) for track in resources)
         left_out = list(spans.left_out)
         if deep:
             left_out.append(LeftOut(what=f"spans that more than {span_levels.MAX_LANES} others enclose", count=deep))
@@ -79,12 +80,15 @@ def build(session: Path, folder: Path, say: Say) -> None:
                 state="ready",
                 progress_ratio=1.0,
                 begin_ns=min([0, *(track.begin_ns for track in tracks)]),
-                end_ns=max([1, ended, *(track.end_ns for track in tracks)]),
+                end_ns=max(
+                    [1, ended, *(track.end_ns for track in tracks), *(int(track.held.end[-1]) for track in resources)]
+                ),
                 lanes_per_tile=LANES_PER_TILE,
                 steps_worker=steps.worker.info.key if steps is not None else "",
             ),
             tuple(spans.names.items),
             tracks=tuple(tracks),
+            series=series,
             left_out=tuple(left_out),
             traces=tuple(spans.traces),
         )
@@ -118,3 +122,17 @@ def _add(writer: span_cache.Writer, track: SpanTrack) -> tuple[Track, int]:
         trace=track.trace,
     )
     return made, deeper
+
+
+def _add_series(writer: span_cache.Writer, track: SeriesTrack) -> Series:
+    held = track.held
+    writer.add_series(span_cache.SeriesColumns(held.start, held.end, held.value))
+    return Series(
+        key=track.key,
+        group=track.group,
+        title=track.title,
+        unit=track.unit,
+        about=track.about,
+        samples=len(held),
+        most=float(held.value.max()),
+    )

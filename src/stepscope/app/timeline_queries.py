@@ -11,7 +11,6 @@ from stepscope.derive import span_levels
 from stepscope.derive.span_levels import Marks
 from stepscope.errors import UsageError
 from stepscope.model.timeline import (
-    RESOURCE,
     EvidencePlace,
     Span,
     SpanDetail,
@@ -34,7 +33,7 @@ MAX_EXPONENT = 46
 """Of a bucket: a tile of that one holds two years."""
 MAGIC = 0x4C545353
 LAST_NS = 1 << 60
-_UNITS_LOG2 = 4
+UNITS_LOG2 = 4
 """Times in a tile are counted in sixteenths of its bucket."""
 _HEAD = struct.Struct("<IIIIqq")
 _CHUNK = 1 << 18
@@ -83,7 +82,7 @@ def tile(reader: Reader, exponent: int, index: int, group: int) -> bytes:
     if begin > LAST_NS:
         raise UsageError(f"tile {index}: it begins after {LAST_NS} ns")
     found = [marks(reader, lane, begin, begin + (bucket << TILE_LOG2), exponent) for lane in lanes]
-    unit = max(0, exponent - _UNITS_LOG2)
+    unit = max(0, exponent - UNITS_LOG2)
     total = sum(len(part) for part in found)
     table = np.array([(lane, len(part)) for lane, part in zip(lanes, found, strict=True)], "<u4")
     start = _joined([part.start for part in found])
@@ -94,8 +93,6 @@ def tile(reader: Reader, exponent: int, index: int, group: int) -> bytes:
     count = _joined([part.count for part in found])
     fill = np.where(count > 1, np.clip(busy * 255 // whole, 1, 255), 255)
     name = _joined([part.name for part in found])
-    level = reader.level_of_name[name]
-    fill = np.where(level < 0, fill, (255 * level).astype(np.int64))
     return b"".join(
         (
             _HEAD.pack(MAGIC, len(lanes), total, unit, begin, bucket),
@@ -215,18 +212,7 @@ def _first_hits(column: Column, matching: Bool, wanted: int) -> Iterator[int]:
             return
 
 
-def lanes_of_work(reader: Reader) -> list[int]:
-    """All lanes but those of resources: what these say is no work."""
-    tracks = reader.index.timeline.tracks
-    return [
-        lane
-        for track in tracks
-        if track.kind != RESOURCE
-        for lane in range(track.first_lane, track.first_lane + track.lanes)
-    ]
-
-
-def statistics(reader: Reader, begin: int, end: int, lanes: Sequence[int], offset: int, limit: int) -> SpanStatistics:
+def statistics(reader: Reader, begin: int, end: int, lanes: range, offset: int, limit: int) -> SpanStatistics:
     """Names by their time within a range, of some lanes.
 
     Raises:

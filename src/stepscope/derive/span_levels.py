@@ -68,7 +68,7 @@ def merged(marks: Marks, bucket: int) -> Marks:
     """What can be told apart at a bucket of so many nanoseconds."""
     if len(marks) <= 1:
         return marks
-    first = _firsts(marks.start, marks.end, bucket)
+    first = firsts(marks.start, marks.end, bucket)
     if len(first) == len(marks):
         return marks
     last = np.append(first[1:], len(marks)) - 1
@@ -87,7 +87,7 @@ def merged(marks: Marks, bucket: int) -> Marks:
     )
 
 
-def _firsts(start: I64, end: I64, bucket: int) -> I64:
+def firsts(start: I64, end: I64, bucket: int) -> I64:
     """Positions at which a mark begins."""
     key = start // bucket
     large = end - start >= bucket
@@ -106,7 +106,7 @@ def levels(spans: Marks) -> Iterator[tuple[int, Marks]]:
     whole = int(spans.end[-1] - spans.start[0])
     marks, exponent = spans, FIRST_LEVEL
     while 1 << exponent <= whole:
-        if marks is spans and len(_firsts(spans.start, spans.end, 1 << exponent)) * KEPT_RATIO > len(spans):
+        if marks is spans and len(firsts(spans.start, spans.end, 1 << exponent)) * KEPT_RATIO > len(spans):
             exponent += LEVEL_STEP
             continue
         marks = merged(marks, 1 << exponent)

@@ -1,6 +1,6 @@
 """The tracks of a session's timeline: its steps, the records of its threads, and the lines of its op traces.
 
-Those of resources: ``app.resource_tracks``.
+Resources have series (``derive.series_tracks``).
 """
 
 from __future__ import annotations

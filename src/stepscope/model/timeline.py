@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import msgspec
 
-RESOURCE = "resource"
-"""Kind of the tracks, and category of the spans, that say how much of a resource was used."""
-
 
 class Track(msgspec.Struct, frozen=True, kw_only=True):
     """One thread, stream or series of steps."""
@@ -21,8 +18,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True):
     """What it belongs to: a process, a device of a capture."""
     title: str
     kind: str
-    """steps | thread | stream | derived: its times repeat those of other tracks | rests | resource: its spans say how
-    much of it was used"""
+    """steps | thread | stream | derived: its times repeat those of other tracks | rests"""
     first_lane: int
     """Number of its first lane."""
     lanes: int
@@ -36,6 +32,24 @@ class Track(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the op trace that it is from; empty: from records."""
 
 
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """What a resource of a machine did over time."""
+
+    key: str
+    """Its name in addresses."""
+    group: str
+    """The machine that it is of."""
+    title: str
+    unit: str
+    """cores | bytes | bytes/s | ratio"""
+    about: str
+    """What is counted in it."""
+    samples: int
+    """Values that were sampled."""
+    most: float
+    """The largest of them."""
+
+
 class SpanName(msgspec.Struct, frozen=True, kw_only=True):
     """What spans are called, and where in the user's program that is."""
 
@@ -47,8 +61,6 @@ class SpanName(msgspec.Struct, frozen=True, kw_only=True):
     function: str = ""
     ref: str = ""
     """By which a finding's evidence names it, in its process."""
-    level_ratio: float = -1.0
-    """Of a resource: how much was used of what there is; -1 of everything else."""
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +98,8 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     names: int = 0
     lanes_per_tile: int = 0
     tracks: tuple[Track, ...] = ()
+    series: tuple[Series, ...] = ()
+    """In the order in which tiles of curves count through them."""
     left_out: tuple[LeftOut, ...] = ()
     steps_worker: str = ""
     """Key of the process that makes the steps."""
@@ -167,6 +181,23 @@ class SpanStatistics(msgspec.Struct, frozen=True, kw_only=True):
     spans: int
     offset: int
     next_offset: int | None
+
+
+class SeriesRange(msgspec.Struct, frozen=True, kw_only=True):
+    """One series within a range."""
+
+    key: str
+    low: float
+    mean: float
+    """Over the time for which values are known."""
+    high: float
+    samples: int
+
+
+class SeriesRanges(msgspec.Struct, frozen=True, kw_only=True):
+    """The series that have values within a range."""
+
+    items: tuple[SeriesRange, ...]
 
 
 class EvidencePlace(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
     index.json             lanes, tracks, names, and where in the columns each lane is
     base.COLUMN            start, end, name of every span, lane after lane
     EXPONENT.COLUMN        marks of the lanes at the stored bucket 2**EXPONENT ns, lane after lane
+    series.COLUMN          start, end, value of every series, series after series
 
 Not part of a session: a cache beside nothing, made anew when it is gone or of another schema. Columns are plain
 little-endian arrays; what the index says is checked against their sizes.
@@ -15,21 +16,21 @@ import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import SessionError
-from stepscope.model.timeline import LeftOut, SpanName, Timeline, TraceRange, Track
+from stepscope.model.timeline import LeftOut, Series, SpanName, Timeline, TraceRange, Track
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self
 
-SCHEMA = 2
+SCHEMA = 3
 INDEX = "index.json"
 BASE = "base"
 BASE_COLUMNS = {"start": "<i8", "end": "<i8", "name": "<i4"}
@@ -42,10 +43,20 @@ MARK_COLUMNS = {
     "longest": "<i8",
     "row": "<i8",
 }
+SERIES = "series"
 MAX_INDEX_BYTES = 1 << 30
 
+Number = TypeVar("Number", np.int64, np.int32, np.float64)
 Column = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 Columns = Mapping[str, Column]
+
+
+class SeriesColumns(NamedTuple):
+    """Values of a series. Shapes: [value], by start; none overlaps another."""
+
+    start: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+    value: npt.NDArray[np.float64]
 
 
 class Index(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +71,8 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     """Where each lane begins in the base, and where the last one ends."""
     levels: dict[int, tuple[tuple[int, int, int], ...]]
     """Exponent to (lane, first row, row behind the last) of the lanes that it holds."""
+    series_bounds: tuple[int, ...] = (0,)
+    """Where each series begins, and where the last one ends."""
 
 
 class Writer:
@@ -75,6 +88,7 @@ class Writer:
         self._levels: dict[int, list[tuple[int, int, int]]] = {}
         self._rows: dict[int, int] = {}
         self._counts = np.zeros(0, np.int64)
+        self._series = [0]
 
     def __enter__(self) -> Self:
         """Make a folder to write into."""
@@ -114,12 +128,21 @@ class Writer:
         self._rows[exponent] = first + len(marks["start"])
         self._levels.setdefault(exponent, []).append((lane, first, self._rows[exponent]))
 
+    def add_series(self, columns: SeriesColumns) -> None:
+        """Write the values of the next series."""
+        self._append(f"{SERIES}.start", np.ascontiguousarray(columns.start, np.int64))
+        self._append(f"{SERIES}.end", np.ascontiguousarray(columns.end, np.int64))
+        self._append(f"{SERIES}.value", np.ascontiguousarray(columns.value, np.float64))
+        self._series.append(self._series[-1] + len(columns.start))
+
     def _write(self, name: str, columns: Columns, kinds: dict[str, str]) -> None:
         for column, kind in kinds.items():
-            key = f"{name}.{column}"
-            if key not in self._files:
-                self._files[key] = self._stack.enter_context((self._folder / key).open("wb"))
-            np.ascontiguousarray(columns[column], np.dtype(kind)).tofile(self._files[key])
+            self._append(f"{name}.{column}", np.ascontiguousarray(columns[column], np.dtype(kind)))
+
+    def _append(self, key: str, column: npt.NDArray[Number]) -> None:
+        if key not in self._files:
+            self._files[key] = self._stack.enter_context((self._folder / key).open("wb"))
+        column.tofile(self._files[key])
 
     def finish(
         self,
@@ -127,6 +150,7 @@ class Writer:
         names: tuple[SpanName, ...],
         *,
         tracks: tuple[Track, ...],
+        series: tuple[Series, ...],
         left_out: tuple[LeftOut, ...],
         traces: tuple[TraceRange, ...],
     ) -> None:
@@ -135,12 +159,19 @@ class Writer:
         counts = np.pad(self._counts, (0, max(0, len(names) - len(self._counts))))
         index = Index(
             timeline=msgspec.structs.replace(
-                timeline, spans=self.spans, names=len(names), tracks=tracks, left_out=left_out, traces=traces
+                timeline,
+                spans=self.spans,
+                names=len(names),
+                tracks=tracks,
+                series=series,
+                left_out=left_out,
+                traces=traces,
             ),
             names=names,
             counts=tuple(counts.tolist()),
             bounds=tuple(self._bounds),
             levels={exponent: tuple(lanes) for exponent, lanes in self._levels.items()},
+            series_bounds=tuple(self._series),
         )
         (self._folder / INDEX).write_bytes(msgspec.json.encode(index))
         try:
@@ -162,8 +193,13 @@ class Reader:
         self.folder = folder
         try:
             self.index = _index(folder / INDEX)
-            self.level_of_name = np.array([name.level_ratio for name in self.index.names])
             self._base = _mapped(folder, BASE, BASE_COLUMNS, self.index.bounds[-1])
+            values = self.index.series_bounds[-1]
+            self._series = SeriesColumns(
+                _column(folder, f"{SERIES}.start", np.dtype(np.int64), values),
+                _column(folder, f"{SERIES}.end", np.dtype(np.int64), values),
+                _column(folder, f"{SERIES}.value", np.dtype(np.float64), values),
+            )
             self._marks: dict[int, Columns] = {}
             self._places: dict[int, dict[int, tuple[int, int]]] = {}
             for exponent, lanes in self.index.levels.items():
@@ -192,6 +228,12 @@ class Reader:
         first, last = self._places[lane][best]
         return best, {name: column[first:last] for name, column in self._marks[best].items()}
 
+    def series(self, number: int) -> SeriesColumns:
+        """The values of a series; not copied."""
+        rows = slice(self.index.series_bounds[number], self.index.series_bounds[number + 1])
+        every = self._series
+        return SeriesColumns(every.start[rows], every.end[rows], every.value[rows])
+
 
 def _index(path: Path) -> Index:
     if path.stat().st_size > MAX_INDEX_BYTES:
@@ -203,14 +245,13 @@ def _index(path: Path) -> Index:
 
 
 def _mapped(folder: Path, name: str, kinds: dict[str, str], rows: int) -> Columns:
-    found: dict[str, Column] = {}
-    for column, kind in kinds.items():
-        dtype = np.dtype(kind)
-        path = folder / f"{name}.{column}"
-        if rows == 0:
-            found[column] = np.empty(0, dtype)
-            continue
-        if path.stat().st_size != rows * dtype.itemsize:
-            raise ValueError(f"{path.name} has another length than the index says")
-        found[column] = np.asarray(np.memmap(path, dtype, mode="r", shape=(rows,)))
-    return found
+    return {column: _column(folder, f"{name}.{column}", np.dtype(kind), rows) for column, kind in kinds.items()}
+
+
+def _column(folder: Path, key: str, dtype: np.dtype[Number], rows: int) -> npt.NDArray[Number]:
+    if rows == 0:
+        return np.empty(0, dtype)
+    path = folder / key
+    if path.stat().st_size != rows * dtype.itemsize:
+        raise ValueError(f"{key} has another length than the index says")
+    return np.asarray(np.memmap(path, dtype, mode="r", shape=(rows,)))

@@ -7,9 +7,11 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from stepscope.app import timeline_queries as queries
+from stepscope.app import timeline_series
 from stepscope.errors import SessionError, UsageError
 from stepscope.model.timeline import (
     EvidencePlace,
+    SeriesRanges,
     SpanDetail,
     SpanHits,
     SpanNames,
@@ -35,6 +37,8 @@ BUILD = Text(name="build", about="The build that /timeline says.", pattern="[0-9
 FROM = Number(name="from_ns", about="Begin of the range.", default=0, most=MOST_NS)
 TO = Number(name="to_ns", about="End of the range.", default=MOST_NS, most=MOST_NS)
 LANE = Number(name="lane", about="Number of a lane.", most=1_000_000)
+LEVEL = Number(name="level", about="A bucket is 2**level nanoseconds.", most=queries.MAX_EXPONENT)
+TILE = Number(name="tile", about="Number of the part; each is 1024 buckets long.", most=1 << 43)
 
 Question = Callable[["Reader", "Arguments"], "Answer | msgspec.Struct"]
 
@@ -65,8 +69,19 @@ def _of_build(question: Question) -> Callable[[Hub, Call], Answer]:
 
 
 def _tile(reader: Reader, arguments: Arguments) -> Answer:
-    content = queries.tile(reader, arguments.number("level"), arguments.number("tile"), arguments.number("group"))
+    return _binary(queries.tile(reader, arguments.number("level"), arguments.number("tile"), arguments.number("group")))
+
+
+def _binary(content: bytes) -> Answer:
     return Answer(content=content, media=BINARY, headers={"Content-Encoding": "identity"})  # see docs/decisions/0025
+
+
+def _curves(reader: Reader, arguments: Arguments) -> Answer:
+    return _binary(timeline_series.curves(reader, arguments.number("level"), arguments.number("tile")))
+
+
+def _resources(reader: Reader, arguments: Arguments) -> SeriesRanges:
+    return timeline_series.ranges(reader, arguments.number("from_ns"), arguments.number("to_ns"))
 
 
 def _span(reader: Reader, arguments: Arguments) -> SpanDetail:
@@ -80,7 +95,7 @@ def _search(reader: Reader, arguments: Arguments) -> SpanHits:
 
 def _statistics(reader: Reader, arguments: Arguments) -> SpanStatistics:
     first, lanes = arguments.number("first_lane"), arguments.number("lanes")
-    chosen = range(first, first + lanes) if lanes else queries.lanes_of_work(reader)
+    chosen = range(first, first + lanes) if lanes else range(reader.lanes)
     begin, end = arguments.number("from_ns"), arguments.number("to_ns")
     return queries.statistics(reader, begin, end, chosen, arguments.number("offset"), arguments.number("limit"))
 
@@ -121,10 +136,11 @@ TIMELINE = (
             Number(name="wait_s", about="Wait so long for the answer to be ready.", default=0, most=10),
         ),
     ),
-    _ask("tile", "What a group of lanes shows in a part of the time, at one level of detail.", _tile, None,
-         Number(name="level", about="A bucket is 2**level nanoseconds.", most=queries.MAX_EXPONENT),
-         Number(name="tile", about="Number of the part; each is 1024 buckets long.", most=1 << 43),
+    _ask("tile", "What a group of lanes shows in a part of the time, at one level of detail.", _tile, None, LEVEL, TILE,
          Number(name="group", about="Number of the group of lanes_per_tile lanes.", most=100_000)),
+    _ask("curves", "What the machine's resources did in a part of the time, at one level of detail.", _curves, None,
+         LEVEL, TILE),
+    _ask("resources", "Lowest, mean and highest value of resources in a range.", _resources, SeriesRanges, FROM, TO),
     _ask("span", "One span, and what is beside it.", _span, SpanDetail, LANE,
          Number(name="at_ns", about="The last span that has begun at this time.", default=0, most=MOST_NS),
          Text(name="row", about="Instead of a time: its number in the lane.", default="", pattern="[0-9]{0,9}")),
@@ -132,7 +148,7 @@ TIMELINE = (
          Text(name="q", about="The words."), OFFSET, LIMIT),
     _ask("statistics", "Names by their time in a range.", _statistics, SpanStatistics, FROM, TO,
          Number(name="first_lane", about="The first lane.", default=0, most=1_000_000),
-         Number(name="lanes", about="How many lanes; 0: all but those of resources.", default=0, most=1_000_000),
+         Number(name="lanes", about="How many lanes; 0: all of the session.", default=0, most=1_000_000),
          OFFSET, LIMIT),
     _ask("names", "What spans are called, by the numbers that tiles use.", _names, SpanNames, OFFSET,
          Number(name="limit", about="How many items at most.", default=1_000, least=1, most=10_000)),
