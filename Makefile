@@ -148,6 +148,10 @@ bench-overhead: $(VENV)/.stamp ## what measuring costs, interleaved with and wit
 bench-anomalies: $(VENV)/.stamp ## network, disk and utilisation anomalies made for real, each with a look-alike (root)
 	@$(BIN)/python benchmarks/anomalies.py $(ARGS)
 
+.PHONY: bench-whole-stacks
+bench-whole-stacks: $(VENV)/.stamp ## which share of native stacks is whole, and what the others lack; --python PROGRAM
+	@$(BIN)/python benchmarks/whole_stacks.py $(ARGS)
+
 .PHONY: bench-attach-pause
 bench-attach-pause: $(VENV)/.stamp ## does attach pause its target? the longest gap in one that stamps the clock
 	@$(BIN)/python benchmarks/attach_pause.py $(ARGS)

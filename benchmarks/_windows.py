@@ -89,7 +89,7 @@ def _run(folder: Path, can: perf.Abilities, rounds: int) -> tuple[list[_Window],
         words.append(str(PROGRAM))
         job = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.DEVNULL)
     try:
-        pid, inbox = _armed(job, folder / "s.stepscope")
+        pid, inbox = armed(job, folder / "s.stepscope")
         time.sleep(_WARM_S)
         taken = [
             _open(folder / f"window{number}", can, pid, inbox, RATES[number % len(RATES)])
@@ -103,7 +103,7 @@ def _run(folder: Path, can: perf.Abilities, rounds: int) -> tuple[list[_Window],
     return made, [(int(line[0]), int(line[1])) for line in lines if len(line) == 2]
 
 
-def _armed(job: subprocess.Popen[bytes], session: Path) -> tuple[int, str]:
+def armed(job: subprocess.Popen[bytes], session: Path) -> tuple[int, str]:
     """(pid of the process that trains, the folder of its commands)."""
     while job.poll() is None:
         ours = [running for running in jobs.running() if running.status.session == str(session)]

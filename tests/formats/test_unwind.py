@@ -102,7 +102,7 @@ def test_a_stale_return_address_is_no_caller() -> None:
 def test_generated_code_without_a_caller_stands_alone() -> None:
     """Where no caller is found nothing is invented."""
     found = unwind.walk(SPACE, {IP: KERNEL_CODE + 7, SP: BASE}, stack(1, 2, 3))
-    assert found == unwind.Walk(addresses=(KERNEL_CODE + 7,), whole=False, pointers=(BASE,))
+    assert found == unwind.Walk(addresses=(KERNEL_CODE + 7,), whole=False, pointers=(BASE,), cut=unwind.GENERATED)
 
 
 def test_registers_that_were_popped_hold_their_values() -> None:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 VDSO = "[vdso]"
 _GENERATED = ("//anon", "[anon", "/memfd:", "/dev/zero", "anon_inode:")
-_PYTHON = re.compile(r"(?:lib)?python3\.(\d+).*")
+PYTHON = re.compile(r"(?:lib)?python3\.(\d+).*")
+"""Files that CPython may be in."""
 _LOOP = "_PyEval_EvalFrameDefault"
 """CPython's loop, and the parts that compilers make of it."""
 _CALL_BYTES = 7
@@ -60,7 +61,7 @@ class Module:
     @functools.cached_property
     def python(self) -> tuple[int, int] | None:
         """The version of CPython whose code this is; None: it is not."""
-        found = _PYTHON.fullmatch(self.name.rpartition("/")[2])
+        found = PYTHON.fullmatch(self.name.rpartition("/")[2])
         return (3, int(found[1])) if found is not None and self.loops else None
 
     @functools.cached_property

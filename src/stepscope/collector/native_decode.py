@@ -16,7 +16,9 @@ from stepscope.collector.address_space import AddressSpace
 from stepscope.collector.jit_map import JitMap
 from stepscope.collector.moved_stacks import MovedStacks
 from stepscope.collector.perf import CALL_PREFIX, SITE_PREFIX
+from stepscope.collector.python_memory import codes_of
 from stepscope.collector.python_places import PythonPlaces, Running
+from stepscope.collector.watched_python import WatchedPython
 from stepscope.derive.python_splice import NOT_SAMPLED
 from stepscope.formats import unwind
 from stepscope.formats.stacks.labels import KERNEL_MODULE, UNKNOWN_NAME
@@ -36,7 +38,8 @@ from stepscope.model.stacks import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stepscope.collector.python_places import Memory
+    from stepscope.collector.frame_watch import FrameWatch
+    from stepscope.collector.python_memory import Memory
     from stepscope.formats.perf_data import Recorded, Sample
     from stepscope.formats.unwind import Walk
 
@@ -67,13 +70,22 @@ class StackDecoder:
     """Decodes the stacks of one window of one process."""
 
     def __init__(
-        self, recorded: Recorded, pid: int, *, origin_ns: int, root: str, memory: Memory | None = None
+        self,
+        recorded: Recorded,
+        pid: int,
+        *,
+        origin_ns: int,
+        root: str,
+        memory: Memory | None = None,
+        watch: FrameWatch | None = None,
     ) -> None:
-        """``origin_ns``: CLOCK_MONOTONIC at session start; ``root``: where the process's file system begins."""
+        """``origin_ns``: CLOCK_MONOTONIC at session start; ``root``: where the process's file system begins;
+        ``watch``: saw Python's frames at each sample."""
         self._recorded = recorded
         self._pid = pid
         self._origin_ns = origin_ns
         self._memory = memory
+        self._watch = watch
         self._space = AddressSpace(root, (m for m in recorded.mappings if m.pid == pid))
         self._generated = JitMap(pid, root)
         self._threads = {comm.tid: comm.name for comm in recorded.comms if comm.pid == pid}
@@ -89,14 +101,19 @@ class StackDecoder:
             for sample in self._recorded.samples
             if sample.pid == self._pid and events[sample.event].registers
         ]
-        places = PythonPlaces(self._space, self._memory, walks) if self._memory is not None else None
+        codes = codes_of(self._space, self._memory) if self._memory is not None else None
+        places = PythonPlaces(codes, walks)
+        watched = WatchedPython(codes, self._watch) if codes is not None and self._watch is not None else None
         moved = MovedStacks()
         for sample, walk in walks:
             if walk.whole or walk.attached:
                 moved.add(sample, walk)
         rows: dict[tuple[str, str], list[tuple[Sample, _Stack]]] = defaultdict(list)
         for sample, walk in walks:
-            rows[event_of(events[sample.event].name)].append((sample, self._raw(sample, walk, moved, places)))
+            running = places.running(sample, walk)
+            if watched is not None:
+                running = watched.running(sample, walk, running)
+            rows[event_of(events[sample.event].name)].append((sample, self._raw(sample, walk, moved, running)))
         stacks = {stack for pairs in rows.values() for _, stack in pairs}
         frames = self._frames(stacks)
         return tuple(self._profile(event, unit, name, pairs, frames) for (event, unit), pairs in rows.items())
@@ -119,8 +136,7 @@ class StackDecoder:
         registers = unwind.dwarf_registers(self._recorded.events[sample.event].registers, sample.registers)
         return unwind.walk(self._space, registers, sample.stack)
 
-    def _raw(self, sample: Sample, walk: Walk, moved: MovedStacks, places: PythonPlaces | None) -> _Stack:
-        running = places.running(sample, walk) if places is not None else ()
+    def _raw(self, sample: Sample, walk: Walk, moved: MovedStacks, running: Sequence[Running | None]) -> _Stack:
         python = tuple((loop.frame, run) for loop, run in zip(walk.loops, running, strict=False) if run is not None)
         if walk.whole:
             return _Stack(walk.addresses, sample.kernel, int(StackFlag.WHOLE), python)
@@ -219,7 +235,7 @@ class StackDecoder:
 
 def python_frames(run: Running) -> list[Frame]:
     """What Python's loop ran, root to leaf; where it may run several functions, what is further out is not known."""
-    known = [Frame(function, file=file, kind=FrameKind.PYTHON) for file, function in run.callers]
+    known = [Frame(function, file=file, line=line, kind=FrameKind.PYTHON) for file, function, line in run.callers]
     if run.function:
         known.append(Frame(run.function, file=run.file, line=run.line, kind=FrameKind.PYTHON))
     return known if run.alone else [NOT_SAMPLED, *known]

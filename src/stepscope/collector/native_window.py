@@ -13,17 +13,18 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stepscope.collector import memory_events, perf
+from stepscope.collector import frame_watch, memory_events, perf
+from stepscope.collector.frame_watch import FrameWatch
 from stepscope.collector.native_decode import StackDecoder
-from stepscope.collector.python_places import Memory
+from stepscope.collector.python_memory import Memory
 from stepscope.errors import CaptureError, FormatError
 from stepscope.formats import perf_data
+from stepscope.model.finding import Diagnostic
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from stepscope.collector.perf import Abilities, Rates
-    from stepscope.model.finding import Diagnostic
     from stepscope.model.records import MemoryEventTable
     from stepscope.model.stacks import StackProfile
 
@@ -32,6 +33,7 @@ SECONDS = 5.0
 MAX_SECONDS = 60.0
 MAX_BYTES = 256 << 20
 """Of perf's file: a window that grows beyond ends early."""
+NO_FRAMES = "DX149"
 _GRACE_S, _PAUSE_S = 10.0, 0.05
 _MAX_WORDS = 300
 
@@ -77,6 +79,9 @@ class NativeWindow:
         except OSError as error:
             raise CaptureError(f"process {pid}: {error.strerror}; expected one of yours that runs") from error
         self._memory = Memory(pid)
+        self._missing: list[Diagnostic] = []
+        self.watch = self._watch_frames()
+        """What sees Python's frames at each sample; None: not ours to see, or no Python."""
         try:
             folder.mkdir(parents=True)
             if can.calls:
@@ -86,6 +91,23 @@ class NativeWindow:
         except OSError as error:
             self.close()
             raise CaptureError(f"{can.perf} cannot be started: {error.strerror}") from error
+
+    def _watch_frames(self) -> FrameWatch | None:
+        try:
+            found = frame_watch.runtime_of(self.pid, self._files)
+            return FrameWatch(*found) if found is not None else None
+        except OSError as error:
+            text = (
+                "Python's functions between two calls from native code are those of samples close by, not of the "
+                f"moment: BPF: {error.strerror or error}; run as root"
+            )
+            self._missing.append(Diagnostic(code=NO_FRAMES, text=text))
+            return None
+
+    @property
+    def _files(self) -> str:
+        """Where the process's file system begins."""
+        return f"/proc/self/fd/{self._root}"
 
     def _start(self, words: list[str], seconds: float) -> subprocess.Popen[bytes]:
         self._deadline_ns = time.monotonic_ns() + int((seconds + _GRACE_S) * 1e9)
@@ -101,6 +123,8 @@ class NativeWindow:
         self._process = self._start(
             perf.command(self._can, self.pid, str(self._file), self._seconds, rates), self._seconds
         )
+        if self.watch is not None:
+            self.watch.follow(self._process.pid)
         self._recording = True
         self.began_ns = time.monotonic_ns()
 
@@ -108,6 +132,8 @@ class NativeWindow:
         """Whether recording is over."""
         if self._over:
             return True
+        if self.watch is not None and self._recording:
+            self.watch.update()
         ended, status, usage = os.wait4(self._process.pid, os.WNOHANG)
         if not ended:
             if now_ns > self._deadline_ns or self._bytes() > MAX_BYTES:
@@ -138,10 +164,18 @@ class NativeWindow:
             CaptureError: perf recorded nothing, and says why.
         """
         began = time.process_time_ns()
-        root = f"/proc/self/fd/{self._root}"
+        if self.watch is not None:
+            self.watch.update()
         try:
             recorded = perf_data.read(self._file)
-            decoder = StackDecoder(recorded, self.pid, origin_ns=origin_ns, root=root, memory=self._memory)
+            decoder = StackDecoder(
+                recorded,
+                self.pid,
+                origin_ns=origin_ns,
+                root=self._files,
+                memory=self._memory,
+                watch=self.watch,
+            )
             profiles = decoder.profiles(f"window {window}")
             events = memory_events.decode(recorded, self.pid, origin_ns=origin_ns, window=window)
         except (FormatError, OSError) as error:
@@ -149,7 +183,7 @@ class NativeWindow:
         return Taken(
             profiles=profiles,
             events=events,
-            diagnostics=tuple(decoder.diagnostics()),
+            diagnostics=(*self._missing, *decoder.diagnostics()),
             began_ns=self.began_ns - origin_ns,
             recorded_ns=(self.ended_ns or time.monotonic_ns()) - self.began_ns,
             bytes=self._bytes(),
@@ -161,6 +195,8 @@ class NativeWindow:
         """Give back what is held; the folder is the caller's to delete."""
         os.close(self._root)
         self._memory.close()
+        if self.watch is not None:
+            self.watch.close()
 
     def _bytes(self) -> int:
         try:

@@ -15,26 +15,20 @@ Known limits: a code object that was freed after the sample is not found, or ano
 
 from __future__ import annotations
 
-import os
 import struct
 from collections import Counter, defaultdict
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from stepscope.collector.frame_beds import Beds, Seen
-from stepscope.formats import python_code
-from stepscope.formats.python_code import LAYOUTS, TYPE_AT, PythonCode
+from stepscope.formats.python_code import PythonCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.collector.address_space import AddressSpace
+    from stepscope.collector.python_memory import Codes
     from stepscope.formats.perf_data import Sample
     from stepscope.formats.unwind import Walk
 
-_TYPE = "PyCode_Type"
 _REGISTERS = (3, 6, 12, 13, 14, 15)
 """Those that calls keep, by DWARF number. Source: System V ABI AMD64, 3.2.1."""
 _FRAME_BYTES = 640
@@ -53,15 +47,12 @@ _LEAST_SITE = 3
 _LEAF = 1
 """Stands for all places in the loop itself."""
 _PAGE = 4096
-_PAGES_BACK = 8
-"""A code object is looked for so far before one of its instructions."""
 _WORD = 8
 _U64 = struct.Struct("<Q")
 _FIRST_FRAME = 32
 """Where in the first of its pages a thread's outermost frame lies. Source: CPython, Python/pystate.c, push_chunk."""
 _CHUNK = 16_384
 """Frames lie behind each other in pieces of so many bytes. Source: CPython, Python/pystate.c."""
-_LOWEST, _HIGHEST = 1 << 16, 1 << 47
 
 Place = tuple[str, int]
 """"register" and its number, or "stack" and how far below the caller's stack pointer."""
@@ -77,123 +68,8 @@ class Running(NamedTuple):
     """0 unknown."""
     alone: bool
     """This loop runs no other but ``callers``; else there may be more."""
-    callers: tuple[tuple[str, str], ...] = ()
-    """(file, function) of those that this loop runs too, root to leaf."""
-
-
-class Memory:
-    """The memory of a process, read in pages, each once. It is opened while the process runs and never stops it."""
-
-    def __init__(self, pid: int) -> None:
-        """Open; where that is not allowed, nothing is read."""
-        self.pid = pid
-        self.problem = ""
-        """Why it cannot be read."""
-        self.folder = "/"
-        """The process's working directory."""
-        self._pages: dict[int, bytes] = {}
-        self._descriptor = -1
-        try:
-            self._descriptor = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-            self.folder = str(Path(f"/proc/{pid}/cwd").readlink())
-        except OSError as error:
-            self.problem = error.strerror or str(error)
-
-    def close(self) -> None:
-        """Give the descriptor back."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    def page(self, number: int) -> bytes:
-        """A page; nothing where none is, or the process has gone."""
-        known = self._pages.get(number)
-        if known is None:
-            try:
-                known = os.pread(self._descriptor, _PAGE, number * _PAGE)
-            except (OSError, OverflowError):
-                known = b""
-            self._pages[number] = known
-        return known
-
-    def read(self, address: int, size: int) -> bytes:
-        """Bytes; fewer where a page is missing."""
-        parts = []
-        while size > 0 and _LOWEST <= address < _HIGHEST:
-            number, at = divmod(address, _PAGE)
-            part = self.page(number)[at : at + size]
-            if not part:
-                break
-            parts.append(part)
-            address, size = address + len(part), size - len(part)
-        return b"".join(parts)
-
-
-class _Codes:
-    """The code objects of a process."""
-
-    def __init__(self, memory: Memory, layout: python_code.Layout, code_type: int) -> None:
-        self.inside = layout.inside
-        self._memory = memory
-        self._layout = layout
-        self._type = code_type
-        self._names: dict[int, frozenset[str]] = {}
-        self._starts: dict[int, list[int]] = {}
-        self._codes: dict[int, PythonCode | None] = {}
-        self._found: dict[int, PythonCode | None] = {}
-
-    def at(self, address: int) -> PythonCode | None:
-        """The code object at an address."""
-        if address not in self._codes:
-            word = self._memory.read(address + TYPE_AT, _WORD) if address % _WORD == 0 else b""
-            is_one = len(word) == _WORD and _U64.unpack(word)[0] == self._type
-            self._codes[address] = python_code.read_code(self._memory.read, address, self._layout) if is_one else None
-        return self._codes[address]
-
-    def runs(self, frame: int) -> int:
-        """The address of the code object of a frame; 0 where none can be."""
-        word = self._memory.read(frame + self._layout.frame_code, _WORD) if frame % _WORD == 0 else b""
-        return int(_U64.unpack(word)[0]) if len(word) == _WORD else 0
-
-    def caller(self, frame: int, code: PythonCode | None) -> tuple[int, PythonCode | None] | None:
-        """What is in memory now as the frame that called one, and its function; None where nothing is, or where the
-        frame is of another function by now.
-        """
-        if code is not None and self.runs(frame) != code.address:
-            return None
-        word = self._memory.read(frame + self._layout.frame_caller, _WORD)
-        at = int(_U64.unpack(word)[0]) if len(word) == _WORD else 0
-        running = self.runs(at) if at else 0
-        return (at, self.at(running)) if running else None
-
-    def names(self, code: PythonCode) -> frozenset[str]:
-        """The globals and attributes that a function names."""
-        if code.address not in self._names:
-            self._names[code.address] = python_code.names_used(self._memory.read, code, self._layout)
-        return self._names[code.address]
-
-    def around(self, address: int) -> PythonCode | None:
-        """The code object that an address lies in the instructions of."""
-        if address not in self._found:
-            self._found[address] = self._around(address) if _LOWEST <= address < _HIGHEST and address % 2 == 0 else None
-        return self._found[address]
-
-    def _around(self, address: int) -> PythonCode | None:
-        last = address // _PAGE
-        for page in range(last, last - _PAGES_BACK, -1):
-            for start in reversed(self._in_page(page)):
-                code = self.at(start) if start < address else None
-                if code is not None:
-                    return code if code.start <= address <= code.start + code.size else None
-        return None
-
-    def _in_page(self, number: int) -> list[int]:
-        """Where code objects may begin that have their type in a page."""
-        if number not in self._starts:
-            words = np.frombuffer(self._memory.page(number).ljust(_PAGE, b"\0"), "<u8")
-            at = np.flatnonzero(words == self._type) * _WORD + number * _PAGE - TYPE_AT
-            self._starts[number] = at.tolist()
-        return self._starts[number]
+    callers: tuple[tuple[str, str, int], ...] = ()
+    """(file, function, line) of those that this loop runs too, root to leaf; line 0 unknown."""
 
 
 class _Loop(NamedTuple):
@@ -210,10 +86,9 @@ class _Loop(NamedTuple):
 class PythonPlaces:
     """The Python functions in the stacks of one window."""
 
-    def __init__(self, space: AddressSpace, memory: Memory, walks: Sequence[tuple[Sample, Walk]]) -> None:
-        """``walks``: stacks that were walked in ``space``."""
-        self._folder = memory.folder
-        self._codes: _Codes | None = None
+    def __init__(self, codes: Codes | None, walks: Sequence[tuple[Sample, Walk]]) -> None:
+        """``codes``: of the process; None: nothing is known."""
+        self._codes = codes
         self._places: tuple[Place, ...] = ()
         """All of these."""
         self._beds = Beds((), lambda _: frozenset(), lambda _frame, _code: None)
@@ -223,16 +98,10 @@ class PythonPlaces:
         """Point into the instructions, or up to 3.10 to the code object."""
         self._positions: dict[int, list[Place]] = {}
         """Point behind the instruction that runs."""
-        if space.python is None:
-            return
-        module, bias = space.python
-        layout, code_type = LAYOUTS.get(module.python or (0, 0)), module.elf.address_named(_TYPE)
-        if layout is None or code_type is None:
-            return
-        self._codes = _Codes(memory, layout, code_type + bias)
-        self._learn(self._codes, walks)
+        if codes is not None:
+            self._learn(codes, walks)
 
-    def _learn(self, codes: _Codes, walks: Sequence[tuple[Sample, Walk]]) -> None:
+    def _learn(self, codes: Codes, walks: Sequence[tuple[Sample, Walk]]) -> None:
         every = sum(len(walk.loops) for _, walk in walks) // _PROVEN_BY + 1
         loops = [(at, words) for sample, walk in walks[::every] for at, words in _words(sample, walk)]
         some = [words for _, words in loops[:: len(loops) // _LEARNT_FROM + 1]]
@@ -297,17 +166,14 @@ class PythonPlaces:
     ) -> Running:
         behind = self._behind(site, code, words)
         line = code.line(behind) if behind else 0
-        further = tuple((self._absolute(one.file), one.function) for one in callers or ())
-        return Running(self._absolute(code.file), code.function, line, callers is not None, further)
+        further = tuple((one.file, one.function, 0) for one in callers or ())
+        return Running(code.file, code.function, line, callers is not None, further)
 
     def _behind(self, site: int, code: PythonCode, words: dict[Place, int]) -> int:
         """The end of the instruction that runs; 0 where places do not agree."""
         places = self._positions.get(site, ())
         found = {words[place] for place in places if place in words and code.is_behind(words[place])}
         return found.pop() if len(found) == 1 else 0
-
-    def _absolute(self, file: str) -> str:
-        return file if file.startswith(("/", "<")) else os.path.normpath(f"{self._folder}/{file}")
 
     def _code(self, site: int, words: dict[Place, int]) -> PythonCode | None:
         """The one that all places agree on."""
@@ -354,7 +220,7 @@ def _often(loops: Sequence[dict[Place, int]], share: float) -> list[Place]:
     return [place for _, place in sorted(found, reverse=True)]
 
 
-def _frames(codes: _Codes, loops: Sequence[dict[Place, int]], found: Sequence[dict[Place, int]]) -> list[Place]:
+def _frames(codes: Codes, loops: Sequence[dict[Place, int]], found: Sequence[dict[Place, int]]) -> list[Place]:
     """The places that point to the frame of the function that runs: where it runs still, its code is in it, and another
     place points into that. ``found``: the code objects that places of each loop point into.
     """
@@ -369,7 +235,7 @@ def _frames(codes: _Codes, loops: Sequence[dict[Place, int]], found: Sequence[di
 
 
 def _by_site(
-    codes: _Codes, frames: Sequence[Place], loops: Sequence[tuple[int, dict[Place, int]]]
+    codes: Codes, frames: Sequence[Place], loops: Sequence[tuple[int, dict[Place, int]]]
 ) -> dict[int, list[Place]]:
     """The places that point behind the instruction that runs, by where the loop is: what points into the code that the
     function's frame has. Where that memory has another frame by now, hardly any place does.

@@ -26,7 +26,7 @@ class Run(NamedTuple):
     alone: bool
     """It ran no other but ``callers``."""
     callers: Chain = ()
-    """Functions further out that it ran too, root to leaf; without lines."""
+    """Functions further out that it ran too, root to leaf; without lines where they are not of the very moment."""
 
 
 class Runs(NamedTuple):
@@ -93,8 +93,9 @@ def filled(runs: Sequence[Run], near: Iterable[Chain], chains: Chains, *, rooted
         chains: of the process.
         rooted: the stack begins where its thread does.
     """
-    if all(run.alone and run.inner is not None and not run.callers for run in runs):
-        return Runs(tuple((run.inner,) for run in runs if run.inner is not None), (True,) * len(runs), sampled=False)
+    if all(run.alone and run.inner is not None and all(one.line for one in run.callers) for run in runs):
+        exact = tuple((*run.callers, run.inner) for run in runs if run.inner is not None)
+        return Runs(exact, (True,) * len(runs), sampled=False)
     for sample in near if rooted else ():
         parts = _fitted(runs, sample)
         if parts is not None:

@@ -124,7 +124,11 @@ class PythonCode(NamedTuple):
 
     def line(self, address: int) -> int:
         """The line of the instruction that ends at an address; 0 where none is told."""
-        offset = max(address - self.start - UNIT, 0)
+        return self.line_at(address - UNIT)
+
+    def line_at(self, address: int) -> int:
+        """The line of the instruction at an address; 0 where none is told."""
+        offset = max(address - self.start, 0)
         if not self.inside:
             return _line_310(self.lines, self.first_line, offset)
         return _line_311(self.lines, self.first_line, offset // UNIT)

@@ -42,6 +42,11 @@ _SAVED = ((6, 3, 12, 13, 14, 15), (3, 6, 12, 13, 14, 15), ())
 oneDNN, src/cpu/x64/jit_generator.hpp, abi_save_gpr_regs and preamble(); the first order seen in TensorFlow 2.21."""
 
 
+DEEPER, NO_ROW, NO_CODE = "deeper than what was copied", "code without unwind rows", "no code"
+LOST, ENDLESS, GENERATED = "a register that is needed is lost", "no end", "generated code"
+"""Why a stack is not whole."""
+
+
 class Code(NamedTuple):
     """What is known of an address of code."""
 
@@ -84,6 +89,8 @@ class Walk:
     """The stack pointer in each of the frames."""
     loops: tuple[Loop, ...] = ()
     """Leaf first."""
+    cut: str = ""
+    """Why it is not whole, one of the words above."""
 
 
 def dwarf_registers(mask: int, values: Sequence[int]) -> dict[int, int]:
@@ -102,29 +109,34 @@ def walk(space: Space, registers: dict[int, int], stack: memoryview) -> Walk:
     """Walk a stack; ``stack`` begins at the stack pointer. What cannot be walked to its end is not whole."""
     machine = _Machine(dict(registers), stack)
     if _RETURN_ADDRESS not in registers or _STACK_POINTER not in registers:
-        return Walk(addresses=(), whole=False)
+        return Walk(addresses=(), whole=False, cut=LOST)
     leaf = space.code(machine.registers[_RETURN_ADDRESS])
     if leaf is not None and leaf.generated:
         return _from_generated(space, machine)
     frames: list[tuple[int, int]] = []
-    whole = _walk_on(space, machine, frames, called=False)
-    return _walked(frames, machine.loops, whole=whole)
+    cut = _walk_on(space, machine, frames, called=False)
+    return _walked(frames, machine.loops, cut=cut)
 
 
-def _walked(
-    frames: Sequence[tuple[int, int]], loops: Sequence[Loop] = (), *, whole: bool = False, attached: bool = False
-) -> Walk:
+def _walked(frames: Sequence[tuple[int, int]], loops: Sequence[Loop] = (), *, cut: str, attached: bool = False) -> Walk:
     """``frames``: (address, stack pointer), leaf first."""
     addresses, pointers = tuple(zip(*frames, strict=True)) or ((), ())
-    return Walk(addresses=addresses, whole=whole, attached=attached, pointers=pointers, loops=tuple(loops))
+    return Walk(
+        addresses=addresses,
+        whole=not cut and not attached,
+        attached=attached,
+        pointers=pointers,
+        loops=tuple(loops),
+        cut=cut,
+    )
 
 
-def _walk_on(space: Space, machine: _Machine, frames: list[tuple[int, int]], *, called: bool) -> bool:
-    """Add frames until the end; whether that is the start of a thread."""
+def _walk_on(space: Space, machine: _Machine, frames: list[tuple[int, int]], *, called: bool) -> str:
+    """Add frames until the end; why that is not the start of a thread, "" where it is."""
     while len(frames) < MAX_FRAMES:
         address = machine.registers.get(_RETURN_ADDRESS, 0)
         if address == 0:
-            return bool(frames)
+            return "" if frames else NO_CODE
         inside = address - called
         code = space.code(inside)
         before = machine.registers[_STACK_POINTER]
@@ -133,15 +145,17 @@ def _walk_on(space: Space, machine: _Machine, frames: list[tuple[int, int]], *, 
                 machine.loops.append(Loop(len(frames), machine.kept()))
             frames.append((inside, before))
         if code is None or code.row is None:
-            return False
+            return NO_CODE if code is None else NO_ROW
         try:
             ended = machine.leave(code.row)
-        except (LookupError, ValueError, struct.error, FormatError):
-            return False
-        if ended or (called and machine.registers[_STACK_POINTER] <= before):  # a stack that does not shrink is none
-            return ended
+        except (LookupError, ValueError, struct.error, FormatError) as error:
+            return DEEPER if machine.is_beyond(error.args[:1]) else LOST
+        if ended:
+            return ""
+        if called and machine.registers[_STACK_POINTER] <= before:  # a stack that does not shrink is none
+            return ENDLESS
         called = not code.row.signal
-    return False
+    return ENDLESS
 
 
 def _from_generated(space: Space, machine: _Machine) -> Walk:
@@ -162,9 +176,9 @@ def _from_generated(space: Space, machine: _Machine) -> Walk:
         for saved in _SAVED:
             caller = _caller(machine, offset, saved)
             frames = [leaf]
-            if caller is not None and _walk_on(space, caller, frames, called=True):
-                return _walked(frames, caller.loops, attached=True)
-    return _walked([leaf])
+            if caller is not None and not _walk_on(space, caller, frames, called=True):
+                return _walked(frames, caller.loops, cut="", attached=True)
+    return _walked([leaf], cut=GENERATED)
 
 
 def kept_pointers(stack: memoryview, low: int, high: int) -> list[int]:
@@ -211,6 +225,10 @@ class _Machine:
             raise LookupError(address)
         value: int = _U64.unpack_from(self.stack, at)[0]
         return value
+
+    def is_beyond(self, what: tuple[object, ...]) -> bool:
+        """Whether what could not be loaded lies further out than what was kept."""
+        return any(isinstance(one, int) and one > self.base + len(self.stack) - WORD for one in what)
 
     def leave(self, row: Row) -> bool:
         """Become the caller; whether there is none.

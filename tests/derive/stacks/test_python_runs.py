@@ -46,6 +46,16 @@ def test_where_each_loop_runs_one_function_nothing_is_needed() -> None:
     assert found.samples.flags.tolist() == [WHOLE]
 
 
+def test_functions_of_the_very_moment_are_exact() -> None:
+    """Several in one loop, each with its line: nothing close by is asked; without lines they are approximate."""
+    samples = seen((AT, (MODULE, FIT._replace(line=99), OTHER, CALL)))
+    for line, flag in ((8, WHOLE), (0, WHOLE | NEAR)):
+        found = spliced(native(START, LOOP, MODULE, FIT._replace(line=line), CALL, MATMUL), [samples])
+        assert names(found) == ["_start", "<module>", "fit", "call", "tensorflow::MatMul"]
+        assert found.samples.flags.tolist() == [flag]
+        assert found.frames_of(int(found.samples.stack[0]))[2].line == line
+
+
 def test_one_that_is_not_known_among_them() -> None:
     """A sample that has it at its place tells; without one the stack is cut there."""
     chain = (START, LOOP, MODULE, LOOP, MATMUL)

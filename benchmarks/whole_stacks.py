@@ -1,0 +1,245 @@
+"""Native stacks: which share is whole, from the start of its thread to the leaf, and what the others lack.
+
+Usage: whole_stacks.py [--windows 4] [--seconds 5] [--python PROGRAM] [--plain PROGRAM] [--write]
+
+programs/generated_input.py trains under ``stepscope run``; windows are opened as the sidecar opens them. Each recording
+is decoded twice: with Python's frames of the very moment (``collector.frame_watch``), and without, as for users who may
+not have them. Samples in generated code are counted apart. ``--python``: the job's, with TensorFlow; ``--plain``: one
+without, which runs programs/call_backs.py, without an agent. Both may be given more than once. ``--write`` puts the
+tables into docs/benchmarks/whole-stacks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from _windows import armed
+from stepscope.app.bundle import open_session
+from stepscope.collector import perf
+from stepscope.collector.address_space import AddressSpace
+from stepscope.collector.native_decode import CPU, StackDecoder
+from stepscope.collector.native_window import NativeWindow
+from stepscope.collector.python_memory import Memory
+from stepscope.derive import session_stacks
+from stepscope.derive.python_splice import NOT_SAMPLED, runs_python, spliced
+from stepscope.formats import perf_data, unwind
+from stepscope.model.events import ThreadSeen
+from stepscope.model.stacks import FrameKind, StackFlag, StackProfile
+from stepscope.wire import commands
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "whole-stacks.md"
+PROGRAM = Path(__file__).with_name("programs") / "generated_input.py"
+PLAIN = PROGRAM.with_name("call_backs.py")
+HEAD = """# Which share of native stacks is whole?
+
+Printed by `make bench-whole-stacks ARGS=--write`. A stack is whole when it leads from the start of its thread to the
+leaf and all Python functions in it have names. Samples in generated code (oneDNN) are counted apart: they are attached
+to their callers, never whole. Each window is decoded twice: with the frames that a BPF program saw at the very moment
+of each sample (root), and without it. generated_input.py is a Keras fit that gets its input from a Python generator
+through numpy_function and traces new graphs all the time; call_backs.py calls Python from sorted, map, re, json, repr,
+reduce, properties and comparisons, on two threads, without an agent.
+
+"""
+WARM_S, SETTLE_S = 20.0, 1.0
+ASKED = 0.99
+WITH, WITHOUT = "with frames of the moment", "without"
+
+
+class Window(NamedTuple):
+    """One window, decoded both ways, and why each of its stacks is cut natively."""
+
+    profiles: dict[str, StackProfile]
+    cuts: list[str]
+    rows: int
+
+
+def decoded(folder: Path, window: NativeWindow) -> Window:
+    """What a window's file holds; the process still runs."""
+    pid, root = window.pid, f"/proc/{window.pid}/root"
+    recorded = perf_data.read(folder / "perf.data")
+    profiles = {}
+    for name, watch in ((WITH, window.watch), (WITHOUT, None)):
+        memory = Memory(pid)
+        decoder = StackDecoder(recorded, pid, origin_ns=0, root=root, memory=memory, watch=watch)
+        profiles[name] = next(one for one in decoder.profiles(name) if one.event == CPU)
+        memory.close()
+    space = AddressSpace(root, (one for one in recorded.mappings if one.pid == pid))
+    cuts, rows = [], 0
+    for sample in recorded.samples:
+        event = recorded.events[sample.event]
+        if sample.pid == pid and event.registers and event.name.startswith("cpu-clock"):
+            registers = unwind.dwarf_registers(event.registers, sample.registers)
+            cuts.append(unwind.walk(space, registers, sample.stack).cut)
+            rows += window.watch is not None and window.watch.row(sample.tid, sample.at_ns) is not None
+    return Window(profiles, cuts, rows)
+
+
+def reason(profile: StackProfile, at: int, cut: str) -> str:
+    """Why a sample is not whole; "" where it is, "generated" for those that are counted apart."""
+    flags = int(profile.samples.flags[at])
+    frames = profile.frames_of(int(profile.samples.stack[at]))
+    if flags & StackFlag.ATTACHED:
+        return "generated: attached"
+    if frames and frames[-1].kind is FrameKind.GENERATED:
+        return "generated: alone"
+    if flags & StackFlag.WHOLE:
+        return "approximate" if flags & StackFlag.APPROXIMATE else ""
+    if cut:
+        where = f": {frames[0].function[:50]}" if cut in (unwind.NO_ROW, unwind.LOST, unwind.ENDLESS) else ""
+        return f"cut natively: {cut}{where}"
+    if frames and runs_python(frames[-1]):
+        return "Python: the interpreter's loop itself begins or ends"
+    return "Python: functions not known" if NOT_SAMPLED in frames else "other"
+
+
+def measure(python: str, windows: int, seconds: float) -> tuple[dict[str, Counter[str]], int, int]:
+    """Reasons by way of decoding; samples, and those whose frames were seen."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        session = folder / "s.stepscope"
+        words = [
+            sys.executable,
+            "-m",
+            "stepscope",
+            "run",
+            "-q",
+            "--budget",
+            "0%",
+            "--session",
+            str(session),
+            "--",
+            python,
+        ]
+        job = subprocess.Popen([*words, str(PROGRAM)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        try:
+            pid, inbox = armed(job, session)
+            time.sleep(WARM_S)
+            found = []
+            for number in range(windows):
+                commands.send(inbox, {"kind": commands.STACKS, "hz": perf.MAX_HZ, "seconds": seconds + 3.0})
+                found.append(take(pid, folder / f"w{number}", seconds))
+                time.sleep(SETTLE_S)
+        finally:
+            job.terminate()
+            job.wait()
+        return counted(session, found)
+
+
+def measure_plain(python: str, windows: int, seconds: float) -> tuple[dict[str, Counter[str]], int, int]:
+    """The same of a program that nothing but windows look at."""
+    job = subprocess.Popen([python, str(PLAIN)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    reasons: dict[str, Counter[str]] = {WITH: Counter(), WITHOUT: Counter()}
+    samples = rows = 0
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            time.sleep(SETTLE_S)
+            for number in range(windows):
+                window = take(job.pid, Path(name) / f"w{number}", seconds)
+                samples, rows = samples + len(window.cuts), rows + window.rows
+                for way, profile in window.profiles.items():
+                    made = spliced(profile, [])
+                    reasons[way].update(reason(made, at, cut) for at, cut in enumerate(window.cuts))
+    finally:
+        job.kill()
+        job.wait()
+    return reasons, samples, rows
+
+
+def take(pid: int, folder: Path, seconds: float) -> Window:
+    """One window."""
+    window = NativeWindow(pid, folder, perf.abilities(), perf.Rates(cores=1.0, faults_per_s=10_000.0), seconds)
+    while not window.poll(time.monotonic_ns()):
+        time.sleep(0.1)
+    if window.watch is not None:
+        window.watch.update()
+    made = decoded(folder, window)
+    window.close()
+    return made
+
+
+def counted(session: Path, found: list[Window]) -> tuple[dict[str, Counter[str]], int, int]:
+    """The same, with the agent's samples of the session."""
+    recorded = open_session(session)
+    origin_ns, ours = recorded.manifest.origin_monotonic_ns, recorded.manifest.run_dir
+    seen = [session_stacks.python_profile(worker) for worker in recorded.workers]
+    agents = {
+        (worker.info.pid, thread.native)
+        for worker in recorded.workers
+        for thread in worker.all(ThreadSeen)
+        if thread.name == session_stacks.AGENT_THREAD
+    }
+    reasons: dict[str, Counter[str]] = {WITH: Counter(), WITHOUT: Counter()}
+    for window in found:
+        for way, profile in window.profiles.items():
+            moved = replace(profile, samples=replace(profile.samples, at_ns=profile.samples.at_ns - origin_ns))
+            made = spliced(moved, seen, agents=agents, ours=ours)
+            reasons[way].update(reason(made, at, cut) for at, cut in enumerate(window.cuts))
+    return reasons, sum(len(window.cuts) for window in found), sum(window.rows for window in found)
+
+
+def table(python: str, what: str, reasons: dict[str, Counter[str]], samples: int, rows: int) -> str:
+    """One Python's."""
+    version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
+    lines = [
+        f"## {version}, {what}",
+        "",
+        f"{samples:,} samples of CPU time; frames of the moment seen for {rows:,} of them.",
+        "",
+    ]
+    lines += [f"| of samples outside of generated code | {WITH} | {WITHOUT} |", "|---|---:|---:|"]
+    outside = {way: sum(n for why, n in of.items() if not why.startswith("generated")) for way, of in reasons.items()}
+    whole = {way: of[""] + of["approximate"] for way, of in reasons.items()}
+
+    def row(name: str, counts: dict[str, int]) -> str:
+        shares = (f"{100 * counts[way] / max(outside[way], 1):.1f} % ({counts[way]:,})" for way in (WITH, WITHOUT))
+        return f"| {name} | " + " | ".join(shares) + " |"
+
+    lines.append(row("**whole**", whole))
+    lines.append(
+        row("of these with functions from samples close by", {way: of["approximate"] for way, of in reasons.items()})
+    )
+    others = Counter({why: n for of in reasons.values() for why, n in of.items() if why and why != "approximate"})
+    for why, _ in sorted(others.items(), key=lambda one: -max(of[one[0]] for of in reasons.values())):
+        if not why.startswith("generated"):
+            lines.append(row(why, {way: of[why] for way, of in reasons.items()}))
+    apart = ", ".join(f"{n:,} {why}" for why, n in sorted(reasons[WITH].items()) if why.startswith("generated"))
+    verdict = "holds" if whole[WITH] >= ASKED * outside[WITH] else "does not hold"
+    lines += ["", f"Counted apart: {apart or 'none'}. At least {100 * ASKED:.0f} % whole: {verdict}.", ""]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Measure, print, perhaps write."""
+    parser = argparse.ArgumentParser(description="which share of native stacks is whole")
+    parser.add_argument("--windows", type=int, default=4)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--python", action="append")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--plain", action="append", default=[])
+    options = parser.parse_args()
+    if not perf.abilities().perf:
+        raise SystemExit(perf.abilities().missing[0].text)
+    load = os.getloadavg()[0]
+    pythons = options.python or [sys.executable]
+    shape = options.windows, options.seconds
+    parts = [table(python, PROGRAM.name, *measure(python, *shape)) for python in pythons]
+    parts += [table(python, PLAIN.name, *measure_plain(python, *shape)) for python in options.plain]
+    where = f"{os.cpu_count()} CPUs, load {load:.1f} when it began and {os.getloadavg()[0]:.1f} when it ended; "
+    text = f"{where}{options.windows} windows of {options.seconds:g} s.\n\n" + "\n".join(parts)
+    print(text)
+    if options.write:
+        PAGE.write_text(HEAD + text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
