@@ -1,12 +1,14 @@
 """Is everything seen that DeepPerf reports? Holds the checker against its published fixes and against its own scripts.
 
 Published: the fixed problems of its list (``fixed_performance_problems.xlsx``), each at the commit before and after the
-fix, in clones of the projects; a pair counts when a rule reports the changed lines before and not after. Scripts: its
-reports on trees, as JSON files ``TREE.data.json`` with ``found``: pairs of C2 or C3 and its message; each is matched by
-a finding of ours at the same call, at any severity, or rejected for a reason that the analyses of the checker give.
-With --write the tables go to docs/benchmarks/deepperf.md.
+fix, in clones of the projects; a pair counts when a rule reports the changed lines before and not after. And the places
+where it told projects of repeated nodes (C1), as their trackers show them (``deepperf_c1.csv``), each at the commit of
+the report. Scripts: its reports on trees, as JSON files ``TREE.graph.json`` and ``TREE.data.json`` with ``found``:
+pairs of C1, C2 or C3 and its message. Each report is matched by a finding of ours at the same call, at any severity, or
+rejected for a reason that the analyses of the checker give; what the reasons about cost rest on is measured by
+--measure. With --write the tables go to docs/benchmarks/deepperf.md, whose other sections stay.
 
-Usage: deepperf.py [--clones DIR] [--reports DIR --trees DIR] [--write]
+Usage: deepperf.py [--clones DIR] [--reports DIR --trees DIR] [--measure] [--list] [--write]
 """
 
 from __future__ import annotations
@@ -16,12 +18,14 @@ import json
 import os
 import re
 import sys
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import _clones
+import _deepperf_graphs
 import known_fixes
 from stepscope.checker import discover
 from stepscope.checker.context import Call, Context, Engine
@@ -38,8 +42,11 @@ PAGE = ROOT / "docs" / "benchmarks" / "deepperf.md"
 VERSION = (2, 5)
 """TensorFlow when its reports were made, in summer 2021; they know no version."""
 NEWEST = (2, 21)
-OURS = {"C1": ("OPS001", "OPS004"), "C2": ("TFD002", "TFD009"), "C3": ("TFD001",)}
+Version = tuple[int, int]
+OURS = {"C1": ("OPS001", "OPS003", "OPS004"), "C2": ("TFD002", "TFD009"), "C3": ("TFD001",)}
 SLACK = 3
+TABLE = ("| checker | number | |", "|---|---|---|")
+THEN = "at the TensorFlow that a project pins, else 1.15 where it uses what only version 1 has, else 2.5"
 PUBLISHED = (
     ("sql-machine-learning/elasticdl", "C1", 1, "ddfa3b7f"),
     ("batzner/indrnn", "C1", 1, "8239a81"),
@@ -61,6 +68,7 @@ PUBLISHED = (
 )
 """Project, DeepPerf's checker, problems in its list, and the commit of the fix; "" where its history shows none."""
 _REPORT = re.compile(r"\((?P<what>\w+)\) in (?P<path>[^\n]+?\.py)/(?P<line>\d+) should be called with")
+_REPEATED = re.compile(r" in (?P<path>[^\n]+?\.py), line (?P<line>\d+), column \d+")
 _ORDER = re.compile(r"before \((?P<what>\w+)\) in (?P<path>[^\n]+?\.py)/(?P<line>\d+)")
 
 
@@ -109,23 +117,30 @@ def _lines(first: int, number: int) -> tuple[int, int]:
 
 
 def reports(found: Path, tree: Path) -> Iterator[Report]:
-    """What DeepPerf's script for tf.data said of a tree."""
+    """What one of DeepPerf's scripts said of a tree."""
+    patterns = {"C1": _REPEATED, "C2": _ORDER, "C3": _REPORT}
     for rule, message in dict.fromkeys(map(tuple, json.loads(found.read_text())["found"])):
-        match = (_ORDER if rule == "C2" else _REPORT).search(message)
+        match = patterns[rule].search(message)
         if match is not None:
             path = match["path"].partition(f"/{tree.name}/")[2]
             yield Report(rule=rule, path=path, line=int(match["line"]))
 
 
-def judge(tree: Path, said: list[Report]) -> Iterator[tuple[Report, str, bool]]:
-    """Each report with "" where it is matched, else the reason; and whether the newest TensorFlow still has it."""
+def judge(tree: Path, said: list[Report], then: Version = VERSION) -> Iterator[tuple[Report, str, bool]]:
+    """Each report with "" where it is matched, else the reason; and whether the newest TensorFlow still has it.
+
+    Args:
+        tree: the project.
+        said: the reports.
+        then: TensorFlow that they are judged for.
+    """
     files = [path.as_posix() for path in discover.discover([tree])]
     codes = {code for some in OURS.values() for code in some}
     rules = [rule for rule in ALL if rule.code in codes]
     told: dict[tuple[int, int], dict[tuple[str, str], list[int]]] = {}
     engines = {}
     with unhindered():
-        for version in (VERSION, NEWEST):
+        for version in (then, NEWEST):
             readers = {path: Path(path).read_bytes for path in files}
             engines[version] = Engine(Project(readers, [tree.as_posix()]), target(version, "benchmark"))
             told[version] = defaultdict(list)
@@ -138,12 +153,14 @@ def judge(tree: Path, said: list[Report]) -> Iterator[tuple[Report, str, bool]]:
                 version: any(abs(line - report.line) <= SLACK for c in OURS[report.rule] for line in found[path, c])
                 for version, found in told.items()
             }
-            reason = "" if there[VERSION] else why_not(engines[VERSION], path, report)
+            reason = "" if there[then] else why_not(engines[then], path, report)
             yield report, reason, there[NEWEST]
 
 
 def why_not(engine: Engine, path: str, report: Report) -> str:
     """Why a report is no finding of ours."""
+    if report.rule == "C1":
+        return _deepperf_graphs.why_not(engine, path, report.line)
     module = engine.project.load(path)
     if module is None:
         return f"file not read: {engine.project.skipped.get(path, 'not concerned')}"
@@ -188,24 +205,58 @@ def _not_batched(ctx: Context, call: Call) -> str:
     return next((why for holds, why in reasons if holds), "not known to give the same on batches")
 
 
-def scripts(found: Path, trees: Path) -> tuple[list[str], int]:
-    """The second table, and the number of trees."""
+def scripts(found: Path, trees: Path, *, tell: bool) -> tuple[list[str], int]:
+    """The table of its scripts' reports, and the number of trees."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     still: Counter[str] = Counter()
-    names = sorted(path for path in found.glob("*.data.json"))
+    names = sorted(path for kind in ("graph", "data") for path in found.glob(f"*.{kind}.json"))
     for path in names:
-        tree = trees / path.name.removesuffix(".data.json")
+        tree = trees / path.name.removesuffix(".json").rpartition(".")[0]
         said = list(reports(path, tree))
-        for report, reason, newest in judge(tree, said) if said else ():
-            counts[report.rule][reason or "matched"] += 1
-            still[report.rule] += newest
+        then = _deepperf_graphs.version_of(tree, VERSION) if path.name.endswith(".graph.json") else VERSION
+        for report, reason, newest in judge(tree, said, then) if said else ():
+            _count(counts, still, report, reason, newest=newest)
+            if tell:
+                print(f"{tree.name}: {report.path}:{report.line} {report.rule}: {reason or 'matched'}", file=sys.stderr)
+    return _rows(counts, still), len({name.name.rpartition(".")[0].rpartition(".")[0] for name in names})
+
+
+def told(clones: Path, *, tell: bool) -> tuple[list[str], int, int]:
+    """The table of what it told projects of repeated nodes; how many projects, and how many are out of reach."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    still: Counter[str] = Counter()
+    places: dict[tuple[str, str], list[Report]] = defaultdict(list)
+    for place in _deepperf_graphs.published():
+        places[place.repo, place.commit].append(Report(rule="C1", path=place.path, line=place.line))
+    absent = 0
+    for (repo, commit), said in places.items():
+        clone = _clones.find(clones, repo)
+        if clone is None or _clones.has(clone, [commit]):
+            absent += 1
+            continue
+        with tempfile.TemporaryDirectory(prefix="deepperf-") as name:
+            tree = Path(name)
+            clone.export(commit, tree)
+            for report, reason, newest in judge(tree, said, _deepperf_graphs.version_of(tree, VERSION)):
+                _count(counts, still, report, reason, newest=newest)
+                if tell:
+                    print(f"{repo}: {report.path}:{report.line}: {reason or 'matched'}", file=sys.stderr)
+    return _rows(counts, still), len(places), absent
+
+
+def _count(counts: dict[str, Counter[str]], still: Counter[str], report: Report, reason: str, *, newest: bool) -> None:
+    counts[report.rule][reason or "matched"] += 1
+    still[report.rule] += newest
+
+
+def _rows(counts: dict[str, Counter[str]], still: Counter[str]) -> list[str]:
     text = []
     for rule, reasons in sorted(counts.items()):
         total = reasons.total()
         matched = f"{reasons['matched']} matched; {still[rule]} are told of on {_dot(NEWEST)}"
         text.append(f"| {rule} | {total} reports | {matched} |")
         text += [f"| {rule} | {n} | {why} |" for why, n in reasons.most_common() if why != "matched"]
-    return text, len(names)
+    return text
 
 
 def _dot(version: tuple[int, int]) -> str:
@@ -216,8 +267,12 @@ def main() -> int:
     """Compare, print, write."""
     parser = argparse.ArgumentParser(description="DeepPerf's reports, held against ours")
     parser.add_argument("--clones", type=Path, default=os.environ.get(_clones.VARIABLE), help="folder of clones")
-    parser.add_argument("--reports", type=Path, help="folder of TREE.data.json, what DeepPerf's script found")
+    parser.add_argument(
+        "--reports", type=Path, help="folder of TREE.graph.json and TREE.data.json, what its scripts found"
+    )
     parser.add_argument("--trees", type=Path, help="folder of the trees that it looked at")
+    parser.add_argument("--measure", action="store_true", help="measure what a repeated op costs")
+    parser.add_argument("--list", action="store_true", help="each report on a line, on stderr")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     options = parser.parse_args()
     text = ["# DeepPerf's reports and ours", "", "Printed by `make bench-deepperf`.", ""]
@@ -228,14 +283,28 @@ def main() -> int:
             "| project | checker | problems | fix | told at the changed lines | seen |",
         ]
         text += [*head, "|---|---|---|---|---|---|", *published(Path(options.clones)), ""]
+        rows, number, absent = told(Path(options.clones), tell=options.list)
+        text += ["## What it told projects of repeated nodes", ""]
+        text += [f"{number} projects (`benchmarks/deepperf_c1.csv`), {absent} of them out of reach, {THEN}.", ""]
+        text += [*TABLE, *rows, ""]
     if options.reports and options.trees:
-        rows, number = scripts(options.reports, options.trees)
-        head = [f"## Its script for tf.data on {number} trees", "", f"At TensorFlow {_dot(VERSION)}.", ""]
-        text += [*head, "| checker | number | |", "|---|---|---|", *rows, ""]
+        rows, number = scripts(options.reports, options.trees, tell=options.list)
+        text += ["## Its scripts", ""]
+        text += [f"{number} trees; C1 {THEN}; C2 and C3 at TensorFlow {_dot(VERSION)}.", "", *TABLE, *rows, ""]
+    if options.measure:
+        text += ["## What a repeated op costs", "", "CPU time on the newest TensorFlow.", "", "| | |", "|---|---|"]
+        text += [*_deepperf_graphs.measured(), ""]
     print("\n".join(text))
     if options.write:
-        PAGE.write_text("\n".join(text), encoding="utf-8")
+        PAGE.write_text(_with_others("\n".join(text), PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
+
+
+def _with_others(text: str, page: str) -> str:
+    """A text with the sections of the page that this run did not make: each needs inputs of its own."""
+    made = {section.partition("\n")[0] for section in text.split("\n## ")[1:]}
+    others = [section for section in page.split("\n## ")[1:] if section.partition("\n")[0] not in made]
+    return text.rstrip("\n") + "\n" + "".join(f"\n## {section.strip()}\n" for section in others)
 
 
 if __name__ == "__main__":

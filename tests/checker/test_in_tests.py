@@ -40,6 +40,9 @@ def test_a_program_that_tests_a_model_is_a_program() -> None:
     """``test_images.py`` is what many call the program that people run on their images: it holds no test."""
     assert severities("test_reader.py", ".") == ["warning"]
     assert severities("reader_test.py", ".") == ["warning"]
+    program = f"{READER}\ndef test_batch(): ...\n\nif __name__ == '__main__':\n    test_batch()\n"
+    assert severities("test_batch.py", ".", program) == ["warning"]
+    assert severities("test_batch.py", ".", f"import unittest\n{program}") == ["info"]
 
 
 def test_where_the_project_lies_does_not_matter() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.checker import checking
 from tests.checker.asking import Asked
 
 
@@ -110,3 +111,14 @@ def test_traced(text: str, expected: bool) -> None:
     """In tf.functions, map functions and Keras' compiled methods, and in what only these call."""
     asked = Asked(f"import tensorflow as tf\nds = tf.data.Dataset.range(3)\n{text}\n")
     assert asked.context.traced(asked.expressions[0]) is expected
+
+
+def test_a_list_that_is_filled_later_is_not_short() -> None:
+    """``rows = []`` and ``rows.append(row)``: what is written down is not how long it gets."""
+    head = "import tensorflow as tf\nmodel = tf.keras.models.load_model('m')\n"
+    loop = "for row in rows:\n    model.predict(row[None])\n"
+    fill = "for line in open('x'):\n    {}\n"
+    assert "KER001" in checking.codes(f"{head}rows = []\n{fill.format('rows.append(line)')}{loop}")
+    assert "KER001" in checking.codes(f"{head}rows = {{}}\n{fill.format('rows[line] = line')}{loop}")
+    severe = [h.severity for h in checking.hits(f"{head}rows = [a, b]\n{loop}") if h.code == "KER001"]
+    assert severe in ([], ["info"])

@@ -242,3 +242,17 @@ def test_in_the_one_iteration_that_a_condition_names(loop: str, found: bool) -> 
 def test_ops_that_give_no_single_tensor_are_nodes_too(op: str) -> None:
     """An op without a result, or with several, makes the graph grow like any other."""
     assert _found(LOOP.format(loop=f"while True:\n    session.run({op})")) == [("OPS001", "error")]
+
+
+@pytest.mark.parametrize(
+    ("run", "found"),
+    [
+        ("net.session.run(tf.exp(w), feed_dict={{}})", True),
+        ("net.session.run(tf.exp(w))", False),
+        ("server.run(tf.exp(w), config={{}})", False),
+    ],
+)
+def test_a_run_that_is_fed_is_one_of_a_session(run: str, found: bool) -> None:
+    """Of a session that a parameter holds nothing is known but what it is given."""
+    text = f"import tensorflow as tf\n\ndef train(net, server, w):\n    while True:\n        {run.format()}\n"
+    assert bool(_found(text)) is found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from stepscope.checker.context import Call, Context
 from stepscope.checker.loops import Loop
 from stepscope.checker.repeats import loop_parts
@@ -52,5 +54,17 @@ def graph_mode(ctx: Context) -> bool:
 
 def runs(ctx: Context, call: Call, loop: Loop) -> bool:
     """What the loop repeats runs a session on the same graph: its body, or the functions that lead to the call."""
-    names = {inner.name for at, part in loop_parts(ctx, call.node, loop) for _, inner in at.calls_below([part])}
-    return bool(names & RUNS) and not names & FRESH
+    inside = [inner for at, part in loop_parts(ctx, call.node, loop) for _, inner in at.calls_below([part])]
+    names = {inner.name for inner in inside}
+    return not names & FRESH and (bool(names & RUNS) or any(_fed(inner) for inner in inside))
+
+
+def _fed(call: Call) -> bool:
+    """``self.net.sess.run(op, feed_dict=...)``: only a session takes that, whatever holds it."""
+    func = call.node.func
+    return (
+        isinstance(func, ast.Attribute)
+        and func.attr == "run"
+        and not call.name
+        and any(keyword.arg == "feed_dict" for keyword in call.node.keywords)
+    )

@@ -117,7 +117,7 @@ class Loops:
             return len(expr.keys)
         if isinstance(expr, ast.Name):
             values = {self.length(module, v) for v in self.sources(module, expr)}
-            return values.pop() if len(values) == 1 else None
+            return values.pop() if len(values) == 1 and not _grows(module, expr.id) else None
         if not isinstance(expr, ast.Call):
             return None
         word = expr.func.attr if isinstance(expr.func, ast.Attribute) else getattr(expr.func, "id", "")
@@ -310,6 +310,19 @@ class Loops:
                 "list",
             )
         return self.names.name(module, call.func).startswith(("math.", "numpy.arange", "numpy.zeros", "numpy.ones"))
+
+
+def _grows(module: Module, name: str) -> bool:
+    """A container is written down short and filled later: ``rows = []``, ``rows.append(row)``."""
+    stored = any(
+        isinstance(store, ast.Subscript) and isinstance(store.value, ast.Name) and store.value.id == name
+        for store in module.flow.stores
+    )
+    return stored or any(
+        isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and call.func.value.id == name
+        for word in ("append", "extend", "insert", "add", "update", "setdefault")
+        for call in module.flow.calls.get(word, ())
+    )
 
 
 def _repeats(loop: LoopNode, child: ast.AST, before: ast.AST) -> bool:

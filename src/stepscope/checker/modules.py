@@ -99,10 +99,10 @@ class Looks:
 
 TEST_FOLDERS = frozenset({"test", "tests", "testing", "unittest", "unittests"})
 TEST_HELPERS = frozenset({"conftest", "test_utils", "testing_utils"})
-_TESTS = re.compile(
-    r"^\s*(?:async )?def test|\b(?:unittest|pytest|absltest|nose)\b|\bTestCase\b|^assert\b", re.MULTILINE
-)
-"""Stands in a file of tests: what is only called ``test_images.py`` may be the program that people wait for."""
+_TESTS = re.compile(r"^\s*(?:async )?def test|^assert\b", re.MULTILINE)
+_FRAMEWORKS_OF_TESTS = re.compile(r"\b(?:unittest|pytest|absltest|nose|TestCase)\b")
+"""One of these stands in a file of tests: what is only called ``test_images.py``, or has a main program of its own, may
+be what people wait for."""
 
 
 class Project:
@@ -145,7 +145,10 @@ class Project:
             return True
         named = inside.stem.startswith("test_") or inside.stem.endswith(("_test", "_tests"))
         source = self.source(path) if named else None
-        return named and (source is None or _TESTS.search(source.text) is not None)
+        if source is None or not named:
+            return named
+        framework = _FRAMEWORKS_OF_TESTS.search(source.text) is not None
+        return framework or (_TESTS.search(source.text) is not None and "__main__" not in source.text)
 
     def source(self, path: str) -> Source | None:
         """A file, parsed; None when it had to be skipped, see ``skipped``."""
