@@ -52,14 +52,14 @@ def tool(*args: str, env: dict[str, str] | None = None) -> subprocess.CompletedP
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
-def wait_for(what: Callable[[], Any], why: str) -> Any:
+def wait_for(what: Callable[[], Any], why: str, patience_s: float = PATIENCE_S) -> Any:
     """Wait until ``what`` gives something true."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         if found := what():
             return found
         time.sleep(0.05)
-    raise AssertionError(f"waited {PATIENCE_S} s for {why}")
+    raise AssertionError(f"waited {patience_s} s for {why}")
 
 
 def tree(folder: Path) -> dict[str, bytes]:
