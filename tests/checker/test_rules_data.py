@@ -349,3 +349,22 @@ def test_a_path_without_wildcard_is_one_file() -> None:
     read = "import os\nimport tensorflow as tf\na = tf.data.TFRecordDataset(tf.io.gfile.glob(os.path.join(d, '{}')))"
     assert codes(read.format("train.tfrecord")) == []
     assert codes(read.format("train-*.tfrecord")) == ["TFD005"]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("x = tf.expand_dims(2.0 * x - 1.0, -1)", True),
+        ("x = tf.expand_dims(x, axis=-1) / 255.0", True),
+        ("x = tf.expand_dims(x, 0)", False),
+        ("x = tf.expand_dims(x, axis)", False),
+        ("x = tf.expand_dims(x, -2)", False),
+        ("x = tf.expand_dims(x, -1) * x", False),
+    ],
+)
+def test_a_dimension_behind_is_one_of_a_batch_too(line: str, found: bool) -> None:
+    """Before the others, or beside what has none, it would be another one."""
+    text = (
+        f"{HEAD}axis = glob.glob('*')\ndef widen(x, y):\n    {line}\n    return x, y\nd = rows.map(widen).batch(32)\n"
+    )
+    assert ("TFD002" in codes(text)) is found

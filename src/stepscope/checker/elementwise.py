@@ -159,6 +159,9 @@ class Elementwise:
         if shorts == ["one_hot"]:
             inner = self._shaped(module, call.args[0], [*call.args[1:], *settings], env, levels)
             return _Part(f"one_hot({inner.path})") if isinstance(inner, _Part) else inner
+        if shorts == ["expand_dims"] and self._at_the_end(call):
+            inner = self._shaped(module, call.args[0], [], env, levels)
+            return _Part(f"expand_dims({inner.path})") if isinstance(inner, _Part) else inner
         if shorts and all(s in _MANY for s in shorts) and all(k.arg == "name" for k in call.keywords):
             if "where" in shorts and len(call.args) == 1:  # gives indices
                 raise _UnknownError
@@ -169,6 +172,13 @@ class Elementwise:
         if len(callees) == 1 and levels and callees[0].cls is None and not names:
             return self._follow(module, call, callees[0], env, levels)
         raise _UnknownError
+
+    @staticmethod
+    def _at_the_end(call: ast.Call) -> bool:
+        """``tf.expand_dims(x, -1)``: a batch gets its new dimension behind, too, and its rows stay what they are."""
+        axes = [*call.args[1:], *(k.value for k in call.keywords if k.arg == "axis")]
+        last = [ast.unparse(axis) for axis in axes] == ["-1"]
+        return last and all(k.arg in ("axis", "name") for k in call.keywords)
 
     def _follow(self, module: Module, call: ast.Call, callee: Function, env: _Env, levels: int) -> _Value:
         """A function of the project, with what it is given."""
