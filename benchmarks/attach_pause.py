@@ -40,7 +40,8 @@ machine's doing: others on the CPU, or a host that does not run this machine.
 Nothing stops the target. What it can wait for is the lock of its address space, which the kernel holds for whoever
 reads it, and longer where others take the reader's CPU meanwhile. With smaps, which counts a mapping in one go, the
 same command measured 79.39 ms at a load of 16; since then the page map is scanned in calls of 0.1 ms, made with a
-real-time priority ([memory](../memory.md)). Everything here ran niced, as root.
+real-time priority ([memory](../memory.md)). A second run, at a load of 5 to 6 and two attaches, saw one gap of 5.18 ms,
+whose cause is not known. Everything here ran niced, as root.
 
 """
 
