@@ -281,6 +281,38 @@ def test_resources_of_a_span_by_keys(tab: Tab, page_of: str) -> None:
     page.locator(".tl-track", has_text="network in").wait_for()
 
 
+def test_a_pinned_lane_stays_in_sight(tab: Tab, page_of: str) -> None:
+    """By keys, in the order of the address; what is below scrolls, what is clicked on is what is drawn there."""
+    page = tab.page
+    page.set_viewport_size({"width": 1000, "height": 420})
+    tab.open(f"{page_of}?from=0.029&to=0.036")
+    drawn(tab)
+    below = page.locator(".tl-canvas").bounding_box()
+    assert below is not None
+    stream = page.get_by_role("button", name="Pin Stream #1(Compute) to the top")
+    stream.press("Enter")
+    page.wait_for_url(re.compile("pin=ops-001"))
+    page.get_by_role("button", name="Pin network in to the top").press("Enter")
+    page.wait_for_url(re.compile("pin=ops-001[^&]*net-in"))
+    drawn(tab)
+    page.locator(".tl-scroll").evaluate("e => e.scrollTo(0, 1000)")
+    assert page.locator(".tl-scroll").evaluate("e => e.scrollTop") > 40
+    assert lane_y(tab, "Stream #1") == pytest.approx(below["y"] + 24 + 9, abs=1)  # below the group's title
+    assert lane_y(tab, "network in") == pytest.approx(below["y"] + 24 + 21 + 9, abs=1)
+    page.mouse.click(below["x"] + below["width"] * 0.293, lane_y(tab, "Stream #1"))  # 31.05 ms: 31.03 to 31.07
+    page.locator("#span-title", has_text="sgemm").wait_for()
+    page.reload()
+    drawn(tab)
+    assert lane_y(tab, "Stream #1") == pytest.approx(below["y"] + 24 + 9, abs=1)
+    page.locator(".tl-stage").focus()
+    page.keyboard.press("p")
+    page.wait_for_url(lambda url: "pin=net-in" in url)
+    assert stream.get_attribute("aria-pressed") == "false"
+    page.go_back()
+    page.wait_for_url(re.compile("pin=ops-001"))
+    assert page.evaluate(NAMELESS) == []
+
+
 @pytest.mark.tf
 @pytest.mark.slow
 def test_a_capture_of_a_training_appears(chromium: Browser, served: str, training: int) -> None:

@@ -59,6 +59,8 @@ interface Picture {
 interface Box {
   top: number;
   tall: number;
+  /** What lies above it belongs to others. */
+  floor: number;
   scale: number;
 }
 
@@ -67,7 +69,7 @@ export function drawCurve(into: Picture, tiles: Curves[], row: Curve, view: View
   const low = new Float32Array(into.width).fill(Number.POSITIVE_INFINITY);
   const high = new Float32Array(into.width).fill(-1);
   const merged = spread(tiles, row.index, view, low, high);
-  const { top, tall, scale } = box;
+  const { top, tall, floor, scale } = box;
   const per = (tall - scale) / Math.max(row.series.most, Number.MIN_VALUE);
   const bottom = Math.min(into.height, top + tall);
   for (let x = 0; x < into.width; x++) {
@@ -75,7 +77,7 @@ export function drawCurve(into: Picture, tiles: Curves[], row: Curve, view: View
     if (most < 0) continue;
     const first = top + tall - scale - Math.round(most * per);
     const last = top + tall - Math.round((low[x] as number) * per);
-    for (let y = Math.max(0, first); y < bottom; y++) into.pixels[y * into.width + x] = y < last ? ink.line : ink.area;
+    for (let y = Math.max(floor, first); y < bottom; y++) into.pixels[y * into.width + x] = y < last ? ink.line : ink.area;
   }
   return merged;
 }

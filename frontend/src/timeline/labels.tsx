@@ -3,35 +3,52 @@ import * as format from "../format";
 import { change } from "../router";
 import { CURVE, FEW, type Curve, type Head, type Layout, type Row } from "./layout";
 import type { Drawn } from "./paint";
-import { wordsOf } from "./state";
+import { toggle, wordsOf } from "./state";
 
 export function Labels({ made, drawn, query }: { made: Layout; drawn: Drawn | null; query: URLSearchParams }) {
+  const some = (pinned: boolean) => [
+    ...made.heads.filter((head) => head.pinned === pinned).map((head) => <GroupLabel key={`${head.text} ${head.fold}`} head={head} query={query} />),
+    ...made.curves
+      .filter((row) => row.pinned === pinned)
+      .map((row) => <CurveLabel key={row.series.key} row={row} merged={drawn?.looks.get(row.series.key) ?? 0} query={query} />),
+    ...made.rows
+      .filter((row) => row.pinned === pinned)
+      .map((row) => <TrackLabel key={row.track.key} row={row} merged={drawn?.merged.get(row.track.key) ?? 0} query={query} />),
+  ];
   return (
     <div class="tl-labels" style={{ height: `${made.height}px` }}>
-      {made.heads.map((head) => (
-        <GroupLabel key={head.text} head={head} query={query} />
-      ))}
-      {made.curves.map((row) => (
-        <CurveLabel key={row.series.key} row={row} merged={drawn?.looks.get(row.series.key) ?? 0} />
-      ))}
-      {made.rows.map((row) => (
-        <TrackLabel key={row.track.key} row={row} merged={drawn?.merged.get(row.track.key) ?? 0} query={query} />
-      ))}
+      {made.pinned > 0 && (
+        <div class="tl-pinned" style={{ height: `${made.pinned}px` }}>
+          {some(true)}
+        </div>
+      )}
+      {some(false)}
     </div>
+  );
+}
+
+/** Pins a lane to the top, or lets it go. */
+function Pin({ query, lane, title }: { query: URLSearchParams; lane: string; title: string }) {
+  const pinned = wordsOf(query, "pin").has(lane);
+  return (
+    <button
+      class="tl-pin"
+      aria-pressed={pinned}
+      aria-label={`Pin ${title} to the top`}
+      title={pinned ? "Put it back into its place" : "Pin it to the top"}
+      onClick={() => toggle(query, "pin", lane)}
+    >
+      {pinned ? "unpin" : "pin"}
+    </button>
   );
 }
 
 function GroupLabel({ head, query }: { head: Head; query: URLSearchParams }) {
   const { text, top, fold } = head;
-  const folded = wordsOf(query, "fold");
-  const toggle = () => {
-    if (!folded.delete(fold)) folded.add(fold);
-    change({ fold: [...folded].join(",") });
-  };
   return (
     <b class="tl-group" style={{ top: `${top}px` }} title={text}>
       {fold ? (
-        <button class="tl-link" aria-expanded={!folded.has(fold)} onClick={toggle}>
+        <button class="tl-link" aria-expanded={!wordsOf(query, "fold").has(fold)} onClick={() => toggle(query, "fold", fold)}>
           {text}
         </button>
       ) : (
@@ -41,7 +58,7 @@ function GroupLabel({ head, query }: { head: Head; query: URLSearchParams }) {
   );
 }
 
-function CurveLabel({ row, merged }: { row: Curve; merged: number }) {
+function CurveLabel({ row, merged, query }: { row: Curve; merged: number; query: URLSearchParams }) {
   const { series, top } = row;
   return (
     <div class="tl-track" style={{ top: `${top}px`, height: `${CURVE}px` }} title={`${series.title}: ${series.about}`}>
@@ -50,6 +67,7 @@ function CurveLabel({ row, merged }: { row: Curve; merged: number }) {
         <i title="Its highest value in the whole run: the top of the lane">to {format.measured(series.most, series.unit)}</i>
         {merged > 0 && <i title="Looks that are merged with neighbours at this zoom: each column has their lowest and highest">{format.count(merged)} merged</i>}
       </span>
+      <Pin query={query} lane={series.key} title={series.title} />
     </div>
   );
 }
@@ -57,7 +75,7 @@ function CurveLabel({ row, merged }: { row: Curve; merged: number }) {
 function TrackLabel({ row, merged, query }: { row: Row; merged: number; query: URLSearchParams }) {
   const { track, top, height, lanes } = row;
   const more = track.lanes - lanes;
-  const toggle = () => {
+  const unfold = () => {
     const [open, fold] = [wordsOf(query, "open"), wordsOf(query, "fold")];
     const { key } = track;
     if (fold.delete(key)) open.delete(key);
@@ -69,10 +87,10 @@ function TrackLabel({ row, merged, query }: { row: Row; merged: number; query: U
     <div class={lanes === 1 ? "tl-track tl-one" : "tl-track"} style={{ top: `${top}px`, height: `${height}px` }}>
       <button
         class="tl-link"
-        title={`${track.title}: ${format.count(track.spans)} spans, ${track.lanes} deep`}
+        title={`${track.group}, ${track.title}: ${format.count(track.spans)} spans, ${track.lanes} deep`}
         aria-expanded={track.lanes > 1 ? more === 0 : undefined}
         disabled={track.lanes < 2}
-        onClick={toggle}
+        onClick={unfold}
       >
         {track.title}
       </button>
@@ -82,6 +100,7 @@ function TrackLabel({ row, merged, query }: { row: Row; merged: number; query: U
           {merged > 0 && <i title="Spans that are merged with neighbours at this zoom">{format.count(merged)} merged</i>}
         </span>
       )}
+      <Pin query={query} lane={track.key} title={track.title} />
     </div>
   );
 }

@@ -9,13 +9,15 @@ import { Labels } from "./labels";
 import { curveAt, GROUP, LANE, laneAt, layout, topOf } from "./layout";
 import { type Drawn, markAt, Painter, Palette, type Scene, type View } from "./paint";
 import { drawRuler } from "./ruler";
-import { bounded, seconds, selectionOf, viewOf, whole, wordsOf } from "./state";
+import { bounded, seconds, selectionOf, toggle, viewOf, whole, wordsOf } from "./state";
 import { covering, decode, type SpanDetail, type SpanName, type Tile, Tiles, type Timeline, WHOLE } from "./tiles";
 
 const RULER = 22;
 const CLICK_PX = 4;
 const SLACK_PX = 3;
 const SETTLE_MS = 250;
+/** Of the window's height. */
+const MOST_PINNED = 0.35;
 
 interface Props {
   path: string;
@@ -49,7 +51,11 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
 
   const open = query.get("open") ?? "";
   const fold = query.get("fold") ?? "";
-  const made = useMemo(() => layout(timeline.tracks, timeline.series, wordsOf(query, "open"), wordsOf(query, "fold")), [timeline, open, fold]);
+  const pin = query.get("pin") ?? "";
+  const made = useMemo(() => {
+    const words = { open: wordsOf(query, "open"), fold: wordsOf(query, "fold"), pin: wordsOf(query, "pin") };
+    return layout(timeline.tracks, timeline.series, words, innerHeight * MOST_PINNED);
+  }, [timeline, open, fold, pin]);
   const words = query.get("find") ?? "";
   const matching = useMemo(() => sought(names, words), [names, words]);
 
@@ -167,9 +173,9 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
   useEffect(() => {
     if (!detail || !scroller.current) return;
     const place = topOf(made, detail.span.lane);
-    if (!place) return;
+    if (!place || place.row.pinned) return;
     const { scrollTop, clientHeight } = scroller.current;
-    if (place.top < scrollTop + GROUP || place.top + LANE > scrollTop + clientHeight) scroller.current.scrollTop = place.top - clientHeight / 2;
+    if (place.top < scrollTop + GROUP + made.pinned || place.top + LANE > scrollTop + clientHeight) scroller.current.scrollTop = place.top - clientHeight / 2;
   }, [shown, made]);
 
   useEffect(() => {
@@ -221,14 +227,14 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
     else change({ span: null, sel: null });
   };
   const under = (event: PointerEvent) => {
-    const lane = laneAt(made, event.offsetY + (scroller.current?.scrollTop ?? 0));
+    const lane = laneAt(made, event.offsetY, scroller.current?.scrollTop ?? 0);
     if (lane === null) return null;
     const slack = (SLACK_PX * (view.current.to - view.current.from)) / Math.max(1, size.width);
     const mark = markAt({ ...now.current, view: view.current }, size.width, lane, timeAt(event.offsetX), slack);
     return mark && { lane, mark };
   };
   const point = (event: PointerEvent) => {
-    const curve = curveAt(made, event.offsetY + (scroller.current?.scrollTop ?? 0));
+    const curve = curveAt(made, event.offsetY, scroller.current?.scrollTop ?? 0);
     if (curve) {
       const tiles = covering(curves, view.current, size.width, WHOLE);
       return setTip({ x: event.offsetX, y: event.offsetY, text: valueAt(tiles, curve, timeAt(event.offsetX)) });
@@ -254,6 +260,7 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
       Home: () => change({ from: null, to: null }),
       f: () => span && change(around(span.start_ns, span.dur_ns)),
       m: () => span && change({ sel: `${seconds(span.start_ns)}~${seconds(span.start_ns + Math.max(1, span.dur_ns))}` }),
+      p: () => detail && toggle(query, "pin", detail.track),
       Escape: () => change({ span: null, sel: null }),
       ArrowLeft: () => (detail && span ? step(span.lane, detail.previous_ns) : first()),
       ArrowRight: () => (detail && span ? step(span.lane, detail.next_ns) : first()),
@@ -320,7 +327,8 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
       </div>
       <p id="tl-keys" class="quiet">
         Click a span; drag to select a time. <kbd>Ctrl</kbd> wheel or <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>Shift</kbd> wheel, <kbd>Shift</kbd> drag, the ruler or{" "}
-        <kbd>A</kbd> <kbd>D</kbd> move, arrows go from span to span, <kbd>F</kbd> zooms to it, <kbd>M</kbd> selects its time, <kbd>0</kbd> shows the whole run,{" "}
+        <kbd>A</kbd> <kbd>D</kbd> move, arrows go from span to span, <kbd>F</kbd> zooms to it, <kbd>M</kbd> selects its time, <kbd>P</kbd> pins its
+        track to the top, <kbd>0</kbd> shows the whole run,{" "}
         <kbd>Esc</kbd> unselects.
       </p>
     </div>

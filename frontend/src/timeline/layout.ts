@@ -9,26 +9,29 @@ export const RESOURCES = "resources";
 /** Lanes of a track that are shown before somebody asks for all. */
 export const FEW = 8;
 
-export interface Row {
-  track: Track;
+interface Placed {
   top: number;
+  /** It stays in sight while the rest scrolls. */
+  pinned: boolean;
+}
+
+export interface Row extends Placed {
+  track: Track;
   height: number;
   /** Lanes that are drawn. */
   lanes: number;
 }
 
 /** The lane of a resource. */
-export interface Curve {
+export interface Curve extends Placed {
   series: Series;
   /** Number of the series in tiles. */
   index: number;
-  top: number;
 }
 
 /** What begins a group. */
-export interface Head {
+export interface Head extends Placed {
   text: string;
-  top: number;
   /** By which it folds; empty: it does not. */
   fold: string;
 }
@@ -38,47 +41,85 @@ export interface Layout {
   curves: Curve[];
   heads: Head[];
   height: number;
+  /** How much of it stays in sight. */
+  pinned: number;
 }
 
-/** `open`: tracks with all their lanes; `fold`: tracks with one, and `resources`. */
-export function layout(tracks: Track[], series: Series[], open: Set<string>, fold: Set<string>): Layout {
-  const made: Layout = { rows: [], curves: [], heads: [], height: 0 };
+/** What the address says of lanes, by the keys of tracks and series. */
+export interface Words {
+  /** Tracks with all their lanes. */
+  open: Set<string>;
+  /** Tracks with one lane, and `resources`. */
+  fold: Set<string>;
+  /** What stands first, in this order. */
+  pin: Set<string>;
+}
+
+/** `room`: what is pinned stays in sight as long as it is no higher. */
+export function layout(tracks: Track[], series: Series[], words: Words, room: number): Layout {
+  const made: Layout = { rows: [], curves: [], heads: [], height: 0, pinned: 0 };
   let group = "";
-  const begin = (text: string, word: string) => {
+  const begin = (text: string, fold: string) => {
     if (text === group) return;
     group = text;
-    made.heads.push({ text, top: made.height, fold: word });
+    made.heads.push({ text, top: made.height, fold, pinned: false });
     made.height += GROUP;
   };
-  series.forEach((one, index) => {
-    begin(one.group, RESOURCES);
-    if (fold.has(RESOURCES)) return;
-    made.curves.push({ series: one, index, top: made.height });
+  const curve = (one: Series) => {
+    made.curves.push({ series: one, index: series.indexOf(one), top: made.height, pinned: false });
     made.height += CURVE;
-  });
-  for (const track of tracks) {
-    if (!track.lanes) continue;
-    begin(track.group, "");
-    const lanes = fold.has(track.key) ? 1 : open.has(track.key) ? track.lanes : Math.min(FEW, track.lanes);
+  };
+  const row = (track: Track) => {
+    const { key } = track;
+    const lanes = words.fold.has(key) ? 1 : words.open.has(key) ? track.lanes : Math.min(FEW, track.lanes);
     const height = lanes * LANE + 3;
-    made.rows.push({ track, top: made.height, height, lanes });
+    made.rows.push({ track, top: made.height, height, lanes, pinned: false });
     made.height += height;
+  };
+  for (const key of words.pin) {
+    const [one, track] = [series.find((s) => s.key === key), tracks.find((t) => t.key === key && t.lanes)];
+    if (one || track) begin("pinned", "");
+    if (one) curve(one);
+    else if (track) row(track);
+  }
+  if (made.height && made.height <= room) {
+    made.pinned = made.height;
+    for (const placed of [...made.heads, ...made.curves, ...made.rows]) placed.pinned = true;
+  }
+  for (const one of series) {
+    if (words.pin.has(one.key)) continue;
+    begin(one.group, RESOURCES);
+    if (!words.fold.has(RESOURCES)) curve(one);
+  }
+  for (const track of tracks) {
+    if (!track.lanes || words.pin.has(track.key)) continue;
+    begin(track.group, "");
+    row(track);
   }
   return made;
 }
 
+/** Where something is drawn when so much is scrolled. */
+export function yOf(placed: { top: number; pinned: boolean }, scroll: number): number {
+  return placed.pinned ? placed.top : placed.top - scroll;
+}
+
+const unscrolled = (made: Layout, y: number, scroll: number) => (y < made.pinned ? y : y + scroll);
+
 /** The lane at a height, if there is one. */
-export function laneAt(made: Layout, y: number): number | null {
+export function laneAt(made: Layout, y: number, scroll: number): number | null {
+  const at = unscrolled(made, y, scroll);
   for (const row of made.rows) {
-    const lane = Math.floor((y - row.top) / LANE);
-    if (y >= row.top && lane < row.lanes) return row.track.first_lane + lane;
+    const lane = Math.floor((at - row.top) / LANE);
+    if (at >= row.top && lane < row.lanes) return row.track.first_lane + lane;
   }
   return null;
 }
 
 /** The resource at a height, if there is one. */
-export function curveAt(made: Layout, y: number): Curve | null {
-  return made.curves.find((row) => y >= row.top && y < row.top + CURVE) ?? null;
+export function curveAt(made: Layout, y: number, scroll: number): Curve | null {
+  const at = unscrolled(made, y, scroll);
+  return made.curves.find((row) => at >= row.top && at < row.top + CURVE) ?? null;
 }
 
 /** Where a lane is drawn; of a lane that is folded away, its track. */

@@ -2,7 +2,7 @@
 down, which is ten times as fast as asking the canvas for each; only text and outlines are drawn by it. */
 import * as format from "../format";
 import { type Curves, drawCurve, type Ink, INKS } from "./curves";
-import { CURVE, LANE, type Layout, topOf } from "./layout";
+import { CURVE, LANE, type Layout, topOf, yOf } from "./layout";
 import { covering, type SpanName, type Tile, type Tiles, WHOLE } from "./tiles";
 
 export interface View {
@@ -164,24 +164,26 @@ export class Painter {
     this.pixels.fill(this.palette.ground);
     const width = this.canvas.width;
     const height = this.canvas.height;
+    const pinned = Math.round(scene.layout.pinned * scale);
     const labels: Label[] = [];
     const byGroup = new Map<number, Tile[]>();
     for (const row of scene.layout.rows) {
-      const top = (row.top - scene.scroll) * scale;
+      const top = yOf(row, scene.scroll) * scale;
+      const floor = row.pinned ? 0 : pinned;
       if (top > height || top + row.height * scale < 0) continue;
       for (let depth = 0; depth < row.lanes; depth++) {
         const y = Math.round(top + depth * LANE * scale);
         const tall = Math.round((LANE - 2) * scale);
-        if (y > height || y + tall < 0) continue;
+        if (y > height || y + tall < floor) continue;
         const lane = row.track.first_lane + depth;
         const group = Math.floor(lane / scene.lanesPerTile);
         const tiles = byGroup.get(group) ?? covering(scene.tiles, scene.view, width / scale, group);
         byGroup.set(group, tiles);
         this.plain.fill(this.palette.ground);
         this.hatched.fill(this.palette.ground);
-        const merged = this.lane(scene, tiles, lane % scene.lanesPerTile, y, labels, drawn, scale);
+        const merged = this.lane(scene, tiles, lane % scene.lanesPerTile, y, y < floor ? [] : labels, drawn, scale);
         if (merged) drawn.merged.set(row.track.key, (drawn.merged.get(row.track.key) ?? 0) + merged);
-        for (let line = Math.max(0, y); line < Math.min(height, y + tall); line++) {
+        for (let line = Math.max(floor, y); line < Math.min(height, y + tall); line++) {
           this.pixels.set((line - y) % (3 * scale) < scale ? this.hatched : this.plain, line * width);
         }
       }
@@ -199,12 +201,13 @@ export class Painter {
     const { width, height } = this.canvas;
     const into = { pixels: this.pixels, width, height };
     for (const row of scene.layout.curves) {
-      const top = Math.round((row.top - scene.scroll) * scale);
+      const top = Math.round(yOf(row, scene.scroll) * scale);
       const tall = Math.round((CURVE - 4) * scale);
-      if (top > height || top + tall < 0) continue;
+      const floor = row.pinned ? 0 : Math.round(scene.layout.pinned * scale);
+      if (top > height || top + tall < floor) continue;
       const tiles = covering(scene.curves, scene.view, width / scale, WHOLE);
       const ink = this.palette.curves.get(row.series.key.replace(/^gpu\d+/, "gpu")) ?? this.palette.plain;
-      drawn.looks.set(row.series.key, drawCurve(into, tiles, row, scene.view, { top, tall, scale }, ink));
+      drawn.looks.set(row.series.key, drawCurve(into, tiles, row, scene.view, { top, tall, floor, scale }, ink));
     }
   }
 
@@ -295,6 +298,11 @@ export class Painter {
     const perNs = this.canvas.width / (scene.view.to - scene.view.from);
     const x = (ns: number) => (ns - scene.view.from) * perNs;
     const context = this.context;
+    const pinned = scene.layout.pinned * scale;
+    if (pinned) {
+      context.fillStyle = this.palette.css.quiet ?? "#555";
+      context.fillRect(0, pinned - scale, this.canvas.width, scale);
+    }
     if (scene.range) {
       context.globalAlpha = 0.16;
       context.fillStyle = this.palette.css.accent ?? "#06c";
@@ -307,7 +315,8 @@ export class Painter {
       if (!place) return;
       const x0 = Math.max(-4 * scale, x(scene.selected.start));
       const x1 = Math.min(this.canvas.width + 4 * scale, x(scene.selected.start + scene.selected.dur));
-      const y = (place.top - scene.scroll) * scale;
+      const y = yOf({ top: place.top, pinned: place.row.pinned }, scene.scroll) * scale;
+      if (!place.row.pinned && y < pinned) return;
       context.lineWidth = 2 * scale;
       context.setLineDash(place.hidden ? [3 * scale, 3 * scale] : []);
       context.strokeStyle = this.palette.css.ink ?? "#000";

@@ -1,4 +1,6 @@
-/** The timeline's state in the address: ?from=&to= in seconds, ?span=TRACK~DEPTH~START, ?sel=FROM-TO, ?find=, ?open=, ?fold=. */
+/** The timeline's state in the address: ?from=&to= in seconds, ?span=TRACK~DEPTH~START, ?sel=FROM-TO, ?find=, ?open=,
+?fold= and ?pin= with keys of tracks and series. */
+import { change } from "../router";
 import type { View } from "./paint";
 import type { Timeline, Track } from "./tiles";
 
@@ -50,6 +52,13 @@ export function laneOf(tracks: Track[], chosen: Chosen): number | null {
 
 export function wordsOf(query: URLSearchParams, name: string): Set<string> {
   return new Set((query.get(name) ?? "").split(",").filter(Boolean));
+}
+
+/** Take a key into a word of the address, or out of it. */
+export function toggle(query: URLSearchParams, name: string, key: string): void {
+  const words = wordsOf(query, name);
+  if (!words.delete(key)) words.add(key);
+  change({ [name]: [...words].join(",") });
 }
 
 /** As close as a range may come, and as far, within what there is. */
