@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, Job, S
 from tests.web import recorded
 from tests.web.timeline_sessions import MB, OP, SPIKE_AT, STEP, add_trace, session, stored
@@ -22,6 +23,7 @@ from stepscope.app.library import Entry
 from stepscope.app.timelines import Timelines
 from stepscope.errors import UsageError
 from stepscope.model.events import Name
+from stepscope.store import optrace
 from stepscope.store.span_cache import Reader
 
 if TYPE_CHECKING:
@@ -121,6 +123,34 @@ def curves(data: bytes) -> tuple[list[tuple[int, int]], dict[str, np.ndarray]]:
         at += 4 * total
     assert at == len(data)
     return [tuple(row) for row in table.tolist()], columns
+
+
+def test_a_span_says_what_led_to_it(reader: Reader) -> None:
+    """A kernel its launch, the launch its kernel: by lane and row, of the right one of fifty; others have none."""
+    stream = next(t for t in reader.index.timeline.tracks if t.kind == "stream")
+    kernel = queries.span(reader, stream.first_lane, 7, 0)
+    (link,) = kernel.links
+    assert (link.out, link.kind, link.text, kernel.links_total) == (False, "launch", "cudaLaunchKernel", 1)
+    assert kernel.span.start_ns - link.span.start_ns == 30_000
+    launch = queries.span(reader, link.span.lane, link.span.row, 0)
+    assert [(one.out, one.text, one.span) for one in launch.links] == [(True, "sgemm", kernel.span)]
+    assert queries.span(reader, 0, 5, 0).links == ()
+
+
+def test_many_links_are_counted(tmp_path: Path) -> None:
+    """The nearest are told, and how many there are."""
+    path = recorded.write(session(), tmp_path / "job.stepscope").path
+    maker = Maker()
+    other = maker.thread("other")
+    maker.span(maker.main, "run", 10, 5, _p=1, _pt=4)
+    for number in range(100):
+        maker.span(other, "op", 20 + 2 * number, 1, _c=1, _ct=4)
+    optrace.write(path, "ops-001", maker.trace(), worker="")
+    reader = opened(path, tmp_path)
+    track = next(t for t in reader.index.timeline.tracks if t.title == "python")
+    run = queries.span(reader, track.first_lane, 0, 0)
+    assert run.links_total == 100
+    assert [link.span.row for link in run.links] == list(range(queries.MOST_LINKS))
 
 
 @pytest.mark.parametrize("level", [14, 20, 24, 28, 34])

@@ -313,6 +313,32 @@ def test_a_pinned_lane_stays_in_sight(tab: Tab, page_of: str) -> None:
     assert page.evaluate(NAMELESS) == []
 
 
+def test_arrows_lead_from_a_launch_to_its_kernel(tab: Tab, page_of: str) -> None:
+    """One arrow, of the chosen span alone; L and the list follow it; a span without links has none."""
+    page = tab.page
+    tab.open(f"{page_of}?from=0.03&to=0.0302")
+    drawn(tab)
+    box = page.locator(".tl-canvas").bounding_box()
+    assert box is not None
+    arrows = "n => document.querySelector('.tl-canvas').dataset.arrows === n"
+    page.wait_for_function(arrows, arg="0")
+    page.mouse.click(box["x"] + box["width"] * 0.75, lane_y(tab, "Stream #1"))  # 30.15 of 30 to 30.2 ms: 30.13 to 30.17
+    page.locator("#span-title", has_text="sgemm").wait_for()
+    page.wait_for_function(arrows, arg="1")
+    assert "launched by cudaLaunchKernel 30 µs earlier" in page.locator(".tl-panels").inner_text()
+    page.locator(".tl-stage").focus()
+    page.keyboard.press("l")
+    page.locator("#span-title", has_text="cudaLaunchKernel").wait_for()
+    page.wait_for_function(arrows, arg="1")
+    page.get_by_role("button", name="sgemm").first.press("Enter")
+    page.locator("#span-title", has_text="sgemm").wait_for()
+    page.go_back()
+    page.locator("#span-title", has_text="cudaLaunchKernel").wait_for()
+    page.locator(".tl-stage").focus()
+    page.keyboard.press("Escape")
+    page.wait_for_function(arrows, arg="0")
+
+
 @pytest.mark.tf
 @pytest.mark.slow
 def test_a_capture_of_a_training_appears(chromium: Browser, served: str, training: int) -> None:

@@ -10,7 +10,7 @@ import { curveAt, GROUP, LANE, laneAt, layout, topOf } from "./layout";
 import { type Drawn, markAt, Painter, Palette, type Scene, type View } from "./paint";
 import { drawRuler } from "./ruler";
 import { bounded, seconds, selectionOf, toggle, viewOf, whole, wordsOf } from "./state";
-import { covering, decode, type SpanDetail, type SpanName, type Tile, Tiles, type Timeline, WHOLE } from "./tiles";
+import { covering, decode, type Span, type SpanDetail, type SpanName, type Tile, Tiles, type Timeline, WHOLE } from "./tiles";
 
 const RULER = 22;
 const CLICK_PX = 4;
@@ -84,7 +84,8 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
     curves,
     lanesPerTile: timeline.lanes_per_tile,
     steps: timeline.tracks[0]?.kind === "steps" ? 0 : null,
-    selected: detail && { lane: detail.span.lane, start: detail.span.start_ns, dur: detail.span.dur_ns },
+    selected: detail && placeOf(detail.span),
+    links: detail?.links.map((link) => ({ out: link.out, to: placeOf(link.span) })) ?? [],
     range: range.current,
   };
   const now = useRef(scene);
@@ -101,6 +102,7 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
     const done = painter.current.draw(current, scale);
     place.dataset.ms = (performance.now() - began).toFixed(2);
     place.dataset.marks = String(done.marks);
+    place.dataset.arrows = String(done.arrows);
     place.dataset.state = done.missing ? "loading" : "drawn";
     if (ruler.current) drawRuler(ruler.current, view.current, size.width, RULER, scale, painter.current.palette.css);
     clearTimeout(pending.current.tell);
@@ -260,6 +262,10 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
       Home: () => change({ from: null, to: null }),
       f: () => span && change(around(span.start_ns, span.dur_ns)),
       m: () => span && change({ sel: `${seconds(span.start_ns)}~${seconds(span.start_ns + Math.max(1, span.dur_ns))}` }),
+      l: () => {
+        const link = detail?.links.find((one) => one.out) ?? detail?.links[0];
+        if (link) choose(link.span.lane, { row: link.span.row }, 1);
+      },
       p: () => detail && toggle(query, "pin", detail.track),
       Escape: () => change({ span: null, sel: null }),
       ArrowLeft: () => (detail && span ? step(span.lane, detail.previous_ns) : first()),
@@ -327,8 +333,8 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
       </div>
       <p id="tl-keys" class="quiet">
         Click a span; drag to select a time. <kbd>Ctrl</kbd> wheel or <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>Shift</kbd> wheel, <kbd>Shift</kbd> drag, the ruler or{" "}
-        <kbd>A</kbd> <kbd>D</kbd> move, arrows go from span to span, <kbd>F</kbd> zooms to it, <kbd>M</kbd> selects its time, <kbd>P</kbd> pins its
-        track to the top, <kbd>0</kbd> shows the whole run,{" "}
+        <kbd>A</kbd> <kbd>D</kbd> move, arrows go from span to span, <kbd>F</kbd> zooms to it, <kbd>M</kbd> selects its time, <kbd>L</kbd>{" "}
+        follows its arrow, <kbd>P</kbd> pins its track to the top, <kbd>0</kbd> shows the whole run,{" "}
         <kbd>Esc</kbd> unselects.
       </p>
     </div>
@@ -340,6 +346,8 @@ export function around(start: number, dur: number): { from: string; to: string }
   const room = Math.max(20, dur) * 0.5;
   return { from: seconds(start - room), to: seconds(start + dur + room) };
 }
+
+const placeOf = (span: Span) => ({ lane: span.lane, start: span.start_ns, dur: span.dur_ns });
 
 function sought(names: SpanName[], words: string): Uint8Array | null {
   const parts = words.toLowerCase().split(/\s+/).filter(Boolean);

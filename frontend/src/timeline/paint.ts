@@ -1,6 +1,7 @@
 /** Draws marks into one picture of the device's pixels. Rectangles are written as numbers into rows of pixels and copied
 down, which is ten times as fast as asking the canvas for each; only text and outlines are drawn by it. */
 import * as format from "../format";
+import { drawArrows } from "./arrows";
 import { type Curves, drawCurve, type Ink, INKS } from "./curves";
 import { CURVE, LANE, type Layout, topOf, yOf } from "./layout";
 import { covering, type SpanName, type Tile, type Tiles, WHOLE } from "./tiles";
@@ -8,6 +9,13 @@ import { covering, type SpanName, type Tile, type Tiles, WHOLE } from "./tiles";
 export interface View {
   from: number;
   to: number;
+}
+
+/** A span, as far as it is drawn. */
+export interface Place {
+  lane: number;
+  start: number;
+  dur: number;
 }
 
 export interface Scene {
@@ -21,7 +29,9 @@ export interface Scene {
   curves: Tiles<Curves>;
   lanesPerTile: number;
   steps: number | null;
-  selected: { lane: number; start: number; dur: number } | null;
+  selected: Place | null;
+  /** What led to the selected span, and what it led to. */
+  links: { out: boolean; to: Place }[];
   range: View | null;
 }
 
@@ -32,6 +42,7 @@ export interface Drawn {
   merged: Map<string, number>;
   /** Looks at resources that stand in points with others, by series. */
   looks: Map<string, number>;
+  arrows: number;
   missing: boolean;
 }
 
@@ -158,7 +169,7 @@ export class Painter {
   }
 
   draw(scene: Scene, scale: number): Drawn {
-    const drawn: Drawn = { marks: 0, spans: 0, merged: new Map(), looks: new Map(), missing: false };
+    const drawn: Drawn = { marks: 0, spans: 0, merged: new Map(), looks: new Map(), arrows: 0, missing: false };
     if (!this.image) return drawn;
     this.learn(scene.names);
     this.pixels.fill(this.palette.ground);
@@ -192,7 +203,7 @@ export class Painter {
     this.context.putImageData(this.image, 0, 0);
     this.steps(scene, byGroup, scale);
     this.labels(labels, scale);
-    this.marked(scene, scale);
+    this.marked(scene, drawn, scale);
     drawn.missing = [scene.tiles.ask(), scene.curves.ask()].includes(true);
     return drawn;
   }
@@ -294,7 +305,7 @@ export class Painter {
   }
 
   /** The chosen range and the chosen span. */
-  private marked(scene: Scene, scale: number): void {
+  private marked(scene: Scene, drawn: Drawn, scale: number): void {
     const perNs = this.canvas.width / (scene.view.to - scene.view.from);
     const x = (ns: number) => (ns - scene.view.from) * perNs;
     const context = this.context;
@@ -322,6 +333,7 @@ export class Painter {
       context.strokeStyle = this.palette.css.ink ?? "#000";
       context.strokeRect(x0 - scale, y - scale, Math.max(4 * scale, x1 - x0 + 2 * scale), LANE * scale);
       context.setLineDash([]);
+      drawn.arrows = drawArrows(context, scene, x, scale, this.palette.css.ink ?? "#000");
     }
   }
 }

@@ -60,6 +60,7 @@ export function SpanPanel({ session, detail, title, among, go, zoom, none }: Cho
         <button onClick={() => change({ find: name.text })}>Find all</button>
         <button onClick={none}>Close</button>
       </div>
+      {detail.links_total > 0 && <Linked detail={detail} go={go} />}
       {name.file && (
         <>
           <p class="place">
@@ -71,6 +72,39 @@ export function SpanPanel({ session, detail, title, among, go, zoom, none }: Cho
         </>
       )}
     </section>
+  );
+}
+
+const LINK_WORDS: Record<string, [string, string]> = { launch: ["launched by", "launches"], flow: ["comes from", "leads to"] };
+
+/** Where the arrows of the chosen span begin and end. */
+function Linked({ detail, go }: { detail: SpanDetail; go: (lane: number, ns: number) => void }) {
+  const { links, links_total, span } = detail;
+  return (
+    <>
+      <h3 class="tl-linked">Arrows</h3>
+      {links_total > links.length && (
+        <p class="quiet">
+          {links.length} of {format.count(links_total)} are drawn: those that are nearest in time.
+        </p>
+      )}
+      <ul class="tl-hits">
+        {links.map((link) => {
+          const later = link.span.start_ns - span.start_ns;
+          return (
+            <li key={`${link.out} ${link.span.lane} ${link.span.row}`}>
+              {LINK_WORDS[link.kind]?.[Number(link.out)]}{" "}
+              <button class="tl-link" onClick={() => go(link.span.lane, link.span.start_ns)}>
+                {link.text || "(no name)"}
+              </button>{" "}
+              <span class="quiet">
+                {format.ns(Math.abs(later))} {later < 0 ? "earlier" : "later"}, {format.ns(link.span.dur_ns)}
+              </span>
+            </li>
+          );
+        })}
+      </ul>
+    </>
   );
 }
 

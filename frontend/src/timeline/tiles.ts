@@ -60,6 +60,14 @@ export interface Span {
   dur_ns: number;
 }
 
+/** A span that led to another one, or that another one led to. */
+export interface SpanLink {
+  out: boolean;
+  kind: string;
+  span: Span;
+  text: string;
+}
+
 export interface SpanDetail {
   span: Span;
   name: SpanName;
@@ -71,6 +79,8 @@ export interface SpanDetail {
   parent_ns: number | null;
   child_ns: number | null;
   step: number | null;
+  links: SpanLink[];
+  links_total: number;
 }
 
 /** Marks of one lane within a tile: rows `first` to `last` of the tile's columns. */

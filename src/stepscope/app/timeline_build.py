@@ -68,6 +68,8 @@ def build(session: Path, folder: Path, say: Say) -> None:
             made, deeper = _add(writer, track)
             deep += deeper
             tracks.append(made)
+        for linked in spans.linked:
+            writer.add_links(*linked.placed())
         resources = series_tracks.tracks(view.session)
         series = tuple(_add_series(writer, track) for track in resources)
         left_out = list(spans.left_out)
@@ -106,6 +108,8 @@ def _add(writer: span_cache.Writer, track: SpanTrack) -> tuple[Track, int]:
         name = track.name[rows].astype(np.int32, copy=False)
         marks = span_levels.single(start, end, name)
         lane = writer.add({"start": start, "end": end, "name": name})
+        if track.linked is not None:
+            track.linked.place(lane, track.first_event + rows)
         for exponent, reduced in span_levels.levels(marks):
             writer.add_level(lane, exponent, reduced.columns())
     made = Track(

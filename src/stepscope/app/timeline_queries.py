@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive import span_levels
+from stepscope.derive.op_links import LinkKind
 from stepscope.derive.span_levels import Marks
 from stepscope.errors import UsageError
 from stepscope.model.timeline import (
@@ -15,6 +16,7 @@ from stepscope.model.timeline import (
     Span,
     SpanDetail,
     SpanHits,
+    SpanLink,
     SpanNames,
     SpanStatistic,
     SpanStatistics,
@@ -36,6 +38,10 @@ LAST_NS = 1 << 60
 UNITS_LOG2 = 4
 """Times in a tile are counted in sixteenths of its bucket."""
 _HEAD = struct.Struct("<IIIIqq")
+MOST_LINKS = 40
+"""Of one direction: more would be no picture."""
+_MOST_READ = 10_000
+_LINKS: dict[int, str] = {LinkKind.LAUNCH: "launch", LinkKind.FLOW: "flow"}
 _CHUNK = 1 << 18
 _AROUND = 0.25
 """Of a step, shown before and behind it."""
@@ -136,6 +142,7 @@ def span(reader: Reader, lane: int, row: int | None, at_ns: int) -> SpanDetail:
     begin = int(start[row])
     before, behind = int(np.searchsorted(start, begin, "left")) - 1, int(np.searchsorted(start, begin, "right"))
     found = _span(reader, lane, row)
+    links, links_total = _links(reader, found)
     return SpanDetail(
         span=found,
         name=reader.index.names[found.name],
@@ -147,7 +154,25 @@ def span(reader: Reader, lane: int, row: int | None, at_ns: int) -> SpanDetail:
         parent_ns=_around(reader, lane - 1, begin) if lane > track.first_lane else None,
         child_ns=_inside(reader, lane + 1, begin, int(end[row])) if lane + 1 < track.first_lane + track.lanes else None,
         step=_step_at(reader, begin),
+        links=links,
+        links_total=links_total,
     )
+
+
+def _links(reader: Reader, of: Span) -> tuple[tuple[SpanLink, ...], int]:
+    """The nearest links of a span, and how many there are."""
+    shown: list[SpanLink] = []
+    total = 0
+    for out in (False, True):
+        ends = reader.links(of.lane, of.row, out=out)
+        total += len(ends)
+        found = [(kind, _span(reader, lane, row)) for lane, row, kind in ends[:_MOST_READ]]
+        found.sort(key=lambda link: abs(link[1].start_ns - of.start_ns))
+        shown += [
+            SpanLink(out=out, kind=_LINKS[kind], span=span, text=reader.index.names[span.name].text)
+            for kind, span in found[:MOST_LINKS]
+        ]
+    return tuple(shown), total
 
 
 def _span(reader: Reader, lane: int, row: int) -> Span:

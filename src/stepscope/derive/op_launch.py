@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stepscope.derive.intervals import Intervals
     from stepscope.derive.op_domain import Domain
     from stepscope.model.optrace import OpTrace
-    from stepscope.model.records import I64
+    from stepscope.model.records import I64, Bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,16 +53,7 @@ def build(trace: OpTrace, domain: Domain, device: int) -> Launches:
     work = op_device.rows(trace, device)
     events = trace.events
     work = work[np.argsort(events.start_ns[work], kind="stable")]
-    ids = trace.ints(StatName.CORRELATION_ID)
-    calls = np.flatnonzero((ids >= 0) & domain.host)
-    # of a call and what is around it, the inner one: the shortest, of equal ones the first
-    calls = calls[np.lexsort((events.dur_ns[calls], ids[calls]))]
-    numbers = ids[calls]
-    first = np.append(True, numbers[1:] != numbers[:-1])[: len(calls)]
-    calls, numbers = calls[first], numbers[first]
-    at = np.searchsorted(numbers, ids[work])
-    call = np.append(calls, -1)[at]
-    call[np.append(numbers, -1)[at] != ids[work]] = -1
+    call = callers(trace, work, domain.host)
     there = call >= 0
     return Launches(
         device=device,
@@ -73,6 +64,22 @@ def build(trace: OpTrace, domain: Domain, device: int) -> Launches:
         called_ns=np.where(there, events.start_ns[call], -1),
         returned_ns=np.where(there, events.end_ns[call], -1),
     )
+
+
+def callers(trace: OpTrace, work: I64, host: Bool) -> I64:
+    """The host's call of each piece of work, -1 where it was not recorded. ``host``: events of the host."""
+    events = trace.events
+    ids = trace.ints(StatName.CORRELATION_ID)
+    calls = np.flatnonzero((ids >= 0) & host)
+    # of a call and what is around it, the inner one: the shortest, of equal ones the first
+    calls = calls[np.lexsort((events.dur_ns[calls], ids[calls]))]
+    numbers = ids[calls]
+    first = np.append(True, numbers[1:] != numbers[:-1])[: len(calls)]
+    calls, numbers = calls[first], numbers[first]
+    at = np.searchsorted(numbers, ids[work])
+    call: I64 = np.append(calls, -1)[at]
+    call[np.append(numbers, -1)[at] != ids[work]] = -1
+    return call
 
 
 def queued_gaps(launches: Launches) -> Intervals:

@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive import op_links
 from stepscope.derive.graph_index import NOT_FOUND, GraphIndex
 from stepscope.derive.steps import names_of
 from stepscope.errors import StepscopeError
 from stepscope.model.events import Name, ThreadSeen, Traced
 from stepscope.model.optrace import Category, LineKind
 from stepscope.model.timeline import LeftOut, SpanName, TraceRange
+from stepscope.store.span_cache import PLACE_BITS
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
+    from stepscope.derive.op_links import Links
     from stepscope.derive.view import SessionView
     from stepscope.model.optrace import I32, Line, OpTrace
     from stepscope.model.records import I64
@@ -98,6 +101,34 @@ class SpanTrack:
     name: I32
     worker: str = ""
     trace: str = ""
+    linked: Linked | None = None
+    """Where to say in which lanes its events are."""
+    first_event: int = 0
+    """Of an op trace: row of its first event."""
+
+
+class Linked:
+    """Links of one op trace, and where their events are drawn, as far as tracks were shared out to lanes."""
+
+    def __init__(self, links: Links) -> None:
+        """None of the events has a place yet."""
+        self._links = links
+        self._events = np.unique(np.concatenate([links.source, links.target]))
+        self._lane = np.full(len(self._events), -1, np.int64)
+        self._row = np.full(len(self._events), -1, np.int64)
+
+    def place(self, lane: int, events: I64) -> None:
+        """``events``: those of a lane, by their row in it."""
+        at = np.searchsorted(self._events, events)
+        here = np.flatnonzero(np.append(self._events, -1)[at] == events)
+        self._lane[at[here]], self._row[at[here]] = lane, here
+
+    def placed(self) -> tuple[I64, I64, I64]:
+        """Links between events that are drawn: source and target as places (lane << 32 | row), kind."""
+        place = (self._lane << PLACE_BITS) | self._row
+        ends = [np.searchsorted(self._events, end) for end in (self._links.source, self._links.target)]
+        drawn = np.flatnonzero((self._lane[ends[0]] >= 0) & (self._lane[ends[1]] >= 0))
+        return place[ends[0]][drawn], place[ends[1]][drawn], self._links.kind[drawn]
 
 
 @dataclass(slots=True)
@@ -124,6 +155,7 @@ class Spans:
     names: Names = field(default_factory=Names)
     left_out: list[LeftOut] = field(default_factory=list)
     traces: list[TraceRange] = field(default_factory=list)
+    linked: list[Linked] = field(default_factory=list)
 
     def of_processes(self) -> Iterator[SpanTrack]:
         """The steps, then each process by its threads."""
@@ -275,6 +307,10 @@ class Spans:
         begin, end = int(trace.events.start_ns.min()), int(trace.events.end_ns.max())
         self.traces.append(TraceRange(ref=ref, trace=stored.name, begin_ns=begin, end_ns=end))
         names = self._op_names(trace, worker)
+        links = op_links.build(trace)
+        linked = Linked(links) if len(links) else None
+        if linked is not None:
+            self.linked.append(linked)
         lines = [line for line in trace.lines if line.last > line.first]
         busy = {line.index: int(trace.events.dur_ns[line.slice].sum()) for line in lines}
         for line in sorted(lines, key=lambda found: (found.plane, found.derived, -busy[found.index])):
@@ -289,6 +325,8 @@ class Spans:
                 name=names[trace.events.meta[line.slice]],
                 worker=worker.info.key if worker is not None else "",
                 trace=stored.name,
+                linked=linked,
+                first_event=line.first,
             )
 
     def _op_names(self, trace: OpTrace, worker: Worker | None) -> I32:

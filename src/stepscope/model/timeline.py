@@ -126,6 +126,18 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     dur_ns: int
 
 
+class SpanLink(msgspec.Struct, frozen=True, kw_only=True):
+    """A span that led to another one, or that another one led to, as the profiler wrote it."""
+
+    out: bool
+    """From the span that was asked for to this one; else the other way around."""
+    kind: str
+    """launch: a call of the host to work on a device | flow: what was handed over to where it was taken up"""
+    span: Span
+    text: str
+    """Of its name."""
+
+
 class SpanDetail(msgspec.Struct, frozen=True, kw_only=True):
     """One span and what is beside it."""
 
@@ -145,6 +157,9 @@ class SpanDetail(msgspec.Struct, frozen=True, kw_only=True):
     """Start of the first span in it, in the lane below."""
     step: int | None
     """Number of the step that it begins in."""
+    links: tuple[SpanLink, ...] = ()
+    """The nearest in time, of each direction at most forty."""
+    links_total: int = 0
 
 
 class SpanHits(msgspec.Struct, frozen=True, kw_only=True):

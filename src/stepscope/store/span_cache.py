@@ -3,6 +3,8 @@
     index.json             lanes, tracks, names, and where in the columns each lane is
     base.COLUMN            start, end, name of every span, lane after lane
     EXPONENT.COLUMN        marks of the lanes at the stored bucket 2**EXPONENT ns, lane after lane
+    links.COLUMN           out, to and out_kind: places (lane << 32 | row) of linked spans, by the source; in, from and
+                           in_kind: the same, by the target
     series.COLUMN          start, end, value of every series, series after series
 
 Not part of a session: a cache beside nothing, made anew when it is gone or of another schema. Columns are plain
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-SCHEMA = 3
+SCHEMA = 4
 INDEX = "index.json"
 BASE = "base"
 BASE_COLUMNS = {"start": "<i8", "end": "<i8", "name": "<i4"}
@@ -44,9 +46,13 @@ MARK_COLUMNS = {
     "row": "<i8",
 }
 SERIES = "series"
+LINKS = "links"
+LINK_COLUMNS = ("out", "to", "out_kind", "in", "from", "in_kind")
+PLACE_BITS = 32
 MAX_INDEX_BYTES = 1 << 30
 
 Number = TypeVar("Number", np.int64, np.int32, np.float64)
+I64 = npt.NDArray[np.int64]
 Column = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 Columns = Mapping[str, Column]
 
@@ -73,6 +79,8 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     """Exponent to (lane, first row, row behind the last) of the lanes that it holds."""
     series_bounds: tuple[int, ...] = (0,)
     """Where each series begins, and where the last one ends."""
+    links: int = 0
+    """How many there are."""
 
 
 class Writer:
@@ -89,6 +97,7 @@ class Writer:
         self._rows: dict[int, int] = {}
         self._counts = np.zeros(0, np.int64)
         self._series = [0]
+        self._links: list[tuple[I64, I64, I64]] = []
 
     def __enter__(self) -> Self:
         """Make a folder to write into."""
@@ -135,6 +144,20 @@ class Writer:
         self._append(f"{SERIES}.value", np.ascontiguousarray(columns.value, np.float64))
         self._series.append(self._series[-1] + len(columns.start))
 
+    def add_links(self, source: I64, target: I64, kind: I64) -> None:
+        """Links between spans, by their places; they are written at the end, in order."""
+        self._links.append((source, target, kind))
+
+    def _write_links(self) -> int:
+        if not self._links:
+            return 0
+        source, target, kind = (np.concatenate([part[at] for part in self._links]) for at in range(3))
+        for near, far, names in ((source, target, LINK_COLUMNS[:3]), (target, source, LINK_COLUMNS[3:])):
+            order = np.lexsort((far, near))
+            for name, column in zip(names, (near, far, kind), strict=True):
+                self._append(f"{LINKS}.{name}", column[order])
+        return len(source)
+
     def _write(self, name: str, columns: Columns, kinds: dict[str, str]) -> None:
         for column, kind in kinds.items():
             self._append(f"{name}.{column}", np.ascontiguousarray(columns[column], np.dtype(kind)))
@@ -155,6 +178,7 @@ class Writer:
         traces: tuple[TraceRange, ...],
     ) -> None:
         """Write the index, and give the cache its name."""
+        links = self._write_links()
         self._stack.close()
         counts = np.pad(self._counts, (0, max(0, len(names) - len(self._counts))))
         index = Index(
@@ -172,6 +196,7 @@ class Writer:
             bounds=tuple(self._bounds),
             levels={exponent: tuple(lanes) for exponent, lanes in self._levels.items()},
             series_bounds=tuple(self._series),
+            links=links,
         )
         (self._folder / INDEX).write_bytes(msgspec.json.encode(index))
         try:
@@ -194,6 +219,8 @@ class Reader:
         try:
             self.index = _index(folder / INDEX)
             self._base = _mapped(folder, BASE, BASE_COLUMNS, self.index.bounds[-1])
+            links = self.index.links
+            self._links = {n: _column(folder, f"{LINKS}.{n}", np.dtype(np.int64), links) for n in LINK_COLUMNS}
             values = self.index.series_bounds[-1]
             self._series = SeriesColumns(
                 _column(folder, f"{SERIES}.start", np.dtype(np.int64), values),
@@ -233,6 +260,14 @@ class Reader:
         rows = slice(self.index.series_bounds[number], self.index.series_bounds[number + 1])
         every = self._series
         return SeriesColumns(every.start[rows], every.end[rows], every.value[rows])
+
+    def links(self, lane: int, row: int, *, out: bool) -> list[tuple[int, int, int]]:
+        """(lane, row, kind) of what a span led to (``out``), or of what led to it."""
+        near, far, kind = LINK_COLUMNS[:3] if out else LINK_COLUMNS[3:]
+        first, last = np.searchsorted(self._links[near], np.array([0, 1]) + (lane << PLACE_BITS | row)).tolist()
+        places, kinds = self._links[far][first:last].tolist(), self._links[kind][first:last].tolist()
+        mask = (1 << PLACE_BITS) - 1
+        return [(place >> PLACE_BITS, place & mask, what) for place, what in zip(places, kinds, strict=True)]
 
 
 def _index(path: Path) -> Index:
