@@ -192,6 +192,10 @@ bench-read-xplane: $(VENV)/.stamp ## our reader of op traces beside xprof; XPROF
 bench-capture: $(VENV)/.stamp ## what an op trace costs a running job, beside TensorFlow's own profiler
 	@$(BIN)/python benchmarks/capture.py $(ARGS)
 
+.PHONY: bench-story
+bench-story: $(VENV)/.stamp ## what traced runs cost a cluster with a parameter server, enabled and unmodified
+	@$(BIN)/python benchmarks/story.py $(ARGS)
+
 .PHONY: bench-stacks
 bench-stacks: $(VENV)/.stamp ## folding of stack files, noise of profiles; --flamegraph CLONE for the comparison
 	@$(BIN)/python benchmarks/stacks.py $(ARGS)
