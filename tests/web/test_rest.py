@@ -6,12 +6,13 @@ import io
 import json
 import shutil
 import zipfile
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from stepscope.app import analyze, bundle
+from stepscope.app import analyze, browse, bundle
 from stepscope.app.library import Library
 from stepscope.app.shelf import Opened, Shelf, revision_of
 from stepscope.derive.view import SessionView
@@ -285,3 +286,11 @@ def test_few_sessions_stay_open(recorded: Recorded, tmp_path: Path) -> None:
     for entry in entries[1:]:
         shelf.open(entry)
     assert shelf.open(entries[0]) is not first
+
+
+def test_a_session_without_copies_has_no_lines(recorded: Recorded) -> None:
+    """While its job runs it holds none: an answer without lines, and no error for a page to complain of."""
+    opened = Opened(recorded.path, "")
+    vars(opened)["session"] = replace(opened.session, sources={})
+    found = browse.source(opened, "train.py", 1, 5)
+    assert (found.total, found.lines) == (0, ())

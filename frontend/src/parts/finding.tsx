@@ -117,9 +117,9 @@ export function Excerpt({ session, place }: { session: string; place: Place }) {
   const last = Math.min((place.end_line ?? place.line) + AROUND, first + MOST_LINES);
   const asked = new URLSearchParams({ file: place.file, first: String(first), limit: String(last - first + 1) });
   const source = useLoaded<Source>(`/sessions/${session}/source?${asked}`);
-  if (source.problem?.status === 404) return null; // the session was recorded with --no-sources, or is still running
+  if (source.problem?.status === 404) return null;
   if (source.problem) return <Failed problem={source.problem} again={source.again} />;
-  if (!source.value) return null;
+  if (!source.value?.total) return null; // recorded with --no-sources, or the job still runs
   const hot = (line: number) => line >= place.line && line <= (place.end_line ?? place.line);
   return (
     <>

@@ -162,10 +162,14 @@ def flame(opened: Opened, event: str, window: Window | None) -> Graph:
 def source(opened: Opened, file: str, first: int, limit: int) -> Source:
     """Lines of a copy of one of the user's files, by the name that places give it.
 
+    None of a session without copies: the job still runs, or they were not wanted.
+
     Raises:
-        UsageError: the session holds no copy of it.
+        UsageError: the session holds copies, and none of this file.
     """
     held = opened.session.sources
+    if not held:
+        return Source(file=file, first=first, lines=(), total=0)
     cwd = opened.manifest.cwd
     path = next((p for p in (file, posixpath.normpath(posixpath.join(cwd, file))) if p in held), None)
     if path is None:
