@@ -152,6 +152,10 @@ bench-anomalies: $(VENV)/.stamp ## network, disk and utilisation anomalies made 
 bench-whole-stacks: $(VENV)/.stamp ## which share of native stacks is whole, and what the others lack; --python PROGRAM
 	@$(BIN)/python benchmarks/whole_stacks.py $(ARGS)
 
+.PHONY: bench-page-faults
+bench-page-faults: $(VENV)/.stamp ## steady page faults: share beside perf's, cause, and what the remedy brings
+	@$(BIN)/python benchmarks/page_faults.py $(ARGS)
+
 .PHONY: bench-attach-pause
 bench-attach-pause: $(VENV)/.stamp ## does attach pause its target? the longest gap in one that stamps the clock
 	@$(BIN)/python benchmarks/attach_pause.py $(ARGS)

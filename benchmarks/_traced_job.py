@@ -28,6 +28,8 @@ class Window:
     began: int
     stopped: int
     written: int
+    cpu_ns: int = 0
+    """CPU time of the thread that wrote it; 0: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,7 @@ class Ears(threading.Thread):
 
 
 class Job:
-    """The program under ``stepscope run``, from its thirtieth step on."""
+    """The program under ``stepscope run``, once it is warm."""
 
     def __init__(self, folder: Path, python: Sequence[str], *words: str, budget: str = "1%") -> None:
         self.folder = folder

@@ -37,14 +37,18 @@ OF_MODELS = """One captured training step. *Job's peak memory*: what a capture a
 op trace; the graphs with their source lines stand there once, however many steps are captured. *Ops kept*: of the
 framework's file, those whose name, type, calls and time the session has. *Placed*: share of op time on a line of user
 code, or on a layer and the line that built it. *Report*: the file that `stepscope report -o` makes of the session."""
+SETTLED = 1.5
+"""Steps after a trace was written, from where on nothing is left of it."""
 LONG = 5.0
 """A step of so many medians holds something else: another process that took the core."""
 NOTES = """*Traced steps*: change of the median traced step against the median of the ten steps before and the ten
 after, median over captures with its bootstrap interval of 95 %. *Late*: how much longer than the median neighbour the
-steps took in which the trace was written or stopped: the longest of all captures, and the sum of one capture (median).
-*CPU to write*: of stepscope's thread, which runs beside the job. *Share*: what captures cost, of the job's wall time,
-as booked. *Listening*: most TCP sockets of the job that listened in one of so many looks at its network namespace and
-its descriptors while captures were made."""
+steps took in which the trace was written or stopped: the longest of all captures, and the sum of one capture (median),
+less what steps in as long a time after it took longer than the median. *CPU to write*: of stepscope's thread, which
+runs beside the job. *Less CPU*: the sum less that time, capture by capture, with its interval. *Share*: what
+captures cost, of the job's wall time, as booked; a delay that is longer than the CPU time counts instead of it.
+*Listening*: most TCP sockets of the job that listened in one of so many looks at its network namespace and its
+descriptors while captures were made."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,6 +59,8 @@ class Seen:
     ratios: list[float] = field(default_factory=list)
     longest_ms: list[float] = field(default_factory=list)
     summed_ms: list[float] = field(default_factory=list)
+    beyond_ms: list[float] = field(default_factory=list)
+    """Of our own captures: the sum less the CPU time of the thread that wrote."""
     captures: list[CaptureInfo] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
     listening: int = 0
@@ -67,7 +73,7 @@ def windows(captures: Sequence[CaptureInfo], origin: int) -> list[Window]:
     for capture in captures:
         began = origin + capture.at_ns
         stopped = began + capture.recorded_ns
-        found.append(Window(began=began, stopped=stopped, written=stopped + capture.export_ns))
+        found.append(Window(began=began, stopped=stopped, written=stopped + capture.export_ns, cpu_ns=capture.cpu_ns))
     return found
 
 
@@ -88,7 +94,12 @@ def against_neighbours(seen: Seen, ends: npt.NDArray[np.int64], profiles: Sequen
         seen.ratios.append(float(np.median(traced[traced < LONG * usual])) / usual - 1)
         extra = late - usual
         seen.longest_ms.append(float(extra.max()) if len(extra) else 0.0)
-        seen.summed_ms.append(float(extra.sum()))
+        from_here = one.written + int(SETTLED * usual * 1e6)
+        calm = from_here + one.written - one.stopped - int(1e6 * extra.sum())
+        control = durations[(ends > from_here) & (starts < calm)] - usual
+        seen.summed_ms.append(float(extra.sum() - control.sum()))
+        if one.cpu_ns:
+            seen.beyond_ms.append(seen.summed_ms[-1] - one.cpu_ns / 1e6)
 
 
 def run_ours(seen: Seen, python: Sequence[str], words: Sequence[str], count: int, budget: str) -> None:
@@ -120,21 +131,23 @@ def run_own(seen: Seen, python: Sequence[str], words: Sequence[str], count: int)
 def row(length: str, how: str, seen: Seen) -> str:
     """A line of the table of steps."""
     ratio: Interval = bootstrap(seen.ratios)
+    beyond = bootstrap(seen.beyond_ms) if seen.beyond_ms else None
+    less = f"{beyond.value:+.1f} ms ({beyond.low:+.1f} to {beyond.high:+.1f})" if beyond is not None else "-"
     cpu = median(c.cpu_ns for c in seen.captures) / 1e6 if seen.captures else None
     share = f"{max(seen.shares):.2%}" if seen.shares else "-"
     listening = f"{seen.listening} of {seen.looks:,} looks" if seen.looks else "-"
     return (
         f"| {length} ms ({median(seen.step_ms):.1f}) | {how} | {len(seen.ratios)} | {ratio.percent()} "
         f"| {max(seen.longest_ms):.0f} ms | {median(seen.summed_ms):+.1f} ms "
-        f"| {f'{cpu:.1f} ms' if cpu is not None else '-'} | {share} | {listening} |"
+        f"| {f'{cpu:.1f} ms' if cpu is not None else '-'} | {less} | {share} | {listening} |"
     )
 
 
 def steps(python: Sequence[str], lengths: Sequence[str], count: int, rounds: int, budget: str) -> str:
     """The table of traced steps, runs of both ways in turn."""
     lines = [
-        "| step | profiler | captures | traced steps | late: longest | late: sum | CPU to write | share | listening |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| step | profiler | captures | traced steps | late: most | sum | CPU to write | less CPU | share | listens |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for length in lengths:
         words = ["--kind", "fit", "--step-ms", length]
@@ -181,7 +194,7 @@ def calls_of_ours(python: Sequence[str]) -> tuple[float, float, float]:
 def calls_of_own(python: Sequence[str]) -> tuple[float, float, float]:
     """The same of a profile that the program stops between two calls: all of it is one gap."""
     with tempfile.TemporaryDirectory(prefix="stepscope-capture-") as scratch:
-        job = Job(Path(scratch), python, "--kind", "calls", "--own", "1", "--every", "40")
+        job = Job(Path(scratch), python, "--kind", "calls", "--own", "1", "--every", "4")
         job.wait_for(lambda: job.profiled() >= 1)
         (profile,) = job.end().profiles()
     stalled = (profile.written - profile.stopped) / 1e6

@@ -15,7 +15,7 @@ from types import ModuleType
 
 import msgspec
 
-from stepscope.model import check, doctor, finding, memory_map
+from stepscope.model import check, doctor, finding, memory_map, whatif
 
 FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
 
@@ -55,6 +55,7 @@ def schemas() -> dict[str, dict[str, object]]:
         "check-1.json": schema(check.CheckReport, check.SCHEMA, check, finding),
         "memory-1.json": schema(memory_map.MemoryMap, memory_map.SCHEMA, memory_map),
         "doctor-1.json": schema(doctor.DoctorReport, doctor.SCHEMA, doctor),
+        "whatif-1.json": schema(whatif.WhatIfReport, whatif.SCHEMA, whatif),
     }
 
 

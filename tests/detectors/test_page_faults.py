@@ -14,7 +14,7 @@ from tests.detectors.memory_jobs import faulting, refaulting
 from stepscope.derive.view import SessionView
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.events import Framework
+from stepscope.model.events import Framework, InferenceSession
 from stepscope.model.finding import Checked, Finding
 from stepscope.model.session import AllocatorInfo
 from stepscope.model.stacks import Frame
@@ -93,10 +93,12 @@ UNMAPPED = [
 ]
 
 
-def look_with_window(rows: list[seen.Row], *, free: list[Frame], name: str, onednn: str = "off") -> Finding:
+def look_with_window(
+    rows: list[seen.Row], *, free: list[Frame], name: str, framework: Framework | InferenceSession | None = None
+) -> Finding:
     """What is said of a faulting job with a window of stacks: faults of a copy, memory given back by ``free``."""
     job = refaulting(0.4)
-    job.event(Framework(name="tensorflow", version="2.21.0", detail=f"oneDNN {onednn}"))
+    job.event(framework or Framework(name="tensorflow", version="2.21.0", detail="oneDNN off"))
     session = job.session()
     (worker,) = session.workers
     info = msgspec.structs.replace(worker.info, allocator=AllocatorInfo(name=name, how="preloaded"))
@@ -163,7 +165,7 @@ def test_a_window_names_call_code_and_allocator() -> None:
     assert found.cost.ratio == pytest.approx(0.4, abs=0.02)
     assert found.cost.basis == "measured"
     assert [r.id for r in found.remedies] == ["jemalloc-keep", "onednn-pool"]
-    assert found.remedies[0].what_if == "stepscope run --apply jemalloc-keep -- python train.py"
+    assert found.remedies[0].what_if == "stepscope whatif --try jemalloc-keep -- python train.py"
     assert "tensorflow::Buffer::~Buffer" in found.explanation
 
 
@@ -176,8 +178,23 @@ def test_the_c_librarys_munmap() -> None:
 
 def test_the_pool_is_not_advised_where_it_is_on() -> None:
     """What faults is not TensorFlow's tensors then."""
-    found = look_with_window(UNMAPPED, free=LIBC_FREE, name="glibc", onednn="on")
+    on = Framework(name="tensorflow", version="2.21.0", detail="oneDNN on")
+    found = look_with_window(UNMAPPED, free=LIBC_FREE, name="glibc", framework=on)
     assert "onednn-pool" not in [r.id for r in found.remedies]
+
+
+@pytest.mark.parametrize("arena", [True, False])
+def test_the_arena_of_onnx_runtime(*, arena: bool) -> None:
+    """A session without it is the first to change; where it is on, it is not what gives memory back."""
+    made = InferenceSession(model="bert.onnx", arena=arena, file="/work/serve.py", line=12)
+    found = look_with_window(UNMAPPED, free=LIBC_FREE, name="glibc", framework=made)
+    own = [r for r in found.remedies if r.id == "onnxruntime-arena"]
+    assert ([r.id for r in found.remedies[1:]] if own else [r.id for r in found.remedies]) == [
+        "glibc-keep",
+        "preload-jemalloc",
+    ]
+    assert [place.line for place in found.where] == ([] if arena else [12])
+    assert ["bert.onnx at serve.py:12" in r.text for r in own] == ([] if arena else [True])
 
 
 def test_another_cause_changes_no_allocator() -> None:

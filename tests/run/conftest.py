@@ -58,7 +58,9 @@ class Project:
         """The command line of stepscope."""
         return [sys.executable, "-m", "stepscope", *args]
 
-    def run(self, *args: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *args: str, env: dict[str, str] | None = None, patience_s: float = PATIENCE_S
+    ) -> subprocess.CompletedProcess[str]:
         """Run stepscope to its end."""
         return subprocess.run(
             self.command(*args),
@@ -66,7 +68,7 @@ class Project:
             env=env or environment(),
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=patience_s,
             check=False,
         )
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.cli.run import _split, run
+from stepscope.cli.job_command import split_words
+from stepscope.cli.run import run
 from stepscope.store import reader
 from stepscope.store.layout import key_of
 from stepscope.web.beside_server import LINGER_S, REPORT_S, Ending, Looks
@@ -169,7 +170,7 @@ def test_a_port_that_is_taken_starts_no_job(tmp_path: Path) -> None:
 )
 def test_a_port_may_follow(given: list[str], expected: list[str]) -> None:
     """Only a number is a port; what stands behind the script is the script's."""
-    assert _split(given, run.params)[0] == expected
+    assert split_words(given, run.params)[0] == expected
 
 
 class Clock:

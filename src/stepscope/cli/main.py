@@ -18,6 +18,7 @@ from stepscope.errors import StepscopeError
 
 COMMANDS = {
     "run": ("stepscope.cli.run:run", "Run a job measured and say why it is slow."),
+    "whatif": ("stepscope.cli.whatif:whatif", "Run a job with and without a remedy, in turn: what does it bring?"),
     "ps": ("stepscope.cli.ps:ps", "List the running jobs that are measured."),
     "top": ("stepscope.cli.ps:top", "Watch a running job."),
     "trace": ("stepscope.cli.trace:trace", "Capture some steps of a running job."),

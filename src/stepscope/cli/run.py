@@ -7,38 +7,8 @@ from pathlib import Path
 
 import click
 
+from stepscope.cli.job_command import UI, JobCommand
 from stepscope.web import beside
-
-_UI = "--ui"
-
-
-class _RunCommand(click.Command):
-    """Keeps the ``--`` that click would swallow: behind it stands any command, without it a Python script."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        options, verbatim = _split(args, self.params)
-        ctx.meta["verbatim"] = verbatim
-        return super().parse_args(ctx, options)
-
-
-def _split(args: list[str], params: list[click.Parameter]) -> tuple[list[str], bool]:
-    """Whether the first word that is no option is preceded by ``--``."""
-    takes_value = {name for p in params if isinstance(p, click.Option) and not p.is_flag for name in p.opts}
-    at = 0
-    while at < len(args):
-        word = args[at]
-        if word == _UI:  # a port may follow; what else does is the job's
-            port = args[at + 1] if at + 1 < len(args) and args[at + 1].isdecimal() else ""
-            args = [*args[:at], f"{_UI}={port}", *args[at + (2 if port else 1) :]]
-            word = args[at]
-        if word == "--":
-            return args, True
-        if not word.startswith("-") or word == "-":
-            return args, False
-        if word == "-m" and at + 1 < len(args):
-            return [*args[: at + 2], "--", *args[at + 2 :]], False
-        at += 2 if word in takes_value else 1
-    return args, False
 
 
 def _beside(port: str | None) -> beside.BesideJob | None:
@@ -46,7 +16,7 @@ def _beside(port: str | None) -> beside.BesideJob | None:
 
 
 @click.command(
-    cls=_RunCommand,
+    cls=JobCommand,
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
     short_help="Run a job measured and say why it is slow.",
 )
@@ -72,7 +42,7 @@ def _beside(port: str | None) -> beside.BesideJob | None:
     help="Give the job's environment the settings of a finding's remedy (may be repeated); nothing else is changed.",
 )
 @click.option(
-    _UI,
+    UI,
     "port",
     metavar="[PORT]",
     help="Serve the page and the REST interface of `stepscope view` beside the job; their address is printed first. "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive import fault_causes
-from stepscope.model.events import Framework
+from stepscope.model.events import Framework, InferenceSession
 
 if TYPE_CHECKING:
     from stepscope.derive.fault_causes import FaultCauses
@@ -38,6 +38,8 @@ class Serving:
     """oneDNN: its pool serves the tensors; none: malloc does; "" not known, or there is no TensorFlow."""
     causes: FaultCauses | None = None
     """What a window of native stacks saw."""
+    without_arena: InferenceSession | None = None
+    """The first session of ONNX Runtime whose arena was switched off."""
 
     @property
     def name(self) -> str:
@@ -58,7 +60,8 @@ class Serving:
         if shown:
             text += ", set up by " + " ".join(f"{key}={value}" for key, value in shown.items())
         serves = {"none": "; oneDNN is off, so tensors are its, too", "oneDNN": "; tensors are in oneDNN's pool"}
-        return text + serves.get(self.pool, "") + "."
+        arena = "; ONNX Runtime's arena is off, so its tensors are, too" if self.without_arena is not None else ""
+        return text + serves.get(self.pool, "") + arena + "."
 
 
 def build(session: Session, worker: Worker | None) -> Serving:
@@ -73,4 +76,6 @@ def build(session: Session, worker: Worker | None) -> Serving:
         if framework.name == "tensorflow" and framework.detail:
             pool = "oneDNN" if framework.detail == "oneDNN on" else "none"
     name = by_stack or (info.name if info is not None else "")
-    return Serving(allocator=name, info=info, pool=pool, causes=causes)
+    made = worker.all(InferenceSession) if worker is not None else ()
+    without_arena = next((one for one in made if not one.arena), None)
+    return Serving(allocator=name, info=info, pool=pool, causes=causes, without_arena=without_arena)

@@ -24,8 +24,9 @@ Counters say neither which call faults nor why: that needs the window. Faults of
 so their share is told too small without one. Only the process that makes the steps is looked at.
 
 ## Remedy
-By allocator, as a setting that `stepscope run --apply` sets: let it keep what is freed. On x86 TensorFlow's oneDNN pool
-serves the tensors unless it is switched off: another malloc then changes nothing for them, and is not advised.
+By allocator, as a setting that `stepscope whatif --try` measures and `run --apply` sets: let it keep what is freed. On
+x86 TensorFlow's oneDNN pool serves the tensors unless it is switched off: another malloc then changes nothing for them,
+and is not advised. ONNX Runtime's arena does the same for its tensors; a session without it is named first.
 
 ## References
 Gregg, "Flame graphs in deep learning" (2022): 10 % of CPU in page faults through madvise. Linux: proc(5), minflt;
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from stepscope.derive.fault_causes import FaultCauses
     from stepscope.derive.faults import Faults
     from stepscope.derive.view import SessionView
-    from stepscope.model.finding import Stage
+    from stepscope.model.finding import Place, Stage
 
 PUBLISHED_GAIN = 0.3
 """Of the share that was hoped for, what came out. Source: Gregg 2022, 3 of 10 %."""
@@ -127,6 +128,7 @@ def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, p
         introduced_stage="environment setting" if call else "unknown",
         exposed_stage=_exposed(session),
         pipeline_stage="forward-backward",
+        where=_where(session, serving),
         evidence=_evidence(faults, causes, params),
         cost=cost_of(
             session,
@@ -150,6 +152,12 @@ def _exposed(session: SessionView) -> Stage:
     if session.steps is None:
         return "unknown"
     return "training" if session.trains else "prediction"
+
+
+def _where(session: SessionView, serving: Serving) -> tuple[Place, ...]:
+    """Settings of the environment have no line; a session that was made without its arena has one."""
+    made = serving.without_arena
+    return (session.place(made.file, made.line, function=made.function),) if made is not None and made.file else ()
 
 
 def _call(causes: FaultCauses | None, params: Params) -> str:
@@ -216,15 +224,25 @@ def _remedies(session: SessionView, serving: Serving, call: str) -> tuple[Remedy
     if serving.tensors_on_malloc:
         names = (*names, "onednn-pool")
     command = shlex.join(session.session.manifest.command)
-    return tuple(
+    return _arena(serving) + tuple(
         Remedy(
             id=name,
             text=ENVIRONMENT_REMEDIES[name].text,
             safety="review",
-            what_if=f"stepscope run --apply {name} -- {command}" if command else None,
+            what_if=f"stepscope whatif --try {name} -- {command}" if command else None,
         )
         for name in names
     )
+
+
+def _arena(serving: Serving) -> tuple[Remedy, ...]:
+    """Of ONNX Runtime, where it is off: no setting of the environment switches it on."""
+    made = serving.without_arena
+    if made is None:
+        return ()
+    at = f" at {made.file.rpartition('/')[2]}:{made.line}" if made.file else ""
+    text = f"leave ONNX Runtime's arena on: no SessionOptions.enable_cpu_mem_arena = False for {made.model}{at}"
+    return (Remedy(id="onnxruntime-arena", text=text, safety="review"),)
 
 
 DETECTOR = Detector(

@@ -137,7 +137,7 @@ class Cost(Struct, frozen=True, kw_only=True):
 
 
 class Remedy(Struct, frozen=True, kw_only=True):
-    """What to change. ``what_if``: the command that proves it, once such a command exists."""
+    """What to change. ``what_if``: the command that measures it, where it can be tried without a change of the code."""
 
     id: str
     text: str

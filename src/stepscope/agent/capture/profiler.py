@@ -98,7 +98,9 @@ class Profiler:
             line = self._record(order, watch)
             if watch.stopped:
                 return {**line, "outcome": "gave-way", "text": watch.stopped}
-            return {**line, **_export(session, folder), "cpu_ns": time.thread_time_ns() - used}
+            line.update(_export(session, folder))
+            session = None  # gives back what it held, which this thread does on the job's CPU
+            return {**line, "cpu_ns": time.thread_time_ns() - used}
         finally:
             session = self._watch = None  # the last reference: where it was not exported, it ends here
             self._ours.release()

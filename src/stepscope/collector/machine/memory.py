@@ -108,7 +108,7 @@ def _huge_pages(host: Host) -> Check:
     if host.libc and host.libc < _GLIBC_HUGE_PAGES:
         remedy = "this C library has no switch for it (glibc 2.35 has); measure with madvise in the program itself"
         return _check("huge-pages", title, "note", found, why, remedy)
-    remedy = f"measure one job with and without: stepscope run --apply {HUGE_PAGES} train.py"
+    remedy = f"measure one job with and without: stepscope whatif --try {HUGE_PAGES} train.py"
     return _check("huge-pages", title, "note", found, why, remedy)
 
 

@@ -1,0 +1,102 @@
+"""``whatif`` with real jobs: what a setting brings, what it does not, and what goes wrong."""
+
+import json
+import signal
+import subprocess
+
+import pytest
+from tests.run.conftest import PATIENCE_S, Project, environment, wait_for
+
+WAITS = """
+import os, sys, time, stepscope
+assert "PYTHONPATH" in os.environ
+wait = 0.02 if os.environ.get("MALLOC_CONF", "") == "" else 0.004
+print("waiting", wait, *sys.argv[1:])
+for _ in range(60):
+    stepscope.step()
+    with stepscope.span("work"):
+        time.sleep(wait)
+"""
+
+
+def test_the_gain_is_measured_and_stands_in_an_interval(project: Project) -> None:
+    project.script("train.py", WAITS)
+    words = ("--rounds", "3", "--json", "train.py", "--epochs", "2", "--try", "jemalloc-keep")
+    done = project.run("whatif", *words, patience_s=4 * PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    (result,) = report["results"]
+    assert report["schema"] == "stepscope.whatif/1"
+    assert report["measure"] == "step"
+    assert report["ns"] > 20e6
+    assert result["ratio"] == pytest.approx(result["ns"] / report["ns"], rel=0.5)
+    assert result["low"] < result["ratio"] < result["high"]
+    assert result["ratio"] < 0.8
+    assert [(run["round"], run["remedy"]) for run in report["runs"]] == [
+        (1, ""),
+        (1, "jemalloc-keep"),
+        (2, "jemalloc-keep"),
+        (2, ""),
+        (3, ""),
+        (3, "jemalloc-keep"),
+    ]
+    folder = project.root / report["folder"]
+    assert all((folder / run["session"] / "report.json").is_file() for run in report["runs"])
+    assert "waiting 0.004 --epochs 2" in (folder / "1-jemalloc-keep.log").read_text("utf-8")
+    assert "round 3 of 3: as it is" in done.stderr
+
+
+def test_a_run_that_fails_ends_it(project: Project) -> None:
+    project.script(
+        "train.py", "import os, sys\nprint('no such data')\nsys.exit(3 if 'MALLOC_CONF' in os.environ else 0)\n"
+    )
+    done = project.run("whatif", "--folder", "tried", "--try", "jemalloc-keep", "train.py")
+    assert done.returncode == 67
+    assert done.stdout == ""
+    last = done.stderr.splitlines()[-1]
+    assert (
+        last == "stepscope: the run 1-jemalloc-keep ended with exit code 3; what it printed: tried/1-jemalloc-keep.log"
+    )
+    assert (project.root / "tried" / "1-jemalloc-keep.log").read_text("utf-8") == "no such data\n"
+
+
+def test_nothing_to_try(project: Project) -> None:
+    project.script("train.py", "print('fine')\n")
+    done = project.run("whatif", "--folder", "tried", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "nothing to try: no finding names a setting of the environment\n"
+    assert (project.root / "tried" / "0-as-it-is.stepscope" / "report.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--try", "nothing", "train.py"], "--try nothing: no such remedy; expected one of onednn-pool"),
+        (["--rounds", "2", "train.py"], "Invalid value for '--rounds'"),
+        (["--try", "glibc-keep", "--folder", ".", "train.py"], "--folder .: it is there already"),
+        ([], "nothing to run"),
+    ],
+)
+def test_bad_command_lines(project: Project, words: list[str], line: str) -> None:
+    project.script("train.py", "")
+    done = project.run("whatif", *words)
+    assert done.returncode == 64
+    assert line in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_ctrl_c_ends_it_all(project: Project) -> None:
+    project.script("train.py", "import time\nprint('ready', flush=True)\ntime.sleep(60)\n")
+    process = subprocess.Popen(
+        project.command("whatif", "--folder", "tried", "--try", "glibc-keep", "train.py"),
+        cwd=project.root,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    project.started.append(process)
+    log = project.root / "tried" / "1-as-it-is.log"
+    wait_for(lambda: log.is_file() and "ready" in log.read_text("utf-8"), "the job's first line")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert not (project.root / "tried" / "1-glibc-keep.log").exists()
