@@ -2,8 +2,35 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A machine under load is no reason to fail: no test is timed.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+@pytest.fixture(name="find_python", scope="session")
+def _find_python() -> Callable[[str], str]:
+    """Tells a Python of a version that runs; skips where there is none."""
+    return _python_of
+
+
+def _python_of(version: str) -> str:
+    candidates = [shutil.which("python" + version) or ""]
+    candidates += [str(p) for p in Path("~/.pyenv/versions").expanduser().glob(version + ".*/bin/python")]
+    for candidate in filter(None, candidates):
+        done = subprocess.run(
+            [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.stdout.strip() == version:
+            return candidate
+    pytest.skip(f"no Python {version} on PATH or in ~/.pyenv/versions")

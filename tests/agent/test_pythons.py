@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,24 +39,8 @@ print("%d.%d" % sys.version_info[:2])
 """
 
 
-def find_python(version: str) -> str:
-    """A Python of that version that runs; skips where there is none."""
-    candidates = [shutil.which("python" + version) or ""]
-    candidates += [str(p) for p in Path("~/.pyenv/versions").expanduser().glob(version + ".*/bin/python")]
-    for candidate in filter(None, candidates):
-        out = subprocess.run(
-            [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if out.stdout.strip() == version:
-            return candidate
-    pytest.skip(f"no Python {version} on PATH or in ~/.pyenv/versions")
-
-
 @pytest.mark.parametrize("version", ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
-def test_supported_python(armed: Armed, version: str) -> None:
+def test_supported_python(armed: Armed, version: str, find_python: Callable[[str], str]) -> None:
     """Arming, records, samples, forks and children work, without a word on the job's output."""
     job = Armed(folder=armed.folder, python=find_python(version))
     flags = ("-W", "error", "-W", "ignore::DeprecationWarning:__main__")  # 3.12 warns of forks beside threads
@@ -72,7 +56,7 @@ def test_supported_python(armed: Armed, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.9", "3.12"])
-def test_virtual_environment(armed: Armed, tmp_path: Path, version: str) -> None:
+def test_virtual_environment(armed: Armed, tmp_path: Path, version: str, find_python: Callable[[str], str]) -> None:
     """A Python in a virtual environment of its own, started by a shell script, is measured."""
     environment = tmp_path / "venv"
     subprocess.run([find_python(version), "-m", "venv", "--without-pip", environment], check=True)
@@ -85,7 +69,7 @@ def test_virtual_environment(armed: Armed, tmp_path: Path, version: str) -> None
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.7", "3.8"])
-def test_python_that_is_too_old(armed: Armed, tmp_path: Path, version: str) -> None:
+def test_python_that_is_too_old(armed: Armed, tmp_path: Path, version: str, find_python: Callable[[str], str]) -> None:
     """A Python below 3.9 runs as without us, its own sitecustomize included."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text("print('site')\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -21,22 +20,6 @@ from stepscope.collector import run_directories, rundir
 
 SOURCE = Path(stepscope.__file__).resolve().parent.parent
 PATIENCE_S = 90.0
-
-
-def find_python(version: str) -> str:
-    """A Python of that version that runs; skips where there is none."""
-    candidates = [shutil.which("python" + version) or ""]
-    candidates += [str(p) for p in Path("~/.pyenv/versions").expanduser().glob(version + ".*/bin/python")]
-    for candidate in filter(None, candidates):
-        done = subprocess.run(
-            [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.stdout.strip() == version:
-            return candidate
-    pytest.skip(f"no Python {version} on PATH or in ~/.pyenv/versions")
 
 
 def plain(**more: str) -> dict[str, str]:

@@ -6,11 +6,12 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .conftest import SOURCE, Environment, find_python, make, plain, tool, tree
+from .conftest import SOURCE, Environment, make, plain, tool, tree
 
 STATE = (
     "import sys; print(sys.path, sorted(m for m in sys.modules if 'stepscope' in m), "
@@ -44,7 +45,7 @@ def test_enable_again_changes_the_terms(environment: Environment) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
-def test_a_plain_process_is_as_without(tmp_path: Path, version: str) -> None:
+def test_a_plain_process_is_as_without(tmp_path: Path, version: str, find_python: Callable[[str], str]) -> None:
     """On every supported Python: one more finder, and no module, path, output, file, thread or descriptor."""
     environment = make(tmp_path, find_python(version))
     (environment.site / "any.pth").write_text("# reading any .pth file loads a codec on some Pythons\n")
@@ -171,7 +172,7 @@ def test_what_cannot_be_enabled(environment: Environment, options: tuple[str, ..
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.8"])
-def test_too_old(version: str) -> None:
+def test_too_old(version: str, find_python: Callable[[str], str]) -> None:
     """A Python below 3.9 is refused."""
     done = tool("enable", "--python", find_python(version))
     assert done.returncode == 67

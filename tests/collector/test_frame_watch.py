@@ -7,18 +7,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from stepscope.collector import frame_program, frame_watch, perf
+from stepscope.collector import frame_fit, frame_program, perf
 from stepscope.collector.frame_program import LAYOUTS, Watched
 from stepscope.collector.frame_watch import FrameWatch
 from stepscope.collector.native_decode import CPU
 from stepscope.collector.native_window import NativeWindow
 from stepscope.model.stacks import FrameKind, StackFlag
 
-VERSION = sys.version_info[:2]
 PROGRAM = """
 def spin(n):
     total = 0
@@ -96,13 +96,22 @@ def test_jumps_stay_inside(version: tuple[int, int]) -> None:
     assert steps[-1][0] == 0x95
 
 
+def test_each_frame_of_310_has_a_loop_of_its_own() -> None:
+    """Its instruction is a number, the line beside it is left out; before the first it is less than 0."""
+    frames = [(10, 3 | 7 << 32, 0), (20, 0xFFFFFFFF, 0)]
+    _, row = frame_program.rows_of(LAYOUTS[3, 10], told(5, frames))
+    assert row == (7, ((Watched(10, 3),), (Watched(20, -1),)), True)
+    _, row = frame_program.rows_of(LAYOUTS[3, 10], told(5, frames, rest=99))
+    assert not row.whole
+
+
 def is_deep(row: tuple[tuple[str, int], ...]) -> bool:
     """Whether a stack ends in the loop of ``spin``."""
     return row[-1:] in ((("spin", 4),), (("spin", 5),))
 
 
-def whole_rows(pid: int, folder: Path, can: perf.Abilities) -> Counter[tuple[tuple[str, int], ...]]:
-    """Function and line of Python's frames in the whole stacks of a window."""
+def whole_rows(pid: int, folder: Path, can: perf.Abilities) -> tuple[Counter[tuple[tuple[str, int], ...]], int]:
+    """Function and line of Python's frames in the whole stacks of a window, and the samples whose frames were seen."""
     window = NativeWindow(pid, folder, can, perf.Rates(cores=1.0, faults_per_s=0.0), 1.0)
     try:
         while not window.poll(time.monotonic_ns()):
@@ -111,36 +120,46 @@ def whole_rows(pid: int, folder: Path, can: perf.Abilities) -> Counter[tuple[tup
     finally:
         window.close()
     rows: Counter[tuple[tuple[str, int], ...]] = Counter()
+    seen = 0
+    assert window.watch is not None
     for profile in taken.profiles:
         if profile.event == CPU:
+            seen += sum(window.watch.row(pid, at_ns) is not None for at_ns in profile.samples.at_ns.tolist())
             for stack, flags in zip(profile.samples.stack.tolist(), profile.samples.flags.tolist(), strict=True):
                 if flags & StackFlag.WHOLE:
                     python = [frame for frame in profile.frames_of(stack) if frame.kind is FrameKind.PYTHON]
                     rows[tuple((frame.function, frame.line) for frame in python)] += 1
-    return rows
+    return rows, seen
 
 
-def test_stacks_are_whole_without_any_agent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", sorted(LAYOUTS))
+def test_stacks_are_whole_without_any_agent(
+    version: tuple[int, int], tmp_path: Path, find_python: Callable[[str], str]
+) -> None:
     """All functions between two calls from native code are there, with the lines at which they were."""
     can = perf.abilities()
-    if not can.perf or VERSION not in LAYOUTS:
-        pytest.skip("no perf, or a Python of another kind")
+    if not can.perf:
+        pytest.skip("no perf")
+    python = sys.executable if version == sys.version_info[:2] else find_python(".".join(map(str, version)))
     script = tmp_path / "work.py"
     script.write_text(PROGRAM)
-    process = subprocess.Popen([sys.executable, "-S", str(script)], stdout=subprocess.PIPE)
+    process = subprocess.Popen([python, "-S", str(script)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
         assert process.stdout.readline() == b"up\n"
-        found = frame_watch.runtime_of(process.pid, "")
-        assert found is not None
+        runtime = frame_fit.runtime_of(process.pid, "")
+        assert runtime is not None
+        layout = frame_fit.layout_of(process.pid, "", runtime)
         try:
-            FrameWatch(*found).close()
+            FrameWatch(layout, runtime.address).close()
         except OSError as error:
             pytest.skip(f"no BPF: {error}")
         rows: Counter[tuple[tuple[str, int], ...]] = Counter()
+        seen = 0
         for number in range(8):  # a busy machine gives the process little time
-            rows += whole_rows(process.pid, tmp_path / f"w{number}", can)
-            if sum(times for row, times in rows.items() if is_deep(row)) >= 8:
+            more, told = whole_rows(process.pid, tmp_path / f"w{number}", can)
+            rows, seen = rows + more, seen + told
+            if sum(times for row, times in rows.items() if is_deep(row)) >= 8 and seen >= 8:
                 break
     finally:
         process.kill()
@@ -148,6 +167,7 @@ def test_stacks_are_whole_without_any_agent(tmp_path: Path) -> None:
         process.stdout.close()
     deep = [row for row in rows if is_deep(row)]
     assert sum(rows[row] for row in deep) >= 8
+    assert seen >= 8
     for row in deep:
         assert [name for name, _ in row] == ["<module>", "generated", "outer", "key", "inner", "spin"]
         assert dict(row[:-1]) == LINES

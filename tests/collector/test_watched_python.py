@@ -70,6 +70,18 @@ def test_a_loop_that_begins() -> None:
     assert found(TWO, walk(1, 3, 6), (OLD, None, None)) == (OLD, None, None)
 
 
+def test_a_loop_that_ends() -> None:
+    """Its function has been left, which it says; what its end calls has its own."""
+    row = Row(5, ((STEP,), (), (MAIN,)), whole=True)
+    assert found(row, walk(0, 3, 6), (OLD, None, None)) == (run("step"), BEGINS_OR_ENDS, run("main"))
+
+
+def test_numbers_of_instructions() -> None:
+    """CPython 3.10 keeps the number of the instruction; before the first it is the function's own line."""
+    code = PythonCode("/x.py", "step", 7, 5000, 12, bytes([4, 2, 8, 5]), inside=False, address=1000, frame_size=0)
+    assert [code.line_in_frame(number) for number in (-1, 0, 1, 2, 5)] == [7, 9, 9, 14, 14]
+
+
 def test_code_that_has_gone() -> None:
     """The loop keeps what the stack tells."""
     row = Row(5, ((STEP, GONE), (MAIN,)), whole=True)

@@ -1,7 +1,7 @@
 """The program that follows CPython's frames at each sample (``frame_watch``), and what it tells.
 
-Source: CPython, Include/internal/pycore_frame.h, pycore_interp.h, pycore_runtime.h and Include/cpython/pystate.h;
-bpf-helpers(7).
+Source: CPython, Include/internal/pycore_frame.h, pycore_interp.h, pycore_runtime.h, Include/cpython/pystate.h, and up
+to 3.10 Include/cpython/frameobject.h; bpf-helpers(7).
 """
 
 from __future__ import annotations
@@ -34,17 +34,20 @@ MAX_FRAMES = 160
 """Of a row: what lies further out is missing then."""
 MAX_THREADS = 256
 """That are looked at for the one that is sampled, the newest first."""
-_HEAD_BYTES = 72
-"""Of a frame: all that is wanted of it. The last 8 are its marks, from the size of its stack on."""
 _HEAD, _FRAME, _U64 = struct.Struct("<4Q"), struct.Struct("<4Q"), struct.Struct("<Q")
 _ON_C_STACK = 3
 """Owner of a frame that stands for a loop. Source: FRAME_OWNED_BY_CSTACK."""
-_ROW, _AT, _COUNT = 7, 8, 9
+_STATE, _ROW, _AT, _COUNT = 6, 7, 8, 9
 """Registers that calls keep."""
-_WHO_AT, _WORD, _COPIED = -8, -16, -16 - _HEAD_BYTES
-"""Places on the program's stack."""
+_WHO_AT, _WORD = -8, -16
+"""Places on the program's stack; what is copied of a frame lies below."""
 _NOW, _READ_USER, _WHO, _RESERVE, _SUBMIT = 5, 112, 120, 131, 132
 _NOBODY_IS_WOKEN = 1
+
+
+BEHIND, EACH = -1, -2
+"""How frames are divided among loops: behind the outermost of a loop is one of the loop's own, on C's stack; or each
+has a loop of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,27 +59,41 @@ class Layout:
     threads: int
     """Of an interpreter's first thread state."""
     next_thread: int
-    native_id: int
+    native_id: tuple[int, ...]
+    """Of the thread's number in a thread state; through a pointer where there are two."""
     frame: tuple[int, ...]
     """Of the innermost frame in a thread state; through a pointer where there are two."""
     code: int
     """In a frame."""
     previous: int
     at: int
-    """Of the instruction that runs."""
+    """Of the instruction that runs: its address, up to 3.10 its number."""
     entry: int
-    """Byte of a frame's marks that is set in the outermost of a loop; -1: behind that is one of the loop's own, on C's
-    stack."""
-    owner: int
+    """Byte of a frame's marks that is set in the outermost of a loop; or ``BEHIND`` or ``EACH``."""
+    owner: int = 0
     """Byte of its marks that says whose memory it is in."""
+    head: int = 72
+    """Of a frame: all that is wanted of it. The last 8 are its marks (none up to 3.10), its stack's size first."""
 
 
 LAYOUTS = {
+    (3, 10): Layout(
+        interpreter=40,
+        threads=8,
+        next_thread=8,
+        native_id=(176,),
+        frame=(24,),
+        code=32,
+        previous=24,
+        at=96,
+        entry=EACH,
+        head=104,
+    ),
     (3, 11): Layout(
         interpreter=48,
         threads=16,
         next_thread=8,
-        native_id=160,
+        native_id=(160,),
         frame=(56, 8),
         code=32,
         previous=48,
@@ -88,28 +105,28 @@ LAYOUTS = {
         interpreter=48,
         threads=72,
         next_thread=8,
-        native_id=144,
+        native_id=(144,),
         frame=(56, 0),
         code=0,
         previous=8,
         at=56,
-        entry=-1,
+        entry=BEHIND,
         owner=6,
     ),
     (3, 13): Layout(
         interpreter=640,
         threads=7344,
         next_thread=8,
-        native_id=160,
+        native_id=(160,),
         frame=(72,),
         code=0,
         previous=8,
         at=56,
-        entry=-1,
+        entry=BEHIND,
         owner=6,
     ),
 }
-"""By version; of 3.11.7, 3.12.1 and 3.13.0. Where fields lie elsewhere, no thread is found, and nothing is told."""
+"""By version; of 3.10.13, 3.11.7, 3.12.1 and 3.13.0. ``frame_fit`` sees whether a process has them there."""
 
 
 class Watched(NamedTuple):
@@ -118,7 +135,7 @@ class Watched(NamedTuple):
     code: int
     """Address of its code object."""
     at: int
-    """Address of the instruction that runs."""
+    """The instruction that runs: its address; up to 3.10 its number, less than 0 before the first."""
 
 
 class Row(NamedTuple):
@@ -174,16 +191,23 @@ def _find_thread(code: Assembler, layout: Layout, runtime: int) -> None:
     code.add(MOVE, _COUNT)
     code.label("thread")
     code.jump(IF_EQUAL, _AT, "leave")
-    _read(code, _WORD, _U64.size, layout.native_id)
-    code.jump(IF_OTHER, 0, "leave")
-    code.add(LOAD, 1, TOP, _WORD)
+    code.add(COPY, _STATE, _AT)
+    *pointers, number = layout.native_id
+    for offset in pointers:
+        _follow(code, offset, "another")
+    _read(code, _WORD, _U64.size, number)
+    code.jump(IF_OTHER, 0, "another")
+    code.add(LOAD_32, 1, TOP, _WORD)
     code.add(LOAD_32, 2, TOP, _WHO_AT)
     code.jump(IF_SAME, 1, "found", by=2)
+    code.label("another")
+    code.add(COPY, _AT, _STATE)
     _follow(code, layout.next_thread, "leave")
     code.add(ADD, _COUNT, value=1)
     code.jump(IF_LESS, _COUNT, "thread", MAX_THREADS)
     code.jump(ALWAYS, 0, "leave")
     code.label("found")
+    code.add(COPY, _AT, _STATE)
     for offset in layout.frame:
         _follow(code, offset, "leave")
 
@@ -197,20 +221,21 @@ def _follow(code: Assembler, offset: int, otherwise: str) -> None:
 
 def _follow_frames(code: Assembler, layout: Layout) -> None:
     """Tell frame by frame, until there is none; ``_AT`` is the one that could not be told, or 0."""
+    copied = _WORD - layout.head
     code.add(MOVE, _COUNT)
     code.label("next")
     code.jump(IF_EQUAL, _AT, "done")
-    _read(code, _COPIED, _HEAD_BYTES, 0)
+    _read(code, copied, layout.head, 0)
     code.jump(IF_OTHER, 0, "done")
     code.add(COPY, 1, _COUNT)
     code.add(SHIFT, 1, value=_FRAME.size.bit_length() - 1)
     code.add(COPY, 2, _ROW)
     code.add(ADD_REGISTER, 2, 1)
     code.add(STORE, 2, _AT, _HEAD.size)
-    for place, offset in enumerate((layout.code, layout.at, _HEAD_BYTES - _U64.size), 1):
-        code.add(LOAD, 3, TOP, _COPIED + offset)
+    for place, offset in enumerate((layout.code, layout.at, layout.head - _U64.size), 1):
+        code.add(LOAD, 3, TOP, copied + offset)
         code.add(STORE, 2, 3, _HEAD.size + _U64.size * place)
-    code.add(LOAD, _AT, TOP, _COPIED + layout.previous)
+    code.add(LOAD, _AT, TOP, copied + layout.previous)
     code.add(ADD, _COUNT, value=1)
     code.jump(IF_LESS, _COUNT, "next", MAX_FRAMES)
     code.label("done")
@@ -233,8 +258,11 @@ def rows_of(layout: Layout, told: bytes) -> tuple[int, Row]:
     loop: list[Watched] = []
     for place in range(min(count, MAX_FRAMES)):
         _, code, at, marks = _FRAME.unpack_from(told, _HEAD.size + place * _FRAME.size)
+        if layout.entry == EACH:
+            loops.append((Watched(code, _number(at)),))
+            continue
         owner = marks >> 8 * layout.owner & 0xFF
-        own = layout.entry < 0 and owner == _ON_C_STACK
+        own = layout.entry == BEHIND and owner == _ON_C_STACK
         if not own:
             loop.append(Watched(code, at))
         if own or (layout.entry >= 0 and marks >> 8 * layout.entry & 0xFF):
@@ -242,3 +270,8 @@ def rows_of(layout: Layout, told: bytes) -> tuple[int, Row]:
             loop = []
     whole = rest == 0 and not loop
     return int(tid), Row(at_ns, tuple(loops), whole)
+
+
+def _number(word: int) -> int:
+    """Of an instruction: the lower half, signed."""
+    return (word & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)

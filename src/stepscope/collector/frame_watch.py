@@ -1,10 +1,10 @@
 """Python's frames of the very moment of a native sample: a BPF program follows them when perf takes the sample.
 
-Native stacks hold CPython's own frames, each of which runs several Python functions from 3.11 on: those lie elsewhere
-in memory, and are gone a moment later. The program runs in the kernel at each sample, follows the frames of the thread
-from the innermost to the outermost, and tells where they are, what they run and how far they are. It reads memory that
-is there and never waits; what is not there ends the row. That is root's alone; without it ``frame_beds`` and the
-agent's samples tell what they can. CPython 3.11 to 3.13.
+Native stacks hold CPython's own frames, each of which runs one Python function up to 3.10, several later: which lies
+elsewhere in memory, and is gone a moment later. The program runs in the kernel at each sample, follows the frames of
+the thread from the innermost to the outermost, and tells where they are, what they run and how far they are. It reads
+memory that is there and never waits; what is not there ends the row. That is root's alone; without it ``frame_beds``
+and the agent's samples tell what they can. CPython 3.10 to 3.13.
 """
 
 from __future__ import annotations
@@ -14,17 +14,13 @@ import threading
 import time
 from collections import defaultdict
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.collector import bpf
-from stepscope.collector.address_space import PYTHON
-from stepscope.collector.frame_program import LAYOUTS, program, rows_of
-from stepscope.errors import FormatError
-from stepscope.formats.elf import ElfFile
+from stepscope.collector.frame_program import program, rows_of
 
 if TYPE_CHECKING:
-    from stepscope.collector.frame_program import Row
+    from stepscope.collector.frame_program import Layout, Row
 
 RING_BYTES = 8 << 20
 """1,600 rows: they are taken out once a second and more often."""
@@ -32,41 +28,18 @@ NEAR_NS = 300_000
 """Between a sample's time and its row's: perf notes it right behind the program, but may be interrupted."""
 _ATTACH_S, _MORE_S, _ATTACH_EVERY_S = 30.0, 1.0, 0.005
 """How long perf may take to open its events, on a busy machine; all of them, from the first on."""
-_RUNTIME = "_PyRuntime"
-_PATH_AT = 5
-
-
-def runtime_of(pid: int, root: str) -> tuple[tuple[int, int], int] | None:
-    """The version of a process's CPython, and where its runtime lies; None: it runs none that has frames to follow.
-
-    Raises:
-        OSError: it has gone, or is not ours.
-    """
-    for line in Path(f"/proc/{pid}/maps").read_text("utf-8", "replace").splitlines():
-        words = line.split(None, 5)
-        found = PYTHON.fullmatch(words[-1].rpartition("/")[2]) if len(words) > _PATH_AT and "x" in words[1] else None
-        if found is None:
-            continue
-        try:
-            elf = ElfFile.open(root + words[-1])
-        except FormatError:
-            continue
-        own, bias = elf.address_named(_RUNTIME), elf.address_of(int(words[2], 16))
-        if own is not None and bias is not None and (3, int(found[1])) in LAYOUTS:
-            return (3, int(found[1])), own + int(words[0].partition("-")[0], 16) - bias
-    return None
 
 
 class FrameWatch:
     """Watches the frames of one process while perf samples it."""
 
-    def __init__(self, version: tuple[int, int], runtime: int) -> None:
-        """``version`` and ``runtime`` as ``runtime_of`` has them.
+    def __init__(self, layout: Layout, runtime: int) -> None:
+        """``layout``: seen to fit the process, by ``frame_fit``; ``runtime``: address of its _PyRuntime.
 
         Raises:
             OSError: no rights, or no BPF.
         """
-        self._layout = LAYOUTS[version]
+        self._layout = layout
         self._rows: dict[int, list[Row]] = defaultdict(list)
         self._over = threading.Event()
         self._attaching: threading.Thread | None = None

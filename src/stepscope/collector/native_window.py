@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stepscope.collector import frame_watch, memory_events, perf
+from stepscope.collector import frame_fit, memory_events, perf
 from stepscope.collector.frame_watch import FrameWatch
 from stepscope.collector.native_decode import StackDecoder
 from stepscope.collector.python_memory import Memory
@@ -94,15 +94,17 @@ class NativeWindow:
 
     def _watch_frames(self) -> FrameWatch | None:
         try:
-            found = frame_watch.runtime_of(self.pid, self._files)
-            return FrameWatch(*found) if found is not None else None
+            runtime = frame_fit.runtime_of(self.pid, self._files)
+            if runtime is None:
+                return None
+            return FrameWatch(frame_fit.layout_of(self.pid, self._files, runtime), runtime.address)
+        except CaptureError as error:
+            why = str(error)
         except OSError as error:
-            text = (
-                "Python's functions between two calls from native code are those of samples close by, not of the "
-                f"moment: BPF: {error.strerror or error}; run as root"
-            )
-            self._missing.append(Diagnostic(code=NO_FRAMES, text=text))
-            return None
+            why = f"BPF: {error.strerror or error}; run as root"
+        text = f"Python's functions between two calls of native code are of samples close by, not of the moment: {why}"
+        self._missing.append(Diagnostic(code=NO_FRAMES, text=text))
+        return None
 
     @property
     def _files(self) -> str:

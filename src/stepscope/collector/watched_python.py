@@ -55,14 +55,14 @@ class WatchedPython:
 
     def _run(self, frames: Sequence[Watched]) -> Running | None:
         """The functions of one loop; None where the code of one is not there any more."""
+        if not frames:  # from 3.12 on the outermost one's frame is cleared after it has been left
+            return BEGINS_OR_ENDS
         known: list[tuple[PythonCode, int]] = []
         for frame in frames:
             code = self._codes.at(frame.code)
             if code is None:
                 return None
-            known.append((code, code.line_at(frame.at)))
-        if not known:
-            return None
+            known.append((code, code.line_in_frame(frame.at)))
         callers = tuple((code.file, code.function, line) for code, line in reversed(known[1:]))
         code, line = known[0]
         return Running(code.file, code.function, line, alone=True, callers=callers)

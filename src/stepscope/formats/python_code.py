@@ -133,6 +133,12 @@ class PythonCode(NamedTuple):
             return _line_310(self.lines, self.first_line, offset)
         return _line_311(self.lines, self.first_line, offset // UNIT)
 
+    def line_in_frame(self, at: int) -> int:
+        """The line of a frame; ``at``: the instruction as frames keep it, its address, up to 3.10 its number."""
+        if self.inside:
+            return self.line_at(at)
+        return self.line_at(self.start + UNIT * at) if at >= 0 else self.first_line
+
 
 def read_code(read: Read, address: int, layout: Layout) -> PythonCode | None:
     """The code object at an address; None where there is none."""

@@ -1,0 +1,88 @@
+"""Where CPython's fields lie is seen in the process before anybody follows them; what does not fit is refused."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from stepscope.collector import frame_fit
+from stepscope.collector.frame_program import LAYOUTS, Layout
+from stepscope.errors import CaptureError
+
+VERSION = sys.version_info[:2]
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or VERSION not in LAYOUTS, reason="memory of another kind"
+)
+ME = os.getpid()
+
+
+def own() -> frame_fit.Runtime:
+    found = frame_fit.runtime_of(ME, "")
+    assert found is not None
+    return found
+
+
+def test_this_process_fits() -> None:
+    """Its runtime is the one that the linker knows, and its threads and frames are where they are known to be."""
+    found = own()
+    assert found.version == VERSION
+    assert found.address == ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
+    assert found.code_type == id(type(own.__code__))
+    layout = frame_fit.layout_of(ME, "", found)
+    assert layout.native_id[: len(LAYOUTS[VERSION].native_id)] == LAYOUTS[VERSION].native_id
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        (lambda layout: replace(layout, interpreter=layout.interpreter + 8), "its threads are not where"),
+        (lambda layout: replace(layout, code=layout.code + 16), "its frames are not where"),
+    ],
+)
+def test_a_process_that_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch, wrong: Callable[[Layout], Layout], what: str
+) -> None:
+    """It is refused, with what is not where it should be."""
+    monkeypatch.setitem(LAYOUTS, VERSION, wrong(LAYOUTS[VERSION]))
+    with pytest.raises(CaptureError, match=rf"CPython 3\.{VERSION[1]} of process {ME}: {what}"):
+        frame_fit.layout_of(ME, "", own())
+
+
+def test_where_the_c_library_keeps_numbers() -> None:
+    """In the record of each thread, at the place that it tells debuggers; up to 3.10 threads are found by that."""
+    try:
+        place = frame_fit._number_at(ME, "")
+    except CaptureError as error:
+        pytest.skip(str(error))
+    told: list[tuple[int, int]] = []
+
+    def tell() -> None:
+        told.append((ctypes.c_uint32.from_address(threading.get_ident() + place).value, threading.get_native_id()))
+
+    thread = threading.Thread(target=tell)
+    thread.start()
+    thread.join()
+    tell()
+    assert all(number == native for number, native in told)
+    assert len(set(told)) == 2
+
+
+def test_a_c_library_that_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPython 3.10 beside another than glibc is refused."""
+    monkeypatch.setattr(frame_fit, "_LIBC", re.compile("no such library"))
+    with pytest.raises(CaptureError, match="its C library does not say where threads keep their numbers"):
+        frame_fit.layout_of(ME, "", own()._replace(version=(3, 10)))
+
+
+def test_a_process_of_another_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program tells nothing of it, so nothing is attempted."""
+    monkeypatch.setattr(frame_fit, "_own_numbers", lambda _: [str(ME), "7"])
+    with pytest.raises(CaptureError, match="another container"):
+        frame_fit.layout_of(ME, "", own())
