@@ -1,12 +1,12 @@
 """Native stacks: which share is whole, from the start of its thread to the leaf, and what the others lack.
 
-Usage: whole_stacks.py [--windows 4] [--seconds 5] [--python PROGRAM] [--plain PROGRAM] [--write]
+Usage: whole_stacks.py [--windows 4] [--seconds 5] [--python PROGRAM] [--onednn PROGRAM] [--plain PROGRAM] [--write]
 
 programs/generated_input.py trains under ``stepscope run``; windows are opened as the sidecar opens them. Each recording
 is decoded twice: with Python's frames of the very moment (``collector.frame_watch``), and without, as for users who may
-not have them. Samples in generated code are counted apart. ``--python``: the job's, with TensorFlow; ``--plain``: one
-without, which runs programs/call_backs.py, without an agent. Both may be given more than once. ``--write`` puts the
-tables into docs/benchmarks/whole-stacks.md.
+not have them. Samples in generated code are counted apart. ``--python``: the job's, with TensorFlow; ``--onednn``: one
+that runs programs/convolutions.py; ``--plain``: one without TensorFlow, which runs programs/call_backs.py, without an
+agent. Each may be given more than once. ``--write`` puts the tables into docs/benchmarks/whole-stacks.md.
 """
 
 from __future__ import annotations
@@ -20,24 +20,28 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from _windows import armed
 from stepscope.app.bundle import open_session
 from stepscope.collector import perf
 from stepscope.collector.address_space import AddressSpace
-from stepscope.collector.native_decode import CPU, StackDecoder
+from stepscope.collector.native_decode import CPU, ONEDNN_CODE, StackDecoder
 from stepscope.collector.native_window import NativeWindow
 from stepscope.collector.python_memory import Memory
-from stepscope.derive import session_stacks
+from stepscope.derive import native_names, session_stacks
 from stepscope.derive.python_splice import NOT_SAMPLED, runs_python, spliced
 from stepscope.formats import perf_data, unwind
 from stepscope.model.events import ThreadSeen
 from stepscope.model.stacks import FrameKind, StackFlag, StackProfile
 from stepscope.wire import commands
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "whole-stacks.md"
 PROGRAM = Path(__file__).with_name("programs") / "generated_input.py"
+ONEDNN = PROGRAM.with_name("convolutions.py")
 PLAIN = PROGRAM.with_name("call_backs.py")
 HEAD = """# Which share of native stacks is whole?
 
@@ -45,7 +49,8 @@ Printed by `make bench-whole-stacks ARGS=--write`. A stack is whole when it lead
 leaf and all Python functions in it have names. Samples in generated code (oneDNN) are counted apart: they are attached
 to their callers, never whole. Each window is decoded twice: with the frames that a BPF program saw at the very moment
 of each sample (root), and without it. generated_input.py is a Keras fit that gets its input from a Python generator
-through numpy_function and traces new graphs all the time; call_backs.py calls Python from sorted, map, re, json, repr,
+through numpy_function and traces new graphs all the time; convolutions.py is a Keras fit of an image network, with
+matrix products of changing sizes between its epochs; call_backs.py calls Python from sorted, map, re, json, repr,
 reduce, properties and comparisons, on two threads, without an agent.
 
 """
@@ -60,6 +65,27 @@ class Window(NamedTuple):
     profiles: dict[str, StackProfile]
     cuts: list[str]
     rows: int
+
+
+class Measured:
+    """All windows of a program."""
+
+    def __init__(self) -> None:
+        """None."""
+        self.reasons: dict[str, Counter[str]] = {WITH: Counter(), WITHOUT: Counter()}
+        """Why stacks are not whole, by way of decoding."""
+        self.generated: Counter[str] = Counter()
+        self.samples = self.rows = 0
+
+    def add(self, window: Window, named: Callable[[StackProfile], StackProfile]) -> None:
+        """One window; ``named``: puts what the agent saw into a profile."""
+        self.samples += len(window.cuts)
+        self.rows += window.rows
+        for way, profile in window.profiles.items():
+            made = named(profile)
+            self.reasons[way].update(reason(made, at, cut) for at, cut in enumerate(window.cuts))
+            if way == WITH:
+                self.generated.update(one for at in range(len(window.cuts)) for one in generated(made, at))
 
 
 def decoded(folder: Path, window: NativeWindow) -> Window:
@@ -101,8 +127,26 @@ def reason(profile: StackProfile, at: int, cut: str) -> str:
     return "Python: functions not known" if NOT_SAMPLED in frames else "other"
 
 
-def measure(python: str, windows: int, seconds: float) -> tuple[dict[str, Counter[str]], int, int]:
-    """Reasons by way of decoding; samples, and those whose frames were seen."""
+def generated(profile: StackProfile, at: int) -> list[str]:
+    """What is known of a sample in generated code; nothing of others."""
+    flags = int(profile.samples.flags[at])
+    frames = profile.frames_of(int(profile.samples.stack[at]))
+    inner = next((frame for frame in reversed(frames) if frame.kind is not FrameKind.KERNEL), None)
+    if inner is None or inner.kind is not FrameKind.GENERATED:
+        return []
+    known = ["all"]
+    if inner.resolved or inner.function == ONEDNN_CODE:
+        known.append("named")
+    if flags & StackFlag.ATTACHED:
+        known.append("by time" if flags & StackFlag.APPROXIMATE else "by its own stack")
+        known += ["op"] * bool(native_names.owner(frames))
+    if flags & StackFlag.WHOLE:
+        known.append("whole")
+    return known
+
+
+def measure(python: str, program: Path, windows: int, seconds: float) -> Measured:
+    """A program with TensorFlow, under ``stepscope run``."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         session = folder / "s.stepscope"
@@ -119,7 +163,7 @@ def measure(python: str, windows: int, seconds: float) -> tuple[dict[str, Counte
             "--",
             python,
         ]
-        job = subprocess.Popen([*words, str(PROGRAM)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        job = subprocess.Popen([*words, str(program)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
             pid, inbox = armed(job, session)
             time.sleep(WARM_S)
@@ -134,24 +178,19 @@ def measure(python: str, windows: int, seconds: float) -> tuple[dict[str, Counte
         return counted(session, found)
 
 
-def measure_plain(python: str, windows: int, seconds: float) -> tuple[dict[str, Counter[str]], int, int]:
+def measure_plain(python: str, windows: int, seconds: float) -> Measured:
     """The same of a program that nothing but windows look at."""
     job = subprocess.Popen([python, str(PLAIN)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    reasons: dict[str, Counter[str]] = {WITH: Counter(), WITHOUT: Counter()}
-    samples = rows = 0
+    measured = Measured()
     try:
         with tempfile.TemporaryDirectory() as name:
             time.sleep(SETTLE_S)
             for number in range(windows):
-                window = take(job.pid, Path(name) / f"w{number}", seconds)
-                samples, rows = samples + len(window.cuts), rows + window.rows
-                for way, profile in window.profiles.items():
-                    made = spliced(profile, [])
-                    reasons[way].update(reason(made, at, cut) for at, cut in enumerate(window.cuts))
+                measured.add(take(job.pid, Path(name) / f"w{number}", seconds), lambda profile: spliced(profile, []))
     finally:
         job.kill()
         job.wait()
-    return reasons, samples, rows
+    return measured
 
 
 def take(pid: int, folder: Path, seconds: float) -> Window:
@@ -166,8 +205,8 @@ def take(pid: int, folder: Path, seconds: float) -> Window:
     return made
 
 
-def counted(session: Path, found: list[Window]) -> tuple[dict[str, Counter[str]], int, int]:
-    """The same, with the agent's samples of the session."""
+def counted(session: Path, found: list[Window]) -> Measured:
+    """The windows, with the agent's samples of the session."""
     recorded = open_session(session)
     origin_ns, ours = recorded.manifest.origin_monotonic_ns, recorded.manifest.run_dir
     seen = [session_stacks.python_profile(worker) for worker in recorded.workers]
@@ -177,17 +216,33 @@ def counted(session: Path, found: list[Window]) -> tuple[dict[str, Counter[str]]
         for thread in worker.all(ThreadSeen)
         if thread.name == session_stacks.AGENT_THREAD
     }
-    reasons: dict[str, Counter[str]] = {WITH: Counter(), WITHOUT: Counter()}
+
+    def named(profile: StackProfile) -> StackProfile:
+        moved = replace(profile, samples=replace(profile.samples, at_ns=profile.samples.at_ns - origin_ns))
+        return spliced(moved, seen, agents=agents, ours=ours)
+
+    measured = Measured()
     for window in found:
-        for way, profile in window.profiles.items():
-            moved = replace(profile, samples=replace(profile.samples, at_ns=profile.samples.at_ns - origin_ns))
-            made = spliced(moved, seen, agents=agents, ours=ours)
-            reasons[way].update(reason(made, at, cut) for at, cut in enumerate(window.cuts))
-    return reasons, sum(len(window.cuts) for window in found), sum(window.rows for window in found)
+        measured.add(window, named)
+    return measured
 
 
-def table(python: str, what: str, reasons: dict[str, Counter[str]], samples: int, rows: int) -> str:
+def apart(known: Counter[str]) -> str:
+    """What is said of samples in generated code."""
+    number = known["all"]
+    if not number:
+        return "none"
+    attached = known["by its own stack"] + known["by time"]
+    return (
+        f"{number:,} samples in generated code. {known['named']:,} have a name; {attached:,} are attached to their "
+        f"callers ({100 * attached / number:.1f} %; {known['by time']:,} of these by the thread's sample nearest in "
+        f"time), {known['op']:,} to their op; {known['whole']:,} count as whole"
+    )
+
+
+def table(python: str, what: str, measured: Measured) -> str:
     """One Python's."""
+    reasons, samples, rows = measured.reasons, measured.samples, measured.rows
     version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
     lines = [
         f"## {version}, {what}",
@@ -211,9 +266,8 @@ def table(python: str, what: str, reasons: dict[str, Counter[str]], samples: int
     for why, _ in sorted(others.items(), key=lambda one: -max(of[one[0]] for of in reasons.values())):
         if not why.startswith("generated"):
             lines.append(row(why, {way: of[why] for way, of in reasons.items()}))
-    apart = ", ".join(f"{n:,} {why}" for why, n in sorted(reasons[WITH].items()) if why.startswith("generated"))
     verdict = "holds" if whole[WITH] >= ASKED * outside[WITH] else "does not hold"
-    lines += ["", f"Counted apart: {apart or 'none'}. At least {100 * ASKED:.0f} % whole: {verdict}.", ""]
+    lines += ["", f"Counted apart: {apart(measured.generated)}. At least {100 * ASKED:.0f} % whole: {verdict}.", ""]
     return "\n".join(lines)
 
 
@@ -223,16 +277,19 @@ def main() -> int:
     parser.add_argument("--windows", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--python", action="append")
+    parser.add_argument("--onednn", action="append", default=[])
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--plain", action="append", default=[])
     options = parser.parse_args()
     if not perf.abilities().perf:
         raise SystemExit(perf.abilities().missing[0].text)
     load = os.getloadavg()[0]
-    pythons = options.python or [sys.executable]
+    asked = [(python, ONEDNN) for python in options.onednn]
+    own = [] if options.onednn or options.plain else [sys.executable]
+    asked = [*((python, PROGRAM) for python in options.python or own), *asked]
     shape = options.windows, options.seconds
-    parts = [table(python, PROGRAM.name, *measure(python, *shape)) for python in pythons]
-    parts += [table(python, PLAIN.name, *measure_plain(python, *shape)) for python in options.plain]
+    parts = [table(python, program.name, measure(python, program, *shape)) for python, program in asked]
+    parts += [table(python, PLAIN.name, measure_plain(python, *shape)) for python in options.plain]
     where = f"{os.cpu_count()} CPUs, load {load:.1f} when it began and {os.getloadavg()[0]:.1f} when it ended; "
     text = f"{where}{options.windows} windows of {options.seconds:g} s.\n\n" + "\n".join(parts)
     print(text)

@@ -99,6 +99,14 @@ def test_a_stale_return_address_is_no_caller() -> None:
     assert found.addresses == (KERNEL_CODE + 7, LEAF + 8, START + 2)
 
 
+def test_a_caller_that_returns_to_nothing_is_none() -> None:
+    """Stacks hold 0 in many places: one in a return address's place is no start of a thread, so the search goes on."""
+    words = [OUTER + 3, 0, LEAF + 9, START + 3, 0]
+    space = Space({LEAF: PLAIN, OUTER: PLAIN, START: BEGIN}, calls=(OUTER + 3, LEAF + 9))
+    found = unwind.walk(space, {IP: KERNEL_CODE + 7, SP: BASE}, stack(*words))
+    assert found.addresses == (KERNEL_CODE + 7, LEAF + 8, START + 2)
+
+
 def test_generated_code_without_a_caller_stands_alone() -> None:
     """Where no caller is found nothing is invented."""
     found = unwind.walk(SPACE, {IP: KERNEL_CODE + 7, SP: BASE}, stack(1, 2, 3))

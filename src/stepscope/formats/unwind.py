@@ -131,12 +131,16 @@ def _walked(frames: Sequence[tuple[int, int]], loops: Sequence[Loop] = (), *, cu
     )
 
 
-def _walk_on(space: Space, machine: _Machine, frames: list[tuple[int, int]], *, called: bool) -> str:
-    """Add frames until the end; why that is not the start of a thread, "" where it is."""
+def _walk_on(
+    space: Space, machine: _Machine, frames: list[tuple[int, int]], *, called: bool, told: bool = False
+) -> str:
+    """Add frames until the end; why that is not the start of a thread, "" where it is. ``told``: only where the unwind
+    tables say so, no return address of 0, which stacks hold in many places.
+    """
     while len(frames) < MAX_FRAMES:
         address = machine.registers.get(_RETURN_ADDRESS, 0)
         if address == 0:
-            return "" if frames else NO_CODE
+            return "" if frames and not told else NO_CODE
         inside = address - called
         code = space.code(inside)
         before = machine.registers[_STACK_POINTER]
@@ -176,7 +180,7 @@ def _from_generated(space: Space, machine: _Machine) -> Walk:
         for saved in _SAVED:
             caller = _caller(machine, offset, saved)
             frames = [leaf]
-            if caller is not None and not _walk_on(space, caller, frames, called=True):
+            if caller is not None and not _walk_on(space, caller, frames, called=True, told=True):
                 return _walked(frames, caller.loops, cut="", attached=True)
     return _walked([leaf], cut=GENERATED)
 
