@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from stepscope.model.session import CaptureInfo
-from stepscope.store.reader import read_manifest
+from stepscope.store.manifests import read_manifest
 
 PROGRAM = Path(__file__).resolve().parent / "programs" / "traced.py"
 PATIENCE_S = 1_800

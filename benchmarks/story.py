@@ -30,7 +30,7 @@ from always_on import environment_of
 from stepscope.app import jobs
 from stepscope.app.jobs import RunningJob
 from stepscope.model.session import CaptureInfo, Manifest
-from stepscope.store.reader import read_manifest
+from stepscope.store.manifests import read_manifest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks" / "story.md"

@@ -1,5 +1,5 @@
 /** What is loaded, and what is live: hooks that keep an answer fresh without blinking. */
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { get, Problem } from "./api";
 import type { Job } from "./types";
 
@@ -16,9 +16,9 @@ export function useLoaded<T>(path: string | null, { stamp = "", every = 0 } = {}
   const [asked, ask] = useState(0);
   const again = useCallback(() => ask((n) => n + 1), []);
   const resource = path?.split("?")[0];
-  useEffect(() => setValue(null), [resource]); // another page of the same list replaces the last one when it is there
-  useEffect(() => {
-    if (path === null) return;
+  useLayoutEffect(() => setValue(null), [resource]); // another page of the same list replaces the last one when it is there
+  useLayoutEffect(() => {
+    if (path === null) return; // asked at once: other effects wait for a frame
     const abort = new AbortController();
     get<T>(path, abort.signal).then(
       (answer) => {

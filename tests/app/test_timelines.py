@@ -17,7 +17,7 @@ from tests.derive.sessions import MS, Job, S
 from tests.web import recorded
 from tests.web.timeline_sessions import MB, OP, SPIKE_AT, STEP, add_trace, session, stored
 
-from stepscope.app import timeline_build, timeline_series, timelines
+from stepscope.app import timeline_build, timeline_series, timeline_tiles, timelines
 from stepscope.app import timeline_queries as queries
 from stepscope.app.library import Entry
 from stepscope.app.timelines import Timelines
@@ -70,7 +70,7 @@ def test_every_thread_and_stream_has_a_track(reader: Reader) -> None:
 def marks(data: bytes) -> tuple[list[tuple[int, int]], dict[str, np.ndarray], int, int]:
     """A tile: (lane, marks), columns, its begin and the unit of its times."""
     magic, lanes, total, unit, begin, _bucket = struct.unpack_from("<IIIIqq", data)
-    assert magic == queries.MAGIC
+    assert magic == timeline_tiles.MAGIC
     table = np.frombuffer(data, "<u4", 2 * lanes, 32).reshape(-1, 2)
     at = 32 + 8 * lanes
     columns = {}
@@ -84,11 +84,11 @@ def marks(data: bytes) -> tuple[list[tuple[int, int]], dict[str, np.ndarray], in
 @pytest.mark.parametrize("level", [10, 18, 22, 26, 30])
 def test_tiles_show_every_span_once(reader: Reader, level: int) -> None:
     """At any level the counts of what begins in each tile add up to all spans of each lane."""
-    size = 1 << (level + queries.TILE_LOG2)
+    size = 1 << (level + timeline_tiles.TILE_LOG2)
     tiles = range(min(400, reader.index.timeline.end_ns // size + 1))
     found = np.zeros(reader.lanes, np.int64)
     for index in tiles:
-        table, columns, _, _ = marks(queries.tile(reader, level, index, 0))
+        table, columns, _, _ = marks(timeline_tiles.find(reader, level, index, 0).encoded())
         at = 0
         for lane, count in table:
             begins = columns["start"][at : at + count] >= 0  # what reaches in from before is owned by the tile before
@@ -101,7 +101,7 @@ def test_tiles_show_every_span_once(reader: Reader, level: int) -> None:
 
 def test_a_tile_within_a_span_shows_it(reader: Reader) -> None:
     """The loop, which begins long before."""
-    table, columns, begin, unit = marks(queries.tile(reader, 14, 60, 0))
+    table, columns, begin, unit = marks(timeline_tiles.find(reader, 14, 60, 0).encoded())
     lane = reader.index.timeline.tracks[1].first_lane
     first = sum(count for number, count in table if number < lane)
     assert dict(table)[lane] == 1
@@ -158,7 +158,7 @@ def test_a_spike_is_in_every_level(reader: Reader, level: int) -> None:
     """However far away: the highest point of the network is the one ms with 300 MB/s; all looks are counted."""
     series = reader.index.timeline.series
     number = next(i for i, one in enumerate(series) if one.key == "net-in")
-    size = 1 << (level + queries.TILE_LOG2)
+    size = 1 << (level + timeline_tiles.TILE_LOG2)
     counted, highest, place = 0, 0.0, -1
     for index in range(reader.index.timeline.end_ns // size + 1):
         table, columns = curves(timeline_series.curves(reader, level, index))
@@ -256,10 +256,10 @@ def test_a_timeline_is_built_once_and_kept(tmp_path: Path) -> None:
     made = ready(first, entry)
     assert made.spans > 400
     assert [folder.name for folder in cache.iterdir()] == [made.build]
-    assert first.reader(made.build).lanes == 4
+    assert first.reader(entry.key, made.build).lanes == 4
     assert Timelines(cache).state(entry) == made
     with pytest.raises(UsageError, match="no timeline"):
-        first.reader("0" * 20)
+        first.reader(entry.key, "0" * 20)
 
 
 def ready(opener: Timelines, entry: Entry) -> Timeline:
@@ -280,7 +280,7 @@ def test_a_new_op_trace_renews_it(tmp_path: Path) -> None:
     add_trace(path, "")
     renewing = opener.state(entry)
     assert (renewing.build, renewing.renewing) == (before.build, True)
-    assert opener.reader(before.build).lanes == 4
+    assert opener.reader(entry.key, before.build).lanes == 4
     while (after := opener.state(entry)).renewing:
         time.sleep(0.05)
     assert any(track.trace == "ops-001" for track in after.tracks)

@@ -52,6 +52,26 @@ def test_merging_twice_says_what_merging_once_says(parts: list[tuple[int, int, i
         assert getattr(once, column).tolist() == getattr(twice, column).tolist()
 
 
+@given(st.lists(gaps, min_size=1, max_size=5), st.integers(0, 8))
+def test_lanes_side_by_side_are_merged_as_each_alone(parts: list[list[tuple[int, int, int]]], exponent: int) -> None:
+    """Nothing of two lanes becomes one, also where one ends in the bucket that the next one begins in."""
+    lanes = []
+    for part in parts:
+        spans, at = [], 0
+        for gap, dur, which in part:
+            spans.append((at + gap, at + gap + dur, which))
+            at += gap + dur
+        lanes.append(lane(*spans))
+    columns = [np.concatenate(column) for column in zip(*(one.columns().values() for one in lanes), strict=True)]
+    every = Marks(*columns)
+    begins = np.cumsum([0, *(len(one) for one in lanes)])
+    found = span_levels.groups(every.start, every.end, every.longest, 1 << exponent, begins)
+    together = every if found is None else span_levels.taken(every, found)
+    alone = [span_levels.merged(one, 1 << exponent) for one in lanes]
+    for name, column in together.columns().items():
+        assert column.tolist() == np.concatenate([getattr(one, name) for one in alone]).tolist()
+
+
 def test_levels_are_stored_where_they_save_something() -> None:
     """Each at most a quarter of the spans, with all of them; none for a short lane."""
     start = np.arange(20_000, dtype=np.int64) * 10_000

@@ -10,7 +10,7 @@ import pytest
 
 from stepscope.app.bundle import open_session
 from stepscope.model.session import Session
-from stepscope.store.reader import read_manifest
+from stepscope.store.manifests import read_manifest
 
 from .conftest import Project, job_of, kill, sidecar_of, spans, state_of, wait_for
 

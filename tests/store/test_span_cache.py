@@ -39,12 +39,11 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert reader.base(1)["start"].tolist() == [3, 5, 7]
     assert reader.index.counts == (2, 2)
     assert reader.index.timeline.spans == 4
-    assert reader.level(0, 30) is None
-    assert reader.level(1, 19) is None
-    level = reader.level(1, 25)
-    assert level is not None
-    assert level[0] == 20
-    assert level[1]["row"].tolist() == [1, 2]
+    assert reader.stored(0, 30) == (span_cache.WHOLE, 0, 1)
+    assert reader.stored(1, 19) == (span_cache.WHOLE, 1, 4)
+    assert reader.columns(span_cache.WHOLE)["start"].tolist() == [1, 3, 5, 7]
+    assert reader.stored(1, 25) == (20, 0, 2)
+    assert reader.columns(20)["row"].tolist() == [1, 2]
     assert [column.tolist() for column in reader.series(1)] == [[1, 2], [2, 3], [0.5, 0.0]]
     assert [folder.name for folder in tmp_path.iterdir()] == ["x"]
 

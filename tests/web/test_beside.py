@@ -18,8 +18,8 @@ import pytest
 
 from stepscope.cli.job_command import split_words
 from stepscope.cli.run import run
-from stepscope.store import reader
 from stepscope.store.layout import key_of
+from stepscope.store.manifests import read_manifest
 from stepscope.web.beside_server import LINGER_S, REPORT_S, Ending, Looks
 
 from .conftest import PATIENCE_S, PROGRAM, TOKEN, command, environment, wait_for
@@ -126,7 +126,7 @@ def test_it_stays_while_somebody_looks(beside: Beside) -> None:
     try:
         assert beside.answer(f"/api/v1/sessions/{beside.key}") == 200
         assert beside.end() == (3, "done\n")
-        assert reader.read_manifest(beside.folder / "job.stepscope").state == "finished"
+        assert read_manifest(beside.folder / "job.stepscope").state == "finished"
         assert beside.answer(f"/api/v1/sessions/{beside.key}/findings") == 200
         assert len(beside.servers()) == 1
     finally:

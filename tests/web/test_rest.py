@@ -201,6 +201,32 @@ def test_a_session_that_changes_has_another_tag(recorded: Recorded, tmp_path: Pa
     assert len({first, second, revision_of(copy)}) == 3
 
 
+def test_the_page_is_told_what_it_will_ask_for_first(client: TestClient, recorded: Recorded) -> None:
+    """Browsers load that beside the script: the session, for the timeline what it is; of no other address."""
+    at = f"/sessions/{recorded.key}"
+    links = client.get(f"{at}/timeline").headers["link"].split(", ")
+    assert links == [f"</api/v1{at}{part}>; rel=preload; as=fetch; crossorigin" for part in ("", "/timeline")]
+    assert all(client.get(link.partition(">")[0][1:]).status_code == 200 for link in links)
+    assert client.get(at).headers["link"] == client.get(f"{at}/code").headers["link"] == links[0]
+    for other in ("/", "/compare", "/sessions/0123456789abcdef,", "/sessions/%3E;rel=preload"):
+        assert "link" not in client.get(other).headers
+
+
+def test_the_script_is_compressed(client: TestClient) -> None:
+    """For who takes that, the same for everybody."""
+    name = next(
+        part.split('"')[0] for part in client.get("/").text.split('src="')[1:] if part.split('"')[0].endswith(".js")
+    )
+    plain = client.get(name, headers={"Accept-Encoding": "identity"})
+    packed = client.get(name, headers={"Accept-Encoding": "gzip"})
+    assert "content-encoding" not in plain.headers
+    assert (packed.headers["content-encoding"], packed.headers["vary"]) == ("gzip", "Accept-Encoding")
+    assert int(packed.headers["content-length"]) < len(plain.content) / 2
+    assert packed.content == plain.content
+    assert packed.headers["content-type"] == plain.headers["content-type"]
+    assert packed.headers["cache-control"].endswith("immutable")
+
+
 def test_answers_are_compressed(client: TestClient, recorded: Recorded) -> None:
     """For who takes it."""
     plain = client.get(recorded.url + "/series", headers={"Accept-Encoding": "identity"})

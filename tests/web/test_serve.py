@@ -60,6 +60,37 @@ def test_the_printed_address_opens_the_session(recorded: Recorded) -> None:
     assert (server.returncode, problems) == (0, "")
 
 
+def test_what_few_ask_for_is_not_loaded_at_the_start() -> None:
+    """The reader of tables and the exposition for Prometheus take longer than all the rest of the server."""
+    program = (
+        "import sys, stepscope.web.server; print([n for n in ('pyarrow', 'prometheus_client') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_the_address_is_said_before_the_server_is_loaded(recorded: Recorded) -> None:
+    """Who opens it at once waits; Ctrl-C ends what is still being loaded."""
+    program = "import sys; sys.modules['stepscope.web.application'] = None\nfrom stepscope.cli.main import main\nmain()"
+    server = subprocess.run(
+        [sys.executable, "-c", program, "view", str(recorded.path), "--port", "0"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert server.stdout.startswith("http://127.0.0.1:")
+    assert server.returncode != 0
+
+
 def test_many_ask_at_once_from_the_start(recorded: Recorded) -> None:
     """A browser opens with several requests at the same time: all are answered, by a server that lives on."""
     server = view(str(recorded.path.parent), "--port", "0", STEPSCOPE_TOKEN=TOKEN)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
+from stepscope.app import timeline_tiles
 from stepscope.model.timeline import LeftOut, Timeline
 
 from .conftest import PATIENCE_S
@@ -50,6 +52,33 @@ def test_a_tile_stays_what_it_is(client: TestClient, recorded: Recorded, timelin
     gone = client.get(path.format("0" * 20))
     assert gone.status_code == HTTPStatus.NOT_FOUND
     assert "/timeline" in gone.json()["detail"]
+
+
+def test_a_large_tile_is_made_beside_the_others(
+    client: TestClient, recorded: Recorded, timeline: Timeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a thread; it says the same, and may be kept as well."""
+    path = f"{recorded.url}/timeline/tile?build={timeline.build}&level=24&tile=0&group=0"
+    small = client.get(path)
+    threads = []
+    made = timeline_tiles.Tile.encoded
+
+    def watched(of: timeline_tiles.Tile) -> bytes:
+        threads.append(threading.current_thread())
+        return made(of)
+
+    monkeypatch.setattr(timeline_tiles, "MOST_AT_ONCE", 0)
+    monkeypatch.setattr(timeline_tiles.Tile, "encoded", watched)
+    large = client.get(path)
+    assert large.content == small.content
+    assert large.headers["cache-control"] == small.headers["cache-control"]
+    assert "worker" in threads[0].name
+
+
+def test_another_session_has_no_tile_of_it(client: TestClient, recorded: Recorded, timeline: Timeline) -> None:
+    """A build alone opens nothing."""
+    path = f"{recorded.url}/timeline/tile?build={timeline.build}&level=24&tile=0&group=0"
+    assert client.get(path.replace(recorded.key, "0" * 16)).status_code == HTTPStatus.NOT_FOUND
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,12 @@ pytestmark = [
 DRAWN = "() => document.querySelector('.tl-canvas')?.dataset.state === 'drawn'"
 WIDE = "() => ((q) => q.get('to') - q.get('from'))(new URLSearchParams(location.search))"
 S = 1_000_000_000
+STARTED = """() => {
+  const found = performance.getEntriesByType('resource');
+  const at = (end) => found.find((one) => one.name.endsWith(end)).startTime;
+  return { timeline: at('/timeline'), script: at('.js') };
+}"""
+ASKED = "end => performance.getEntriesByType('resource').filter((one) => one.name.endsWith(end)).length"
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +121,23 @@ def test_from_a_finding_to_its_evidence(tab: Tab, page_of: str) -> None:
     page.go_back()
     page.wait_for_url("**?finding=1")
     page.get_by_role("heading", name="Evidence").wait_for()
+
+
+def test_the_picture_comes_first(tab: Tab, page_of: str) -> None:
+    """What the session and its timeline are is asked for once, before the script; numbers after the last tile."""
+    page = tab.page
+    tab.open(page_of)
+    drawn(tab)  # it is built
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.partition("/sessions/")[2].partition("?")[0][17:]))
+    tab.open(page_of)
+    page.get_by_text(re.compile("spans of .* names")).wait_for()
+    assert asked.count("timeline/statistics") == 1
+    assert asked.index("timeline/statistics") > max(at for at, path in enumerate(asked) if path == "timeline/tile")
+    assert asked.index("timeline/statistics") > max(at for at, path in enumerate(asked) if path == "timeline/curves")
+    times = page.evaluate(STARTED)
+    assert times["timeline"] < times["script"]
+    assert page.evaluate(ASKED, "/timeline") == 1
 
 
 def test_zoom_keeps_what_is_chosen(tab: Tab, page_of: str) -> None:

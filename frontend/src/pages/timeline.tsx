@@ -1,7 +1,7 @@
 /** The timeline: what every thread, stream and step did when. State: timeline/state.ts; ?show= is a finding's evidence,
 which is replaced by the range and the span that it is. */
 import "../timeline/timeline.css";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { get, type Problem } from "../api";
 import { useLoaded } from "../data";
 import * as format from "../format";
@@ -50,8 +50,10 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
   const [names, setNames] = useState<SpanName[]>([]);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [among, setAmong] = useState(1);
+  /** The picture first: numbers about it are asked for when it is drawn. */
+  const [seen, setSeen] = useState(false);
   const { build } = timeline;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const abort = new AbortController();
     loadNames(path, build, timeline.names, (loaded) => setNames([...loaded]), abort.signal).catch((error: Problem) => abort.signal.aborted || setProblem(error));
     return () => abort.abort();
@@ -145,7 +147,7 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
           {format.count(timeline.spans)} spans in {timeline.tracks.length} tracks{timeline.renewing && ", being renewed"}
         </span>
       </div>
-      <Lanes path={path} timeline={timeline} names={names} query={query} detail={current} choose={choose} failed={setProblem} />
+      <Lanes path={path} timeline={timeline} names={names} query={query} detail={current} choose={choose} failed={setProblem} seen={() => setSeen(true)} />
       <ul class="legend" aria-label="Colours">
         {categories.map((category) => (
           <li key={category}>
@@ -171,8 +173,8 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
           />
         )}
         <SearchPanel path={path} build={build} words={words} go={jump} />
-        <StatisticsPanel path={path} build={build} range={range} chosen={selection !== null} />
-        {timeline.series.length > 0 && <ResourcesPanel path={path} timeline={timeline} range={range} chosen={selection !== null} />}
+        <StatisticsPanel path={path} build={build} range={range} chosen={selection !== null} asks={seen} />
+        {timeline.series.length > 0 && <ResourcesPanel path={path} timeline={timeline} range={range} chosen={selection !== null} asks={seen} />}
       </div>
     </>
   );

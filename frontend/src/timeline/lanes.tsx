@@ -1,6 +1,6 @@
 /** The lanes: labels beside one canvas, moved by mouse, wheel and keys. What is shown stands in the address; while it
 moves it is kept here, so that nothing but the picture is made anew. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api";
 import * as format from "../format";
 import { change } from "../router";
@@ -28,6 +28,8 @@ interface Props {
   /** Choose a span: by its number in its lane, or by a time. */
   choose: (lane: number, which: { row?: number; ns?: number }, among: number) => void;
   failed: (problem: Problem) => void;
+  /** All that is in sight is drawn. */
+  seen: () => void;
 }
 
 interface Tip {
@@ -36,7 +38,7 @@ interface Tip {
   text: string;
 }
 
-export function Lanes({ path, timeline, names, query, detail, choose, failed }: Props) {
+export function Lanes({ path, timeline, names, query, detail, choose, failed, seen }: Props) {
   const stage = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const ruler = useRef<HTMLCanvasElement>(null);
@@ -92,6 +94,7 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
   now.current = scene;
 
   const paint = () => {
+    cancelAnimationFrame(pending.current.frame);
     pending.current.frame = 0;
     const place = canvas.current;
     if (!place || !painter.current || !size.width) return;
@@ -104,6 +107,7 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
     place.dataset.marks = String(done.marks);
     place.dataset.arrows = String(done.arrows);
     place.dataset.state = done.missing ? "loading" : "drawn";
+    if (!done.missing) seen();
     if (ruler.current) drawRuler(ruler.current, view.current, size.width, RULER, scale, painter.current.palette.css);
     clearTimeout(pending.current.tell);
     pending.current.tell = setTimeout(() => setDrawn(done), 120);
@@ -114,7 +118,7 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
     pending.current.frame ||= requestAnimationFrame(() => painting.current());
   };
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!canvas.current || !stage.current) return;
     const dark = matchMedia("(prefers-color-scheme: dark)");
     const style = getComputedStyle(document.documentElement);
@@ -124,11 +128,15 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
       redraw();
     };
     dark.addEventListener("change", recolour);
-    const observer = new ResizeObserver(([entry]) => {
-      const box = entry?.contentRect;
-      if (box) setSize({ width: Math.floor(box.width), height: Math.floor(box.height) });
-    });
-    observer.observe(stage.current);
+    const place = stage.current;
+    const measure = () => {
+      const box = place.getBoundingClientRect();
+      const [width, height] = [Math.floor(box.width), Math.floor(box.height)];
+      setSize((old) => (old.width === width && old.height === height ? old : { width, height }));
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(place);
     return () => {
       dark.removeEventListener("change", recolour);
       observer.disconnect();
@@ -168,7 +176,8 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed }: 
     range.current = selectionOf(query);
     redraw();
   }, [sel]);
-  useEffect(redraw, [names, names.length, matching, made, detail, size]);
+  useEffect(redraw, [names, names.length, matching, made, detail]);
+  useLayoutEffect(() => painting.current(), [size]); // at once: what is missing is asked for
 
   // The chosen span is brought into sight, once.
   const shown = detail && `${detail.span.lane} ${detail.span.start_ns}`;

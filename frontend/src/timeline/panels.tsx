@@ -120,11 +120,20 @@ interface Statistic {
 
 const FEW = 12;
 
-export function StatisticsPanel({ path, build, range, chosen }: { path: string; build: string; range: View; chosen: boolean }) {
+interface Ranged {
+  path: string;
+  range: View;
+  /** The range is a selection. */
+  chosen: boolean;
+  /** Whether it may ask yet. */
+  asks: boolean;
+}
+
+export function StatisticsPanel({ path, build, range, chosen, asks }: Ranged & { build: string }) {
   const asked = useSettled(`${Math.max(0, Math.floor(range.from))} ${Math.max(1, Math.ceil(range.to))}`, 250).split(" ");
   const [limit, setLimit] = useState(FEW);
   const found = useLoaded<{ items: Statistic[]; total: number; spans: number }>(
-    `${path}/timeline/statistics?build=${build}&from_ns=${asked[0]}&to_ns=${asked[1]}&limit=${limit}`,
+    asks ? `${path}/timeline/statistics?build=${build}&from_ns=${asked[0]}&to_ns=${asked[1]}&limit=${limit}` : null,
   );
   const length = Number(asked[1]) - Number(asked[0]);
   return (
@@ -191,9 +200,9 @@ interface Resource {
 }
 
 /** What the lanes of resources show, as numbers. */
-export function ResourcesPanel({ path, timeline, range, chosen }: { path: string; timeline: Timeline; range: View; chosen: boolean }) {
+export function ResourcesPanel({ path, timeline, range, chosen, asks }: Ranged & { timeline: Timeline }) {
   const asked = useSettled(`from_ns=${Math.max(0, Math.floor(range.from))}&to_ns=${Math.max(1, Math.ceil(range.to))}`, 250);
-  const found = useLoaded<{ items: Resource[] }>(`${path}/timeline/resources?build=${timeline.build}&${asked}`);
+  const found = useLoaded<{ items: Resource[] }>(asks ? `${path}/timeline/resources?build=${timeline.build}&${asked}` : null);
   return (
     <section aria-labelledby="resources-title" class="tl-panel">
       <h2 id="resources-title">{chosen ? "Resources in the selection" : "Resources in view"}</h2>

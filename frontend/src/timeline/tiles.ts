@@ -136,6 +136,7 @@ export function decode(buffer: ArrayBuffer): Tile {
 export class Tiles<T> {
   private kept = new Map<string, T>();
   private wanted: string[] = [];
+  private next: string[] = [];
   private asking = new Set<string>();
   private failed = new Set<string>();
   private ended = new AbortController();
@@ -168,9 +169,17 @@ export class Tiles<T> {
   /** Ask for what was missed since the last time, and for nothing before that. Whether anything is missing. */
   ask(): boolean {
     const missing = this.wanted.length > 0 || this.asking.size > 0;
-    while (this.wanted.length && this.asking.size < AT_ONCE) this.load(this.wanted.shift() as string);
+    this.next = this.wanted;
     this.wanted = [];
+    this.fill();
     return missing;
+  }
+
+  private fill(): void {
+    while (this.next.length && this.asking.size < AT_ONCE) {
+      const key = this.next.shift() as string;
+      if (!this.asking.has(key) && !this.kept.has(key)) this.load(key);
+    }
   }
 
   stop(): void {
@@ -200,7 +209,9 @@ export class Tiles<T> {
       })
       .then((problem) => {
         this.asking.delete(key);
-        if (!this.ended.signal.aborted) this.told(problem);
+        if (this.ended.signal.aborted) return;
+        this.fill();
+        this.told(problem);
       });
   }
 }

@@ -19,6 +19,7 @@ from stepscope._version import __version__
 from stepscope.app.library import MAX_REPORT_BYTES, REPORT
 from stepscope.errors import SessionError, StepscopeError
 from stepscope.store import bundle, layout
+from stepscope.store.manifests import read_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,9 +99,7 @@ class Opened:
         Raises:
             SessionError: it is damaged.
         """
-        from stepscope.store import reader
-
-        return reader.read_manifest(self.path)
+        return read_manifest(self.path)
 
     def _timed_session(self) -> Session:
         began = time.thread_time()

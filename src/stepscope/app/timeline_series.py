@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.app.timeline_queries import LAST_NS, TILE_LOG2, UNITS_LOG2
+from stepscope.app.timeline_tiles import LAST_NS, TILE_LOG2, UNITS_LOG2
 from stepscope.derive import series_levels
 from stepscope.derive.series_levels import Held
 from stepscope.errors import UsageError

@@ -116,6 +116,8 @@ class Timelines:
         self._kept: dict[str, _Kept] = {}
         self._readers: OrderedDict[str, Reader] = OrderedDict()
         self._lock = Lock()
+        self._shelf = Lock()
+        """Of ``_readers`` alone, held for moments: who asks for a tile does not wait for a disk."""
 
     def state(self, entry: Entry, wait_s: float = 0.0) -> Timeline:
         """The timeline of a session, or how far it is; it is built when it is asked for first.
@@ -133,16 +135,16 @@ class Timelines:
                 self._renew(entry, kept)
         return self._told(kept)
 
-    def reader(self, build: str) -> Reader:
-        """An opened timeline.
+    def reader(self, key: str, build: str) -> Reader:
+        """An opened timeline of a session.
 
         Raises:
             UsageError: there is none of that name.
         """
-        with self._lock:
+        with self._shelf:
             found = self._readers.get(build)
-            if found is None:
-                raise UsageError(f"no timeline {build}; expected the build that /timeline says")
+            if found is None or key not in self._kept:
+                raise UsageError(f"no timeline {build} of session {key}; expected the build that /timeline says")
             self._readers.move_to_end(build)
             return found
 
@@ -189,9 +191,10 @@ class Timelines:
         os.utime(folder)
         old = kept.reader
         kept.reader, kept.build, kept.born_s, kept.cpu_s = reader, build, time.monotonic(), cpu_s
-        self._readers[build] = reader
-        while len(self._readers) > MAX_OPEN:
-            self._readers.popitem(last=False)
+        with self._shelf:
+            self._readers[build] = reader
+            while len(self._readers) > MAX_OPEN:
+                self._readers.popitem(last=False)
         if old is not None and old.folder != folder:  # pages that still show it have it mapped
             shutil.rmtree(old.folder, ignore_errors=True)
 
@@ -216,7 +219,8 @@ class Timelines:
     def _prune(self) -> None:
         """Drop what was unused for longest, down to what may be kept."""
         left = MAX_BYTES
-        mapped = {reader.folder for reader in self._readers.values()}
+        with self._shelf:
+            mapped = {reader.folder for reader in self._readers.values()}
         for folder, size, age_s in _kept_folders(self._folder()):
             abandoned = folder.name.startswith(".") and age_s > ABANDONED_S
             left -= size

@@ -12,7 +12,7 @@ from stepscope.app import capture_account, jobs
 from stepscope.errors import CaptureError, SessionError
 from stepscope.model.capture_ask import CaptureAsk
 from stepscope.reports import capture_text
-from stepscope.store.reader import read_manifest
+from stepscope.store.manifests import read_manifest
 from stepscope.wire import commands
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from stepscope.errors import UsageError
+from stepscope.web import serve
 
 
 @click.command(short_help="Serve sessions and running jobs: page and REST.")
@@ -24,11 +24,6 @@ def view(paths: tuple[Path, ...], port: int | None, host: str, names: tuple[str,
     Only who knows the token in the printed address gets an answer. STEPSCOPE_TOKEN sets it, for scripts; it is not
     printed then. Needs the extra: pip install 'stepscope[ui]'.
     """
-    try:
-        from stepscope.web import serve  # noqa: PLC0415 - starlette and uvicorn are an extra
-    except ModuleNotFoundError as error:
-        missing = str(error.name).partition(".")[0]
-        raise UsageError(f"{missing} is not installed; run: pip install 'stepscope[ui]'") from error
     options = serve.ServeOptions(
         paths=paths,
         host=host,

@@ -20,7 +20,7 @@ from stepscope.collector.sampling import Sampling
 from stepscope.collector.window import Limits, Window
 from stepscope.model.finding import Diagnostic
 from stepscope.model.session import CaptureInfo, HostInfo, WorkerInfo
-from stepscope.store.reader import read_manifest
+from stepscope.store.manifests import read_manifest
 from stepscope.store.segments import MAX_MERGED_BYTES
 from stepscope.store.writer import SessionWriter
 from stepscope.wire import trouble

@@ -15,7 +15,7 @@ import msgspec
 from stepscope.collector import rundir
 from stepscope.collector.recording import Recording
 from stepscope.model.finding import Diagnostic
-from stepscope.store.reader import read_manifest
+from stepscope.store.manifests import read_manifest
 from stepscope.store.writer import SessionWriter
 
 RECOVERED = "DX109"

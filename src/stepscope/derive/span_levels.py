@@ -9,7 +9,7 @@ again, and says the same as if it had been merged at once.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -68,34 +68,57 @@ def merged(marks: Marks, bucket: int) -> Marks:
     """What can be told apart at a bucket of so many nanoseconds."""
     if len(marks) <= 1:
         return marks
-    first = firsts(marks.start, marks.end, bucket)
-    if len(first) == len(marks):
-        return marks
-    last = np.append(first[1:], len(marks)) - 1
-    longest = np.maximum.reduceat(marks.longest, first)
-    sizes = last - first + 1
-    hits = np.flatnonzero(marks.longest == np.repeat(longest, sizes))
-    best = hits[np.searchsorted(hits, first)]  # the first of each group's longest
+    found = groups(marks.start, marks.end, marks.longest, bucket)
+    return marks if found is None else taken(marks, found)
+
+
+class Groups(NamedTuple):
+    """Neighbours that become one mark. Shapes: [group], positions of marks."""
+
+    first: I64
+    last: I64
+    longest: I64
+    """The first of the longest."""
+
+
+def groups(start: I64, end: I64, longest: I64, bucket: int, begins: I64 | None = None) -> Groups | None:
+    """Which marks become one at a bucket of so many nanoseconds; None: none does.
+
+    ``begins``: where lanes begin in the columns, if there are several. Nothing of two lanes becomes one.
+    """
+    first = firsts(start, end, bucket, begins)
+    if len(first) == len(start):
+        return None
+    last = np.append(first[1:], len(start)) - 1
+    most = np.maximum.reduceat(longest, first)
+    hits = np.flatnonzero(longest == np.repeat(most, last - first + 1))
+    return Groups(first, last, hits if len(hits) == len(first) else hits[np.searchsorted(hits, first)])
+
+
+def taken(marks: Marks, by: Groups) -> Marks:
+    """One mark for each group."""
     return Marks(
-        marks.start[first],
-        marks.end[last],
-        marks.name[best],
-        np.add.reduceat(marks.count, first),
-        np.add.reduceat(marks.busy, first),
-        longest,
-        marks.row[best],
+        marks.start[by.first],
+        marks.end[by.last],
+        marks.name[by.longest],
+        np.add.reduceat(marks.count, by.first),
+        np.add.reduceat(marks.busy, by.first),
+        marks.longest[by.longest],
+        marks.row[by.longest],
     )
 
 
-def firsts(start: I64, end: I64, bucket: int) -> I64:
-    """Positions at which a mark begins."""
+def firsts(start: I64, end: I64, bucket: int, begins: I64 | None = None) -> I64:
+    """Positions at which a mark begins; ``begins``: where lanes do."""
     key = start // bucket
     large = end - start >= bucket
     new = np.empty(len(start), np.bool_)
-    new[0] = True
+    new[:1] = True
     np.not_equal(key[1:], key[:-1], out=new[1:])
     new[1:] |= large[1:]
     new[1:] |= large[:-1]
+    if begins is not None:
+        new[begins[begins < len(new)]] = True
     return np.flatnonzero(new)
 
 

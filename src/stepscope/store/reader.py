@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from stepscope.errors import IncompatibleSessionError, SessionError
+from stepscope.errors import SessionError
 from stepscope.model import events as model_events
 from stepscope.model.finding import Diagnostic
 from stepscope.model.graph import GraphTable, assemble
@@ -34,8 +34,8 @@ from stepscope.model.records import (
     RivalTable,
     ThreadTable,
 )
-from stepscope.model.session import SCHEMA_VERSION, Manifest, Session, StoredOpTrace, Worker, WorkerInfo
-from stepscope.store import bundle, graphs, layout, memory_looks, optrace, stacks, tables
+from stepscope.model.session import Manifest, Session, StoredOpTrace, Worker, WorkerInfo
+from stepscope.store import bundle, graphs, layout, manifests, memory_looks, optrace, stacks, tables
 from stepscope.store.segments import counting
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from stepscope.model.records import Table
     from stepscope.model.stacks import StackProfile
 
-MAX_MANIFEST_BYTES = 16 << 20
+MAX_INDEX_BYTES = 16 << 20
 MAX_SOURCE_BYTES = 1 << 20
 MAX_SOURCES = 1_000
 DAMAGED = "DX106"
@@ -72,49 +72,8 @@ def read(path: str | Path) -> Session:
     raise SessionError(f"{path}: no such session; expected a NAME.stepscope directory or a packed file")
 
 
-def read_manifest(path: Path) -> Manifest:
-    """The manifest of a session, a directory or a packed file.
-
-    Raises:
-        SessionError: it is missing or damaged.
-        IncompatibleSessionError: a newer stepscope wrote it.
-    """
-    if path.is_file():
-        with bundle.PackedFiles(path) as packed:
-            return _manifest(packed)
-    return _manifest(bundle.DirectoryFiles(path))
-
-
-def _manifest(files: bundle.Files) -> Manifest:
-    try:
-        data = files.read(layout.MANIFEST, MAX_MANIFEST_BYTES)
-    except FileNotFoundError:
-        raise SessionError(
-            f"{files.where}: no {layout.MANIFEST} in it; expected a session as `stepscope run` writes it"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise SessionError(f"{files.where}/{layout.MANIFEST}: cannot be read: {error}") from error
-    try:
-        version = msgspec.json.decode(data, type=_Version).schema_version
-    except msgspec.DecodeError as error:
-        raise SessionError(f"{files.where}/{layout.MANIFEST}: damaged ({error}); expected JSON") from error
-    if version > SCHEMA_VERSION:
-        raise IncompatibleSessionError(
-            f"{files.where}: session schema {version}; this stepscope reads up to {SCHEMA_VERSION}: "
-            "pip install --upgrade stepscope"
-        )
-    try:
-        return msgspec.json.decode(data, type=Manifest)
-    except msgspec.DecodeError as error:
-        raise SessionError(f"{files.where}/{layout.MANIFEST}: damaged ({error})") from error
-
-
-class _Version(msgspec.Struct):
-    schema_version: int
-
-
 def _read_files(files: bundle.Files) -> Session:
-    manifest = _manifest(files)
+    manifest = manifests.of(files)
     damage = _Damage()
     workers = _workers(files, manifest, damage)
     rivals = _table(files, "rivals", RivalTable, damage)
@@ -271,7 +230,7 @@ def _sources(files: bundle.Files, damage: _Damage) -> dict[str, str]:
     if layout.SOURCES_INDEX.rsplit("/", 1)[1] not in files.names(layout.SOURCES):
         return {}
     try:
-        index = json.loads(files.read(layout.SOURCES_INDEX, MAX_MANIFEST_BYTES))
+        index = json.loads(files.read(layout.SOURCES_INDEX, MAX_INDEX_BYTES))
         entries = [(str(e["path"]), str(e["file"])) for e in index["files"]][:MAX_SOURCES]
     except (OSError, ValueError, KeyError, TypeError) as error:
         damage.add(f"{layout.SOURCES_INDEX} cannot be read: {error}")

@@ -45,6 +45,8 @@ MARK_COLUMNS = {
     "longest": "<i8",
     "row": "<i8",
 }
+WHOLE = -1
+"""The level of the spans themselves."""
 SERIES = "series"
 LINKS = "links"
 LINK_COLUMNS = ("out", "to", "out_kind", "in", "from", "in_kind")
@@ -246,14 +248,17 @@ class Reader:
         rows = slice(self.index.bounds[lane], self.index.bounds[lane + 1])
         return {name: column[rows] for name, column in self._base.items()}
 
-    def level(self, lane: int, exponent: int) -> tuple[int, Columns] | None:
-        """The coarsest stored level of a lane that is as fine as asked; None: there is none."""
-        stored = [e for e in self._places.get(lane, ()) if e <= exponent]
-        if not stored:
-            return None
-        best = max(stored)
-        first, last = self._places[lane][best]
-        return best, {name: column[first:last] for name, column in self._marks[best].items()}
+    def stored(self, lane: int, exponent: int) -> tuple[int, int, int]:
+        """Where marks of a lane are that are as fine as asked, the coarsest: level, first row, row behind the last."""
+        found = WHOLE, self.index.bounds[lane], self.index.bounds[lane + 1]
+        for level, rows in self._places.get(lane, {}).items():
+            if found[0] < level <= exponent:
+                found = level, *rows
+        return found
+
+    def columns(self, level: int) -> Columns:
+        """All lanes at a stored level, or their spans (``WHOLE``)."""
+        return self._marks[level] if level != WHOLE else self._base
 
     def series(self, number: int) -> SeriesColumns:
         """The values of a series; not copied."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -20,14 +23,14 @@ from stepscope.web import openapi, pages, parameters, problems
 from stepscope.web.events import EVENTS, Events
 from stepscope.web.guard import Guard
 from stepscope.web.job_operations import JOBS, METRICS
-from stepscope.web.operation import JSON, PACK_FROM_BYTES, PACK_LEVEL, PREFIX, Answer, Call, Hub, Operation
+from stepscope.web.operation import JSON, PACK_FROM_BYTES, PACK_LEVEL, PREFIX, Answer, Call, Hub, Lane, Later, Operation
 from stepscope.web.page_operations import PAGES
 from stepscope.web.problems import Refused
 from stepscope.web.session_operations import SESSIONS
 from stepscope.web.timeline_operations import TIMELINE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
@@ -36,17 +39,18 @@ if TYPE_CHECKING:
 
 OPERATIONS = (*JOBS, *SESSIONS, *PAGES, *TIMELINE)
 DESCRIBED = (*OPERATIONS, EVENTS, METRICS)
-MAX_HEAVY = 1
-"""Analyses at the same time: more would only make each other wait. What is imported and decoded for the first time in
-one is so by one thread (see ``app.jobs``)."""
 MAX_LIGHT = 8
+Work = Callable[[], Answer | Later]
+Run = Callable[[Work], Awaitable[Answer]]
 
 
 def create(hub: Hub, access: Access, within: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> ASGIApp:
     """The application; ``within`` stands between the guard and what it lets through."""
-    lanes = {"light": CapacityLimiter(MAX_LIGHT), "heavy": CapacityLimiter(MAX_HEAVY)}
-    events = Events(hub, lanes["light"])
-    routes = [_route(op, op.serve, hub, lanes[op.lane]) for op in DESCRIBED if op.serve is not None]
+    light = CapacityLimiter(MAX_LIGHT)
+    lanes: dict[Lane, Run] = {"quick": _quick(light), "light": _pooled(light), "heavy": _alone()}
+    events = Events(hub, light)
+    first = sorted(DESCRIBED, key=lambda op: op.lane != "quick")  # routes are tried one after the other
+    routes = [_route(op, op.serve, hub, lanes[op.lane]) for op in first if op.serve is not None]
     routes.append(Route(_path(EVENTS), events.answer, methods=["GET"]))
     routes.append(Route(PREFIX + "/openapi.json", _document, methods=["GET"]))
     routes.append(Route("/assets/{name:str}", pages.asset, methods=["GET"]))
@@ -58,6 +62,45 @@ def create(hub: Hub, access: Access, within: Callable[[ASGIApp], ASGIApp] = lamb
     app.add_middleware(GZipMiddleware, minimum_size=PACK_FROM_BYTES, compresslevel=PACK_LEVEL)
     app.router.redirect_slashes = False
     return Guard(within(app), access)
+
+
+def _quick(limiter: CapacityLimiter) -> Run:
+    """Runs here and now; what is for later in a thread."""
+
+    async def run(work: Work) -> Answer:
+        made = work()
+        return made if isinstance(made, Answer) else await to_thread.run_sync(made.make, limiter=limiter)
+
+    return run
+
+
+def _pooled(limiter: CapacityLimiter) -> Run:
+    """Runs in any thread, so many at a time."""
+
+    async def run(work: Work) -> Answer:
+        return await to_thread.run_sync(_made, work, limiter=limiter)
+
+    return run
+
+
+def _alone() -> Run:
+    """Runs in one thread: several analyses would only make each other wait.
+
+    What is imported and decoded for the first time in one is so by one thread (see ``app.jobs``). It lives as long as
+    the server: pyarrow crashes in later threads when the one that loaded it is gone (source:
+    https://github.com/apache/arrow/issues/50908, with pyarrow 25).
+    """
+    thread = ThreadPoolExecutor(1, "stepscope-analysis")
+
+    async def run(work: Work) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(thread, _made, work)
+
+    return run
+
+
+def _made(work: Work) -> Answer:
+    made = work()
+    return made if isinstance(made, Answer) else made.make()
 
 
 def _merged(routes: Sequence[Route]) -> list[Route]:
@@ -82,7 +125,7 @@ def _path(operation: Operation) -> str:
     return (operation.prefix + operation.path).replace("}", ":str}")
 
 
-def _route(operation: Operation, serve: Callable[[Hub, Call], Answer], hub: Hub, lane: CapacityLimiter) -> Route:
+def _route(operation: Operation, serve: Callable[[Hub, Call], Answer | Later], hub: Hub, run: Run) -> Route:
     async def endpoint(request: Request) -> Response:
         query = request.query_params.multi_items()
         arguments = parameters.read(operation.parameters, request.path_params, query)
@@ -93,7 +136,7 @@ def _route(operation: Operation, serve: Callable[[Hub, Call], Answer], hub: Hub,
             seen=request.headers.get("if-none-match", ""),
             packs="gzip" in request.headers.get("accept-encoding", ""),
         )
-        return _response(await to_thread.run_sync(partial(serve, hub, call), limiter=lane))
+        return _response(await run(partial(serve, hub, call)))
 
     return Route(_path(operation), endpoint, methods=[operation.method])
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-NEEDED = ("starlette", "uvicorn", "prometheus_client")
 MAX_PORT = 65_535
 
 
@@ -72,9 +70,7 @@ def prepare(port: str) -> BesideJob:
     Raises:
         UsageError: no such port, it is taken, the token is none, or the server is not installed.
     """
-    missing = next((name for name in NEEDED if find_spec(name) is None), None)
-    if missing is not None:
-        raise UsageError(f"{missing} is not installed; run: pip install 'stepscope[ui]'")
+    listening.check_installed()
     if port and (not port.isdecimal() or int(port) > MAX_PORT):
         raise UsageError(f"--ui {port}: expected a port, 0 to {MAX_PORT}, or nothing")
     bound = listening.listen(listening.LOCAL, int(port) if port else None)

@@ -13,14 +13,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.app.library import Library
-from stepscope.app.shelf import Shelf
 from stepscope.collector import rundir
 from stepscope.errors import SessionError
-from stepscope.store import reader
-from stepscope.web import listening, serve
+from stepscope.store.manifests import read_manifest
+from stepscope.web import listening
 from stepscope.web.job_operations import METRICS
-from stepscope.web.operation import Hub
+from stepscope.web.server import Server
 from stepscope.web.settings import Access
 
 if TYPE_CHECKING:
@@ -96,21 +94,20 @@ def main(words: Sequence[str]) -> None:
         watched.append(Looks(app))
         return watched[0]
 
-    hub = Hub(library=Library([session]), shelf=Shelf(), stopping=lambda: server.should_exit)
-    server = serve.server_of(hub, access, within)
+    server = Server([session], access, within)
     ending = Ending(lambda: rundir.alive(pid, ticks), lambda: _complete(session))
 
     def watch() -> None:
         while not ending.come(watched[0]):
             time.sleep(LOOK_S)
-        server.should_exit = True
+        server.exit()
 
     threading.Thread(target=watch, daemon=True, name="ending").start()
-    serve.run(server, hub, bound)
+    server.run(bound)
 
 
 def _complete(session: Path) -> bool:
     try:
-        return reader.read_manifest(session).state != "running"
+        return read_manifest(session).state != "running"
     except SessionError:  # it is gone: there is nothing to wait for
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from http import HTTPStatus
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,25 @@ from stepscope.store import layout
 if TYPE_CHECKING:
     from stepscope.web.settings import Access
 
+NEEDED = ("starlette", "uvicorn", "prometheus_client")
+"""Of the extra `ui`."""
 DEFAULT_PORT = 7330
 TRIES = 20
 """Ports that are tried where none was asked for and others are taken."""
 LOCAL = "127.0.0.1"
 VARIABLE = "STEPSCOPE_TOKEN"
 """Of the environment, which other users cannot see, as they see command lines."""
+
+
+def check_installed() -> None:
+    """Say what to install where the server cannot run.
+
+    Raises:
+        UsageError: the extra is missing.
+    """
+    missing = next((name for name in NEEDED if find_spec(name) is None), None)
+    if missing is not None:
+        raise UsageError(f"{missing} is not installed; run: pip install 'stepscope[ui]'")
 
 
 def listen(host: str, port: int | None) -> socket.socket:

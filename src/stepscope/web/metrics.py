@@ -6,9 +6,6 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -30,6 +27,8 @@ class _Jobs:
 
     def collect(self) -> Iterator[Metric]:
         """Every metric with one sample for each job that knows it."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+
         info = InfoMetricFamily("stepscope_job", "A running job that is measured.", labels=JOB)
         steps = CounterMetricFamily("stepscope_steps", "Steps since the job's start.", labels=JOB)
         rate = GaugeMetricFamily("stepscope_steps_per_second", "Over the last seconds.", labels=JOB)
@@ -66,6 +65,8 @@ def _label(text: str) -> str:
 
 def exposition(jobs: Sequence[Job]) -> bytes:
     """All metrics of these jobs."""
+    from prometheus_client import CollectorRegistry, generate_latest
+
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Jobs(jobs))
     return generate_latest(registry)

@@ -32,8 +32,9 @@ PACK_FROM_BYTES = 4_096
 PACK_LEVEL = 1
 """On loopback compression costs more than it saves; through a tunnel it does not."""
 
-Lane = Literal["light", "heavy"]
-"""What may run at the same time: what only reads small files is never behind what analyses sessions."""
+Lane = Literal["quick", "light", "heavy"]
+"""What may run at the same time: what only reads small files is never behind what analyses sessions. What is quick
+takes no longer than handing it to a thread, asks no disk for anything, and says ``Later`` where it would not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,13 @@ class Answer:
     delete: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Later:
+    """An answer that takes too long to be made where it was found out."""
+
+    make: Callable[[], Answer]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One address and method."""
@@ -88,7 +96,7 @@ class Operation:
     path: str
     """Below ``prefix``."""
     about: str
-    serve: Callable[[Hub, Call], Answer] | None = None
+    serve: Callable[[Hub, Call], Answer | Later] | None = None
     """None: a stream (``web.events``)."""
     prefix: str = PREFIX
     method: str = "GET"

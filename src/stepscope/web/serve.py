@@ -1,34 +1,24 @@
-"""Runs the server until Ctrl-C: binds, says where it is, serves."""
+"""`stepscope view`: listens, says where, serves until Ctrl-C.
+
+Light: what the server is made of is loaded after the address is said, while a browser opens it and waits.
+"""
 
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import uvicorn
-
-from stepscope.app.library import Library
-from stepscope.app.shelf import Shelf
 from stepscope.errors import SessionError
 from stepscope.store import layout
 from stepscope.web import listening
-from stepscope.web.application import create
-from stepscope.web.operation import Hub
 from stepscope.web.settings import LOOPBACK, Access
 from stepscope.wire import sessions_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from starlette.types import ASGIApp
-
-MAX_CONNECTIONS = 256
-_NICE = 5
-_IDLE_S = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,48 +41,25 @@ def serve(options: ServeOptions) -> None:
 
     Raises:
         SessionError: there is nothing at a path.
-        UsageError: the address cannot be had, or the token is none.
+        UsageError: the address cannot be had, the token is none, or the server is not installed.
     """
+    listening.check_installed()
     roots = _roots(options.paths)
     bound = listening.listen(options.host, options.port)
     port = int(bound.getsockname()[1])
     token = os.environ.get(listening.VARIABLE)
     names = frozenset({*LOOPBACK, options.host.lower(), *(name.lower() for name in options.names)})
     access = Access(port=port, hosts=names, **({"token": token} if token else {}))
-    hub = Hub(library=Library(roots), shelf=Shelf(), stopping=lambda: server.should_exit)
-    server = server_of(hub, access)
     only = roots[0] if len(options.paths) == 1 and (layout.is_session(roots[0]) or roots[0].is_file()) else None
     options.say(listening.address(options.host, access, only, told=token is None))
     if options.opened is not None:
         options.opened(listening.address(options.host, access, only, told=True))
-    run(server, hub, bound)
-
-
-def server_of(hub: Hub, access: Access, within: Callable[[ASGIApp], ASGIApp] = lambda app: app) -> uvicorn.Server:
-    """A server of the hub that has not been started; ``within`` stands between the guard and what it lets through."""
-    config = uvicorn.Config(
-        create(hub, access, within),
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        ws="none",
-        limit_concurrency=MAX_CONNECTIONS,
-        timeout_keep_alive=_IDLE_S,
-        timeout_graceful_shutdown=2,
-    )
-    return uvicorn.Server(config)
-
-
-def run(server: uvicorn.Server, hub: Hub, bound: socket.socket) -> None:
-    """Serve on a socket that listens, until Ctrl-C or until the server is told to exit."""
-    os.nice(_NICE)  # the job comes first
     try:
-        server.run(sockets=[bound])
+        from stepscope.web.server import Server
+
+        Server(roots, access).run(bound)
     except KeyboardInterrupt:
         return
-    finally:
-        hub.timelines.close()
 
 
 def _roots(paths: Sequence[Path]) -> list[Path]:

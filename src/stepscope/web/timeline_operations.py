@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from stepscope.app import timeline_queries as queries
-from stepscope.app import timeline_series
+from stepscope.app import timeline_series, timeline_tiles
 from stepscope.errors import SessionError, UsageError
 from stepscope.model.timeline import (
     EvidencePlace,
@@ -18,7 +18,7 @@ from stepscope.model.timeline import (
     SpanStatistics,
     Timeline,
 )
-from stepscope.web.operation import LIMIT, OFFSET, Answer, Call, Hub, Operation, struct
+from stepscope.web.operation import LIMIT, OFFSET, Answer, Call, Hub, Later, Operation, struct
 from stepscope.web.parameters import Number, Text
 from stepscope.web.problems import Refused
 from stepscope.web.session_operations import KEY, entry_of
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from stepscope.store.span_cache import Reader
+    from stepscope.web.operation import Lane
     from stepscope.web.parameters import Arguments, Parameter
 
 BINARY = "application/octet-stream"
@@ -37,10 +38,10 @@ BUILD = Text(name="build", about="The build that /timeline says.", pattern="[0-9
 FROM = Number(name="from_ns", about="Begin of the range.", default=0, most=MOST_NS)
 TO = Number(name="to_ns", about="End of the range.", default=MOST_NS, most=MOST_NS)
 LANE = Number(name="lane", about="Number of a lane.", most=1_000_000)
-LEVEL = Number(name="level", about="A bucket is 2**level nanoseconds.", most=queries.MAX_EXPONENT)
+LEVEL = Number(name="level", about="A bucket is 2**level nanoseconds.", most=timeline_tiles.MAX_EXPONENT)
 TILE = Number(name="tile", about="Number of the part; each is 1024 buckets long.", most=1 << 43)
 
-Question = Callable[["Reader", "Arguments"], "Answer | msgspec.Struct"]
+Question = Callable[["Reader", "Arguments"], "Answer | Later | msgspec.Struct"]
 
 
 def _timeline(hub: Hub, call: Call) -> Answer:
@@ -51,25 +52,33 @@ def _timeline(hub: Hub, call: Call) -> Answer:
         raise Refused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
 
 
-def _of_build(question: Question) -> Callable[[Hub, Call], Answer]:
+def _of_build(question: Question) -> Callable[[Hub, Call], Answer | Later]:
     """Serves what is asked of one build: it never changes."""
 
-    def serve(hub: Hub, call: Call) -> Answer:
-        entry_of(hub, call.arguments.text("key"))
+    def serve(hub: Hub, call: Call) -> Answer | Later:
         try:
-            reader = hub.timelines.reader(call.arguments.text("build"))
+            reader = hub.timelines.reader(call.arguments.text("key"), call.arguments.text("build"))
             made = question(reader, call.arguments)
         except UsageError as error:
             raise Refused(HTTPStatus.NOT_FOUND, str(error)) from error
-        answer = made if isinstance(made, Answer) else struct(made, call)
-        answer.headers["Cache-Control"] = FOREVER
-        return answer
+        if isinstance(made, Later):
+            return Later(lambda: _kept(made.make()))
+        return _kept(made if isinstance(made, Answer) else struct(made, call))
 
     return serve
 
 
-def _tile(reader: Reader, arguments: Arguments) -> Answer:
-    return _binary(queries.tile(reader, arguments.number("level"), arguments.number("tile"), arguments.number("group")))
+def _kept(answer: Answer) -> Answer:
+    answer.headers["Cache-Control"] = FOREVER
+    return answer
+
+
+def _tile(reader: Reader, arguments: Arguments) -> Answer | Later:
+    numbers = (arguments.number(name) for name in ("level", "tile", "group"))
+    found = timeline_tiles.find(reader, *numbers)
+    if found.rows > timeline_tiles.MOST_AT_ONCE:
+        return Later(lambda: _binary(found.encoded()))
+    return _binary(found.encoded())
 
 
 def _binary(content: bytes) -> Answer:
@@ -114,6 +123,7 @@ def _ask(
     question: Question,
     answer: type[msgspec.Struct] | None,
     *parameters: Parameter,
+    lane: Lane = "light",
 ) -> Operation:
     return Operation(
         name="getTimeline" + name.capitalize(),
@@ -124,6 +134,7 @@ def _ask(
         answer=answer,
         media=("application/json",) if answer is not None else (BINARY,),
         refusals=(404,),
+        lane=lane,
     )
 
 
@@ -137,7 +148,7 @@ TIMELINE = (
         ),
     ),
     _ask("tile", "What a group of lanes shows in a part of the time, at one level of detail.", _tile, None, LEVEL, TILE,
-         Number(name="group", about="Number of the group of lanes_per_tile lanes.", most=100_000)),
+         Number(name="group", about="Number of the group of lanes_per_tile lanes.", most=100_000), lane="quick"),
     _ask("curves", "What the machine's resources did in a part of the time, at one level of detail.", _curves, None,
          LEVEL, TILE),
     _ask("resources", "Lowest, mean and highest value of resources in a range.", _resources, SeriesRanges, FROM, TO),

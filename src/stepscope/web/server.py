@@ -1,0 +1,62 @@
+"""Runs the application on a socket that listens, until Ctrl-C or until it is told to exit."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from stepscope.app.library import Library
+from stepscope.app.shelf import Shelf
+from stepscope.web.application import create
+from stepscope.web.operation import Hub
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from starlette.types import ASGIApp
+
+    from stepscope.web.settings import Access
+
+MAX_CONNECTIONS = 256
+_NICE = 5
+_IDLE_S = 15
+
+
+class Server:
+    """A server of some sessions and folders."""
+
+    def __init__(
+        self, roots: Sequence[Path], access: Access, within: Callable[[ASGIApp], ASGIApp] = lambda app: app
+    ) -> None:
+        """It does not run yet; ``within`` stands between the guard and what it lets through."""
+        self._hub = Hub(library=Library(roots), shelf=Shelf(), stopping=lambda: self._server.should_exit)
+        config = uvicorn.Config(
+            create(self._hub, access, within),
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_keep_alive=_IDLE_S,
+            timeout_graceful_shutdown=2,
+        )
+        self._server = uvicorn.Server(config)
+
+    def exit(self) -> None:
+        """Have it end."""
+        self._server.should_exit = True
+
+    def run(self, bound: socket.socket) -> None:
+        """Serve on a socket that listens, until Ctrl-C or ``exit``."""
+        os.nice(_NICE)  # the job comes first
+        try:
+            self._server.run(sockets=[bound])
+        except KeyboardInterrupt:
+            return
+        finally:
+            self._hub.timelines.close()
