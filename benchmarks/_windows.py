@@ -52,7 +52,6 @@ def windows(rounds: int) -> str:
         return f"## Windows\n\nNot measured: {can.missing[0].text}\n"
     with tempfile.TemporaryDirectory() as folder:
         made, chunks = _run(Path(folder), can, rounds)
-        load_s, functions = symbol_load()
     lost: dict[int, list[float]] = defaultdict(list)
     for window in made:
         found = _lost(window, chunks)
@@ -73,7 +72,6 @@ def windows(rounds: int) -> str:
     decode = median(window.decode_cpu_s for window in made)
     count = median(window.samples for window in made)
     rows.append(f"\ndecoding a window, symbols included: {decode:.2f} CPU-s for {count:.0f} samples")
-    rows.append(f"symbols of libtensorflow_cc: {load_s:.2f} CPU-s for {functions:,} functions, asked for at most 0.5")
     lines = (
         f"benchmarks/programs/without_end.py (Keras fit) under `stepscope run`, windows of {SECONDS:g} s, "
         f"each against the {BESIDE_S:g} s before and after it; medians over windows."
@@ -153,8 +151,15 @@ def _lost(window: _Window, chunks: list[tuple[int, int]]) -> float | None:
     return 1 - median(around) / median(inside)
 
 
-def symbol_load() -> tuple[float, int]:
-    """(CPU-seconds, functions) of reading TensorFlow's symbols and naming a thousand addresses."""
+class Symbols(NamedTuple):
+    """What reading a library's symbols cost."""
+
+    cpu_s: float
+    functions: int
+
+
+def symbol_load() -> Symbols:
+    """Of TensorFlow: all are read, a thousand addresses named."""
     found = importlib.util.find_spec("tensorflow")
     library = Path(found.origin or "" if found else "").with_name("libtensorflow_cc.so.2")
     began = time.process_time()
@@ -162,4 +167,4 @@ def symbol_load() -> tuple[float, int]:
     functions = elf.functions()
     for at in range(0, len(functions.name), max(1, len(functions.name) // 1000)):
         elf.name_at(int(functions.name[at]))
-    return time.process_time() - began, len(functions.name)
+    return Symbols(time.process_time() - began, len(functions.name))

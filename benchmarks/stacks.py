@@ -1,17 +1,19 @@
 """Stacks: how fast files are folded, and how much profiles of one program differ between runs.
 
-Usage: stacks.py [folding] [noise] [windows] [--flamegraph FOLDER] [--rounds N] [--samples N] [--runs N] [--windows N]
-[--write]
+Usage: stacks.py [folding] [symbols] [noise] [windows] [--flamegraph FOLDER] [--rounds N] [--samples N] [--runs N]
+[--windows N] [--write]
 
 folding: CPU time from the text of ``perf script`` to folded stacks, interleaved with stackcollapse-perf.pl where a
 clone of brendangregg/FlameGraph is given. The text is made: 24 frames a sample, some 20,000 different stacks, leaf
-addresses that hardly repeat.
+addresses that hardly repeat. A session's profile of as many stacks and a million samples is folded besides.
+
+symbols: CPU time of reading TensorFlow's symbols.
 
 noise: one program is recorded again and again (perf record -e cpu-clock -F 199). Printed: how much more the counts of a
 function vary than independent samples of the same share, how much the run's CPU time varies, and in how many pairs of
 runs ``stepscope flame diff`` sees a difference where there is none.
 
-windows: what windows of native stacks cost the throughput of a training, and what reading symbols costs (``_windows``).
+windows: what windows of native stacks cost the throughput of a training (``_windows``).
 
 ``--write`` puts the tables into docs/benchmarks/stacks.md.
 """
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import random
 import resource
 import shutil
@@ -31,9 +34,10 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+import msgspec
 import numpy as np
 
-from _windows import windows
+from _windows import Symbols, windows
 from stepscope.derive.stack_difference import DISPERSION, HOST_SPREAD, difference
 from stepscope.derive.stack_merge import function_of, paired
 from stepscope.formats.stacks import detect
@@ -42,14 +46,15 @@ from stepscope.store import stacks
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "stacks.md"
 PROGRAM = Path(__file__).with_name("programs") / "mixed_work.py"
-HEAD = """# Folding stacks, the noise of profiles, and what windows cost
+HEAD = """# Folding stacks, reading symbols, the noise of profiles, and what windows cost
 
 Printed by `make bench-stacks ARGS="--flamegraph CLONE --write"`. Rates and spreads belong to the machine, ratios carry
 over.
 
 """
-PARTS = ("folding", "noise", "windows")
+PARTS = ("folding", "symbols", "noise", "windows")
 TEN_TIMES, MILLION = 10, 1e6
+SYMBOLS_CPU_S = 0.5
 
 
 # ---- folding
@@ -171,6 +176,26 @@ def compare_folded(ours: Path, theirs: Path) -> None:
         raise SystemExit("the two tools do not fold alike")
 
 
+# ---- symbols
+
+READ_SYMBOLS = "import msgspec, sys, _windows; sys.stdout.buffer.write(msgspec.json.encode(_windows.symbol_load()))"
+
+
+def symbols(options: argparse.Namespace) -> str:
+    """The table of symbols: every reading in a process of its own."""
+    command = [sys.executable, "-c", READ_SYMBOLS]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    outputs = [subprocess.check_output(command, env=environment) for _ in range(options.rounds)]
+    found = sorted(msgspec.json.decode(output, type=Symbols) for output in outputs)
+    middle = found[len(found) // 2]
+    enough = "yes" if middle.cpu_s <= SYMBOLS_CPU_S else "no"
+    lines = f"All of `libtensorflow_cc.so.2`, and a thousand addresses named; median of {len(found)} processes."
+    return (
+        f"## Symbols\n\n{lines}\n\n```text\n{middle.functions:,} functions: {middle.cpu_s:.2f} CPU-s "
+        f"({found[0].cpu_s:.2f} to {found[-1].cpu_s:.2f}); at most {SYMBOLS_CPU_S:g}: {enough}\n```\n"
+    )
+
+
 # ---- noise
 
 
@@ -243,7 +268,7 @@ def main() -> int:
     parser.add_argument("--windows", type=int, default=8, help="of each rate")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/stacks.md")
     options = parser.parse_args()
-    makers = {"folding": folding, "noise": noise, "windows": cost_of_windows}
+    makers = {"folding": folding, "symbols": symbols, "noise": noise, "windows": cost_of_windows}
     tables = {part: makers[part](options) for part in options.parts or PARTS}
     page = HEAD + "\n".join(tables.values())
     print(page)

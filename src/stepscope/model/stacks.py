@@ -139,19 +139,39 @@ class SampleTable(Table):
             return self
         values, flags = np.unique(self.flags, return_inverse=True)
         threads_first = (self.thread + 1) * (int(self.stack.max()) + 2) + self.stack + 1
-        _, first, group = np.unique(threads_first * len(values) + flags, return_index=True, return_inverse=True)
-        by_time = np.argsort(first)
-        unknown = np.bincount(group, self.count == 0)[by_time] > 0
-        counts = np.bincount(group, self.count)[by_time].astype(np.int64)
-        kept = first[by_time]
+        kept, group = _groups(threads_first * len(values) + flags)
+        unknown = np.bincount(group, self.count == 0) > 0
+        counts = np.bincount(group, self.count).astype(np.int64)
         return type(self)(
             at_ns=np.full(len(kept), UNKNOWN, np.int64),
             thread=self.thread[kept],
             stack=self.stack[kept],
-            weight=np.bincount(group, self.weight)[by_time].astype(np.float64),
+            weight=np.bincount(group, self.weight).astype(np.float64),
             count=np.where(unknown, 0, counts),
             flags=self.flags[kept],
         )
+
+
+_DENSE = 8
+"""Numbers that reach no further than so many times their count are looked up in a table: sooner than sorted."""
+
+
+def _groups(numbers: I64) -> tuple[I64, I64]:
+    """Where each of some numbers, none negative, stands first, rising; and which of those each one is."""
+    size = int(numbers.max()) + 1
+    if size > _DENSE * len(numbers):
+        _, first, group = np.unique(numbers, return_index=True, return_inverse=True)
+        by_time = np.argsort(first)
+        rank = np.empty(len(first), np.int64)
+        rank[by_time] = np.arange(len(first))
+        return first[by_time], rank[group]
+    rows = np.arange(len(numbers))
+    first = np.full(size, len(numbers), np.int64)
+    first[numbers[::-1]] = rows[::-1]  # of equal ones the last that is written remains
+    starts = np.flatnonzero(first[numbers] == rows)
+    rank = np.empty(size, np.int64)
+    rank[numbers[starts]] = np.arange(len(starts))
+    return starts, rank[numbers]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,6 +236,10 @@ class StackProfile:
         return float(self.samples.weight.sum())
 
 
+_FRAME_BITS = 32
+"""Of a number that tells a stack: above them its caller's number, counted from 1."""
+
+
 class StackBuilder:
     """Interns frames and stacks while a source is read.
 
@@ -225,7 +249,8 @@ class StackBuilder:
     def __init__(self) -> None:
         """No frames, no stacks."""
         self._frames: dict[Frame, int] = {}
-        self._stacks: dict[tuple[int, int], int] = {}
+        self._stacks: dict[int, int] = {}
+        """By caller and frame in one number: pairs would keep Python's garbage collector busy."""
 
     def frame(self, frame: Frame) -> int:
         """The number of a frame."""
@@ -233,13 +258,13 @@ class StackBuilder:
 
     def child(self, parent: int, frame: int) -> int:
         """The stack of ``frame`` called from the stack ``parent`` (-1: a root)."""
-        return self._stacks.setdefault((parent, frame), len(self._stacks))
+        return self._stacks.setdefault(parent + 1 << _FRAME_BITS | frame, len(self._stacks))
 
     def stack(self, frames: Iterable[int], *, parent: int = UNKNOWN) -> int:
         """The stack of frames, root to leaf, below the stack ``parent``; ``parent`` itself where there are none."""
         known = self._stacks
         for frame in frames:
-            parent = known.setdefault((parent, frame), len(known))
+            parent = known.setdefault(parent + 1 << _FRAME_BITS | frame, len(known))
         return parent
 
     def stack_of(self, frames: Iterable[Frame], *, parent: int = UNKNOWN) -> int:
@@ -256,5 +281,5 @@ class StackBuilder:
         """All stacks, in the order of their numbers."""
         if not self._stacks:
             return StackTable.empty()
-        pairs = np.array(list(self._stacks), np.int64)
-        return StackTable(parent=pairs[:, 0].copy(), frame=pairs[:, 1].copy())
+        keys = np.fromiter(self._stacks, np.int64, len(self._stacks))
+        return StackTable(parent=(keys >> _FRAME_BITS) - 1, frame=keys & (1 << _FRAME_BITS) - 1)

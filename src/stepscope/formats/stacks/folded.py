@@ -137,9 +137,12 @@ def write(profile: StackProfile) -> bytes:
     labels = [label_of(frame) for frame in chains.frames]
     roots = [clean(thread.name) for thread in profile.threads] + [""]
     lines: dict[str, float] = {}
+    stacks: dict[tuple[int, int], str] = {}
     columns = (samples.thread, samples.stack, samples.flags, samples.weight)
     for thread, stack, flags, weight in zip(*(column.tolist() for column in columns), strict=True):
-        line = ";".join([labels[frame] for frame in chains.of(stack, flags)])
+        line = stacks.get((stack, flags))
+        if line is None:
+            line = stacks[stack, flags] = ";".join([labels[frame] for frame in chains.of(stack, flags)])
         line = f"{roots[thread]};{line}" if roots[thread] else line
         lines[line] = lines.get(line, 0.0) + weight
     return "".join(f"{line} {number_text(weight)}\n" for line, weight in lines.items()).encode("utf-8", "replace")

@@ -6,10 +6,14 @@ Addresses and offsets differ from sample to sample; what is left of a line is pa
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from stepscope.formats.stacks.labels import KERNEL_MODULE, UNKNOWN_NAME
 from stepscope.formats.stacks.modules import kind_of_module, plain_module, stand_in
 from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, StackBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _BARE_FRAME = re.compile(rb"(?:[0-9a-f]{3,16} )?(?P<symbol>\S.*?)(?:\+0x[0-9a-f]+)?")
 """Without a module, as ``perf script -F ip,sym`` prints it."""
@@ -21,9 +25,20 @@ _NO_MODULE = frozenset({"[unknown]", "unknown", "inlined", ""})
 _NO_MODULES = (b"([unknown])", b"(unknown)", b"(inlined)")
 """Without a module a frame's kind depends on its address."""
 _NO_SYMBOL = frozenset({UNKNOWN_NAME, "(nil)", ""})
-_SYMBOL_AT = 18
+SYMBOL_AT = 18
 """Where the symbol begins in lines as perf prints them: behind a tab and sixteen digits or blanks."""
 _KERNEL_FROM = 0x8000_0000_0000_0000
+
+
+class _Remembered(dict[bytes, int]):
+    """Callers' lines repeat whole: an address to return to is one of a few."""
+
+    def __init__(self, frame: Callable[[bytes], int]) -> None:
+        self._frame = frame
+
+    def __missing__(self, line: bytes) -> int:
+        number = self[line] = self._frame(line)
+        return number
 
 
 class FrameLines:
@@ -32,7 +47,7 @@ class FrameLines:
     def __init__(self, builder: StackBuilder) -> None:
         """Frames go to ``builder``."""
         self._builder = builder
-        self._lines: dict[bytes, int] = {}
+        self._lines = _Remembered(self.frame)
         self._known: dict[bytes, int] = {}
         self.unread = 0
         self.strange = b""
@@ -42,29 +57,26 @@ class FrameLines:
         """The stack of lines, leaf to root."""
         lines = text.split(b"\n") if text else []
         lines.reverse()
-        try:
-            frames = [self._lines[line] for line in lines]
-        except KeyError:
-            frames = [self._remembered(line) for line in lines]
+        remembered = self._lines
+        frames = [remembered[line] for line in lines]
         return self._builder.stack([frame for frame in frames if frame != UNKNOWN] if UNKNOWN in frames else frames)
-
-    def _remembered(self, line: bytes) -> int:
-        """Callers' lines repeat whole: an address to return to is one of a few."""
-        frame = self._lines.get(line)
-        if frame is None:
-            frame = self._lines[line] = self.frame(line)
-        return frame
 
     def frame(self, line: bytes) -> int:
         """The frame of a line; -1 where it says something else about the frame above it, or nothing that is known."""
-        plus = line.rfind(b"+0x")
-        key = line[_SYMBOL_AT:plus] + line[line.find(b" ", plus) :] if plus > 0 else line[_SYMBOL_AT:]
-        number = self._known.get(key) if line[_SYMBOL_AT - 1 : _SYMBOL_AT] == b" " else None
+        key = self.key(line)
+        number = None if key is None else self._known.get(key)
         if number is None:
             number = self._parse(line)
-            if not line.rstrip().endswith(_NO_MODULES):
+            if key is not None:
                 self._known[key] = number
         return number
+
+    def key(self, line: bytes) -> bytes | None:
+        """A line without address and offset; None where that does not say which frame it is."""
+        if line[SYMBOL_AT - 1 : SYMBOL_AT] != b" " or line.rstrip().endswith(_NO_MODULES):
+            return None
+        plus = line.rfind(b"+0x")
+        return line[SYMBOL_AT:plus] + line[line.find(b" ", plus) :] if plus > 0 else line[SYMBOL_AT:]
 
     def _parse(self, line: bytes) -> int:
         address, _, rest = line.strip().partition(b" ")
