@@ -7,7 +7,7 @@ import pytest
 from stepscope.formats import hlo_signature
 from stepscope.formats.byte_source import ByteSource
 from stepscope.formats.protobuf import encode_bytes, encode_number, encode_packed
-from stepscope.formats.xplane_wire import STAT_BYTES, STAT_INT, WireMeta, WirePlane
+from stepscope.formats.xplane_wire import STAT_BYTES, STAT_INT, WireMetas, WirePlane
 from stepscope.model.optrace import Program
 
 
@@ -23,10 +23,10 @@ def _hlo(name: str, number: int, *shapes: bytes) -> bytes:
 
 
 def _read(*stats: bytes) -> list[Program]:
-    metas: list[WireMeta] = []
+    metas = WireMetas()
     content = b""
     for stat in stats:
-        metas.append(WireMeta(id=len(metas), stats=[(len(content), len(content) + len(stat))]))
+        metas.stats[len(metas.stats)] = [(len(content), len(content) + len(stat))]
         content += stat
     return list(hlo_signature.programs(ByteSource(content), WirePlane(metas=metas)))
 

@@ -116,6 +116,38 @@ def test_stats_in_pieces_are_the_stats_one_by_one(planes: list[Plane]) -> None:
         assert sorted(row for row, _ in values) == whole.rows.tolist()
 
 
+_LINK_STATS = st.lists(
+    st.tuples(st.sampled_from(["a", "id", "correlation_id"]), _VALUES | st.just("long" * 50)), max_size=5
+)
+
+
+def _links_at_once_and_one_by_one(others: int, stats: list[list[tuple[str, Value]]]) -> None:
+    """``others``: stats that the file names before."""
+    before = tuple(Event("x", stats=((f"other {i}", 1),)) for i in range(others))
+    events = tuple(Event("x", offset_ps=10_000 * i, stats=tuple(one)) for i, one in enumerate(stats, 1))
+    lonely = Line("t", (Event("x", stats=(("correlation_id", 7),)), Event("x", offset_ps=10_000)))
+    planes = Plane("/host:CPU", (Line("t", before + events),)), Plane("/device:GPU:0", (lonely,))
+    trace = xplane.read_bytes(xspace.space(*planes), "f")
+    for name in ("id", "correlation_id"):
+        all_but_the_last = trace.stats.of_events(name, 0, len(trace.events) - 1)
+        whole = trace.stats.of_events(name)
+        assert whole.rows.tolist() == all_but_the_last.rows.tolist()
+        said = [[column.text(i) for i in range(len(column))] for column in (whole, all_but_the_last)]
+        assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("others", [0, 130])
+@given(stats=st.lists(_LINK_STATS, max_size=12))
+@settings(max_examples=25, deadline=None)
+def test_links_are_read_at_once_as_one_by_one(others: int, stats: list[list[tuple[str, Value]]]) -> None:
+    """Whatever stands between them: ids of one byte and of two."""
+    _links_at_once_and_one_by_one(others, stats)
+
+
+def test_links_whose_ids_have_three_bytes_are_read() -> None:
+    _links_at_once_and_one_by_one(1 << 14, [[("id", 3), ("correlation_id", 4)], [("correlation_id", 5)]])
+
+
 @given(data=st.data())
 @settings(max_examples=80, deadline=None)
 def test_damaged_files_are_read_or_refused(data: st.DataObject) -> None:

@@ -41,8 +41,8 @@ MAX_DEPTH = 8
 
 def programs(source: ByteSource, plane: WirePlane) -> Iterator[Program]:
     """The programs of a metadata plane; what is no HLO, or damaged, is left out."""
-    for meta in plane.metas:
-        for first, last in meta.stats:
+    for _, stats in sorted(plane.metas.stats.items()):
+        for first, last in stats:
             for number, wire, at, end in fields(source.view, first, last):
                 if (number, wire) == (STAT_BYTES, BYTES):
                     try:

@@ -9,9 +9,22 @@ import numpy as np
 from stepscope.model.optrace_stats import StatColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from stepscope.model.optrace_stats import PlainStat
+
+
+class _Numbers(dict[str, int]):
+    """The number of each text; a new one gets the next."""
+
+    def __init__(self) -> None:
+        super().__init__({"": 0})
+        self.texts = [""]
+
+    def __missing__(self, text: str) -> int:
+        number = self[text] = len(self.texts)
+        self.texts.append(text)
+        return number
 
 
 class Strings:
@@ -19,28 +32,21 @@ class Strings:
 
     def __init__(self) -> None:
         """Begin with the empty text."""
-        self._ids = {"": 0}
-        self._texts = [""]
-
-    def add(self, text: str) -> int:
-        """The number of a text."""
-        number = self._ids.get(text)
-        if number is None:
-            number = self._ids[text] = len(self._texts)
-            self._texts.append(text)
-        return number
+        self._numbers = _Numbers()
+        self.add: Callable[[str], int] = self._numbers.__getitem__
+        """The number of a text. Most are known, and cost no call of Python's."""
 
     def has(self, text: str) -> bool:
         """Whether a text was added."""
-        return text in self._ids
+        return text in self._numbers
 
     def text(self, number: int) -> str:
         """The text of a number."""
-        return self._texts[number]
+        return self._numbers.texts[number]
 
     def all(self) -> tuple[str, ...]:
         """All texts, by number."""
-        return tuple(self._texts)
+        return tuple(self._numbers.texts)
 
 
 def column_of_pairs(name: str, pairs: Sequence[tuple[int, PlainStat]]) -> StatColumn:

@@ -26,7 +26,7 @@ from stepscope.formats.xplane_events import Kinds, LineReader, WireLine
 from stepscope.formats.xplane_names import line_kind, ordinal, plane_kind
 from stepscope.formats.xplane_stat_ids import stat_ids
 from stepscope.formats.xplane_stats import MetaStats, StatPlace, XplaneStats
-from stepscope.formats.xplane_wire import WireMeta, plain_stats, read_space
+from stepscope.formats.xplane_wire import plain_stats, read_space
 from stepscope.model.finding import Diagnostic
 from stepscope.model.optrace import (
     Category,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _EPOCH_NS = 10**17
 """Line clocks above this count from 1970, not from the start of the capture."""
-_UNKNOWN = WireMeta(name="(event without metadata)")
+_UNKNOWN = "(event without metadata)"
 _SOUGHT = (StatName.STEP_NUM, StatName.HLO_OP)
 """Stats that say what an event is: looked for while the events are read."""
 _KEPT_BYTES = 8 << 20
@@ -115,6 +115,17 @@ class _PlaneMetas:
     numbers: I32 = field(default_factory=lambda: np.empty(0, np.int32))
 
 
+@dataclass(slots=True)
+class _MetaRows:
+    """The columns of ``Metas`` while they grow."""
+
+    name: list[int] = field(default_factory=list)
+    op_name: list[int] = field(default_factory=list)
+    op_type: list[int] = field(default_factory=list)
+    category: list[int] = field(default_factory=list)
+    plane: list[int] = field(default_factory=list)
+
+
 class _Assembly:
     """Puts the planes of a space together. One use only."""
 
@@ -129,7 +140,7 @@ class _Assembly:
         self.planes: list[Plane] = []
         self.lines: list[Line] = []
         self.places: list[StatPlace] = []
-        self.meta_rows: list[tuple[int, int, int, int, int]] = []
+        self.meta_rows = _MetaRows()
         self.meta_stats: list[MetaStats] = []
 
     def trace(self) -> OpTrace:
@@ -146,13 +157,13 @@ class _Assembly:
             meta=columns.meta,
             dur_rem_ps=columns.rem_ps,
         )
-        rows = np.array(self.meta_rows, np.int64).reshape(-1, 5).T
+        rows = self.meta_rows
         metas = Metas(
-            name=rows[0].astype(np.int32),
-            op_name=rows[1].astype(np.int32),
-            op_type=rows[2].astype(np.int32),
-            category=rows[3].astype(np.int8),
-            plane=rows[4].astype(np.int32),
+            name=np.array(rows.name, np.int32),
+            op_name=np.array(rows.op_name, np.int32),
+            op_type=np.array(rows.op_type, np.int32),
+            category=np.array(rows.category, np.int8),
+            plane=np.array(rows.plane, np.int32),
         )
         dropped = sum(line.dropped for line in self.lines)
         reason = f"bookkeeping of thread pools ({THREADPOOL_PREFIX}*)"
@@ -179,8 +190,8 @@ class _Assembly:
 
     def _plane(self, index: int, plane: WirePlane) -> None:
         kind = plane_kind(plane.name)
-        noise = [not self.keep_noise and meta.name.startswith(THREADPOOL_PREFIX) for meta in plane.metas]
-        kinds = Kinds([meta.id for meta in plane.metas], noise)
+        noise = [not self.keep_noise and name.startswith(THREADPOOL_PREFIX) for name in plane.metas.names]
+        kinds = Kinds(plane.metas.ids, noise)
         ids = stat_ids(plane)
         sought = [key for name in _SOUGHT for key in ids.get(name, ())]
         first = self.table.rows
@@ -219,20 +230,24 @@ class _Assembly:
     def _number(self, index: int, plane: WirePlane, kind: PlaneKind, line: LineKind, metas: _PlaneMetas) -> None:
         """Give the metadata in use on lines of one kind their numbers in the trace."""
         positions = np.flatnonzero(metas.used)
+        base = len(self.meta_rows.name)
         metas.numbers = np.zeros(len(metas.used), np.int32)
-        metas.numbers[positions] = np.arange(len(self.meta_rows), len(self.meta_rows) + len(positions))
-        add, meaning = self.strings.add, meanings(kind, line)
-        for position in positions.tolist():
-            meta = plane.metas[position] if position < len(plane.metas) else _UNKNOWN
-            name = meta.name or f"#{meta.id}"
+        metas.numbers[positions] = np.arange(base, base + len(positions))
+        add, meaning, rows = self.strings.add, meanings(kind, line), self.meta_rows
+        names, said = [*plane.metas.names, _UNKNOWN], plane.metas.stats
+        for row, position in enumerate(positions.tolist(), base):
             category = ""
-            if meta.stats:
-                said = plain_stats(self.source, meta.stats, plane.stat_names)
-                self.meta_stats.append(MetaStats(row=len(self.meta_rows), stats=said))
-                category = str(said.get(StatName.HLO_CATEGORY, ""))
+            if position in said:
+                stats = plain_stats(self.source, said[position], plane.stat_names)
+                self.meta_stats.append(MetaStats(row=row, stats=stats))
+                category = str(stats.get(StatName.HLO_CATEGORY, ""))
+            name = names[position] or f"#{plane.metas.ids[position]}"
             known = meaning(name, category)
-            row = (add(name), add(known.op_name), add(known.op_type), int(known.category), index)
-            self.meta_rows.append(row)
+            rows.name.append(add(name))
+            rows.op_name.append(add(known.op_name))
+            rows.op_type.append(add(known.op_type))
+            rows.category.append(int(known.category))
+        rows.plane += [index] * len(positions)
 
     def _add_line(self, plane: int, kind: PlaneKind, line: _ReadLine) -> None:
         self.lines.append(
@@ -286,7 +301,7 @@ class _Assembly:
     def _diagnostics(self) -> tuple[Diagnostic, ...]:
         said = [f"the profiler reports an error: {text}" for text in self.space.errors]
         said += [f"the profiler warns: {text}" for text in self.space.warnings]
-        if self.strings.has(_UNKNOWN.name):
+        if self.strings.has(_UNKNOWN):
             said.append("some events name metadata that the file does not hold")
         return tuple(Diagnostic(code="DX120", text=f"{self.source.name}: {text}") for text in said)
 

@@ -22,23 +22,35 @@ ALIASES = {"level 0": StatName.TF_OP}
 _ID_TAG = tag(STAT_ID, VARINT)
 _STATS_TAG = tag(EVENT_STATS, BYTES)
 _MORE = 0x80
+_LOOK_BYTES = 1 << 17
+"""Looked through at a time: it stays in the processor's cache."""
 
 
 def stat_ids(plane: WirePlane) -> dict[str, list[int]]:
     """The ids of each stat of a plane: most have one."""
     ids: dict[str, list[int]] = {}
     for key, text in plane.stat_names.items():
-        ids.setdefault(ALIASES.get(text, text), []).append(key)
+        if text in ids:
+            ids[text].append(key)
+        else:
+            ids[text] = [key]
+    for before, text in ALIASES.items():
+        if before in ids:
+            ids[text] = ids.get(text, []) + ids.pop(before)
     return ids
 
 
 def id_places(window: Buffer, last: int, key: int) -> I64:
     """Where before ``last`` the id of a stat may stand: its bytes as every writer encodes it."""
-    pattern = bytes([_ID_TAG, *encode_varint(key)])
-    hit = window.data[:last] == pattern[0]
-    for offset, byte in enumerate(pattern[1:], 1):
-        hit &= window.data[offset : last + offset] == byte
-    return np.flatnonzero(hit)
+    first_byte, *others = _ID_TAG, *encode_varint(key)
+    found = []
+    for at in range(0, last, _LOOK_BYTES):
+        end = min(at + _LOOK_BYTES, last)
+        hit = window.data[at:end] == first_byte
+        for offset, byte in enumerate(others, 1):
+            hit &= window.data[at + offset : end + offset] == byte
+        found.append(np.flatnonzero(hit) + at)
+    return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
 def perhaps(window: Buffer, at: I64, end: I64, wanted: I64) -> tuple[I64, I64, I64]:

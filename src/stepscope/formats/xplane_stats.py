@@ -15,42 +15,35 @@ import numpy as np
 
 from stepscope.errors import FormatError
 from stepscope.formats.byte_source import ByteSource, Windows
-from stepscope.formats.protobuf import BYTES, FIXED64, VARINT, signed
+from stepscope.formats.protobuf import BYTES, VARINT, signed
 from stepscope.formats.stat_columns import Strings, column_of_pairs
 from stepscope.formats.varints import Buffer, decode
 from stepscope.formats.wire_fields import fields
 from stepscope.formats.xplane_stat_ids import ALIASES, passed, perhaps, rows_between, where_in
-from stepscope.formats.xplane_wire import (
-    EVENT_STATS,
-    STAT_DOUBLE,
-    STAT_ID,
-    STAT_INT,
-    STAT_REF,
-    STAT_TEXT,
-    STAT_UINT,
-    tag,
-)
+from stepscope.formats.xplane_stat_values import Found, Values, column_of, held, values_of
+from stepscope.formats.xplane_stat_walk import MAX_ID, walk
+from stepscope.formats.xplane_wire import EVENT_STATS, STAT_ID, tag
 from stepscope.model.optrace_stats import StatColumn, StatName, no_stat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from stepscope.formats.xplane_wire import WirePlane
-    from stepscope.model.optrace import I8, I32
+    from stepscope.model.optrace import I32
     from stepscope.model.optrace_stats import PlainStat
     from stepscope.model.records import I64
 
 _WINDOW_BYTES = 1 << 20
 """Read at a time: it stays in the processor's cache."""
+_WALK_BYTES = 1 << 21
+"""The same where all stats are walked through: few events have many, and each window waits for those."""
 _KEPT_VALUES = 1 << 18
-_MAX_TABLE = 1 << 20
+_LINKS = ("id", StatName.CORRELATION_ID)
+"""What most events of a host have one of: their run of the executor, or the call that starts work of a device. Who asks
+for the first asks for the second, too."""
 _MORE = 0x80
 _STATS_TAG = tag(EVENT_STATS, BYTES)
 _ID_TAG = tag(STAT_ID, VARINT)
-_NONE, _INT, _DOUBLE, _TEXT = range(4)
-_DOUBLE_BYTES = 8
-_UINT_TAG, _INT_TAG, _REF_TAG = tag(STAT_UINT, VARINT), tag(STAT_INT, VARINT), tag(STAT_REF, VARINT)
-_DOUBLE_TAG, _TEXT_TAG = tag(STAT_DOUBLE, FIXED64), tag(STAT_TEXT, BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,49 +65,6 @@ class MetaStats:
 
     row: int
     stats: Mapping[str, PlainStat]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """Stats as they lie in the file. Positions in a window. Shapes: int64[stat]."""
-
-    rows: I64
-    ids: I64
-    at: I64
-    """Where the value's tag is; where the stat ends if it has no value."""
-    end: I64
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, index: I64) -> _Found:
-        """Some of them."""
-        return _Found(rows=self.rows[index], ids=self.ids[index], at=self.at[index], end=self.end[index])
-
-    @classmethod
-    def concat(cls, parts: Sequence[_Found]) -> _Found:
-        """All of them."""
-        none = np.empty(0, np.int64)
-        return cls(
-            rows=np.concatenate([none, *(p.rows for p in parts)]),
-            ids=np.concatenate([none, *(p.ids for p in parts)]),
-            at=np.concatenate([none, *(p.at for p in parts)]),
-            end=np.concatenate([none, *(p.end for p in parts)]),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Values:
-    """Stats with their values: a number, the bits of a double, or the number of a text. Shapes: int64[stat]."""
-
-    rows: I64
-    ids: I64
-    kind: I8
-    value: I64
-
-    def take(self, index: I64) -> _Values:
-        """Some of them."""
-        return _Values(rows=self.rows[index], ids=self.ids[index], kind=self.kind[index], value=self.value[index])
 
 
 class XplaneStats:
@@ -158,26 +108,52 @@ class XplaneStats:
         last = len(self._at) if last is None else last
         column = self._kept.get((name, first, last))
         if column is None:
-            column = self._read_column(name, first, last)
-            if len(column) <= _KEPT_VALUES:
-                self._kept[name, first, last] = column
+            whole = (first, last) == (0, len(self._at))
+            read = self._read_links() if whole and name == _LINKS[0] else {name: self._read_column(name, first, last)}
+            self._kept |= {(key, first, last): one for key, one in read.items() if len(one) <= _KEPT_VALUES}
+            column = read[name]
         return column
+
+    def _read_links(self) -> dict[str, StatColumn]:
+        """Two stats that are asked for one after the other: at once where a plane has both."""
+        strings = Strings()
+        found: dict[str, list[Values]] = {name: [] for name in _LINKS}
+        for place in self._places:
+            wanted = [key for name in _LINKS for key in place.ids.get(name, ())]
+            if all(name in place.ids for name in _LINKS) and all(0 <= key <= MAX_ID for key in wanted):
+                for values in self._walk_all(place, np.array(wanted, np.int64), strings):
+                    for name in _LINKS:
+                        found[name].append(values.take(where_in(values.ids, np.array(place.ids[name]))))
+            else:
+                for name in _LINKS:
+                    found[name] += self._of_place(place, name, place.first, place.last, strings)
+        return {name: column_of(name, parts, strings) for name, parts in found.items()}
+
+    def _walk_all(self, place: StatPlace, wanted: I64, strings: Strings) -> Iterator[Values]:
+        """Stats of some ids that most events of a plane have, a window at a time."""
+        for window, rows in self._windows(self._with_stats(place.first, place.last), _WALK_BYTES):
+            at = self._at[rows] - window.base
+            walked = walk(window, rows, at, at + self._size[rows], wanted.tolist())
+            usual = Found(rows=walked.rows, ids=walked.ids, at=walked.at, end=walked.end)
+            others = self._walk(window, *walked.left, walked.left[2], wanted)
+            yield held(values_of(window, Found.concat([usual, others]), place.plane.stat_names, strings))
 
     def _read_column(self, name: str, first: int, last: int) -> StatColumn:
         strings = Strings()
-        found: list[_Values] = []
-        for place in self._places:
-            wanted = place.ids.get(name)
-            if wanted:
-                begin, end = max(first, place.first), min(last, place.last)
-                if all(key in place.likely for key in wanted):
-                    rows = rows_between([place.likely[key] for key in wanted], begin, end)
-                    rows = rows[self._size[rows] > 0]
-                    found.extend(self._read(rows, place, np.array(wanted, np.int64), strings, sought=True))
-                else:
-                    rows = self._with_stats(begin, end)
-                    found.extend(self._read(rows, place, np.array(wanted, np.int64), strings))
-        return _column(name, found, strings)
+        found = [values for place in self._places for values in self._of_place(place, name, first, last, strings)]
+        return column_of(name, found, strings)
+
+    def _of_place(self, place: StatPlace, name: str, first: int, last: int, strings: Strings) -> Iterator[Values]:
+        wanted = place.ids.get(name)
+        if wanted is None:
+            return
+        begin, end = max(first, place.first), min(last, place.last)
+        if all(key in place.likely for key in wanted):
+            rows = rows_between([place.likely[key] for key in wanted], begin, end)
+            rows = rows[self._size[rows] > 0]
+            yield from self._read(rows, place, np.array(wanted, np.int64), strings, sought=True)
+        else:
+            yield from self._read(self._with_stats(begin, end), place, np.array(wanted, np.int64), strings)
 
     def of_metas(self, name: str) -> StatColumn:
         """See ``StatReader``."""
@@ -193,7 +169,7 @@ class XplaneStats:
                 for key in np.unique(values.ids).tolist():
                     by_name.setdefault(_named(names, key), []).append(key)
                 for name, keys in by_name.items():
-                    column = _column(name, [values.take(np.flatnonzero(np.isin(values.ids, keys)))], strings)
+                    column = column_of(name, [values.take(np.flatnonzero(np.isin(values.ids, keys)))], strings)
                     if len(column):
                         yield column
         if self._occurrences:
@@ -218,7 +194,7 @@ class XplaneStats:
         rows: I64 = np.flatnonzero(self._size[first:last]) + first if first < last else np.empty(0, np.int64)
         return rows
 
-    def _windows(self, rows: I64) -> Iterator[tuple[Buffer, I64]]:
+    def _windows(self, rows: I64, size: int = _WINDOW_BYTES) -> Iterator[tuple[Buffer, I64]]:
         """The bytes of some events' stats, window by window, with those rows that lie in it, by position."""
         starts = self._at[rows]
         if (starts[1:] < starts[:-1]).any():
@@ -227,14 +203,14 @@ class XplaneStats:
         windows = Windows(self._source)
         first = 0
         while first < len(rows):
-            last = int(np.searchsorted(starts, starts[first] + _WINDOW_BYTES))
+            last = int(np.searchsorted(starts, starts[first] + size))
             chosen = rows[first:last]
             yield windows.at(int(starts[first]), int((self._at[chosen] + self._size[chosen]).max())), chosen
             first = last
 
     def _read(
         self, rows: I64, place: StatPlace, wanted: I64 | None, strings: Strings, *, sought: bool = False
-    ) -> Iterator[_Values]:
+    ) -> Iterator[Values]:
         """The stats of some events, of some ids or of all, a window at a time; ``sought``: ``rows`` may have them."""
         for window, within in self._windows(rows):
             chosen, at = within, self._at[within] - window.base
@@ -243,17 +219,15 @@ class XplaneStats:
                 likely, first, until = perhaps(window, at, end, wanted)
                 chosen, at, end = chosen[likely], passed(window, at[likely], first), end[likely]
             found = self._walk(window, chosen, at, end, until, wanted)
-            values = _values(window, found, place.plane.stat_names, strings)
-            held = np.flatnonzero(values.kind != _NONE)
-            yield values if len(held) == len(values.kind) else values.take(held)
+            yield held(values_of(window, found, place.plane.stat_names, strings))
 
-    def _walk(self, window: Buffer, rows: I64, cursor: I64, end: I64, until: I64, wanted: I64 | None) -> _Found:
+    def _walk(self, window: Buffer, rows: I64, cursor: I64, end: I64, until: I64, wanted: I64 | None) -> Found:
         """The stats between ``cursor`` and ``end`` that begin before ``until``, one of each row at a time.
 
         Raises:
             FormatError: one of them is damaged.
         """
-        parts: list[_Found] = []
+        parts: list[Found] = []
         while len(rows):
             is_stat = window.data[cursor] == _STATS_TAG
             if is_stat.all():
@@ -268,9 +242,9 @@ class XplaneStats:
             live = np.flatnonzero(cursor < until)
             if len(live) < len(rows):
                 rows, cursor, end, until = rows[live], cursor[live], end[live], until[live]
-        return _Found.concat(parts)
+        return Found.concat(parts)
 
-    def _stats_at(self, window: Buffer, rows: I64, cursor: I64, end: I64) -> _Found:
+    def _stats_at(self, window: Buffer, rows: I64, cursor: I64, end: I64) -> Found:
         """The stat that begins at each cursor."""
         data = window.data
         size, content = data[cursor + 1].astype(np.int64), cursor + 2
@@ -290,7 +264,7 @@ class XplaneStats:
         for i in np.flatnonzero(~usual | (at > stop)).tolist():
             ids[i], place = _one_stat(self._source.view, int(content[i]) + window.base, int(stop[i]) + window.base)
             at[i] = place - window.base
-        return _Found(rows=rows, ids=ids, at=at, end=stop)
+        return Found(rows=rows, ids=ids, at=at, end=stop)
 
 
 def _one_stat(view: memoryview, first: int, last: int) -> tuple[int, int]:
@@ -303,65 +277,6 @@ def _one_stat(view: memoryview, first: int, last: int) -> tuple[int, int]:
             at = begin
         begin = end
     return key, at
-
-
-def _values(window: Buffer, found: _Found, stat_names: Mapping[int, str], strings: Strings) -> _Values:
-    """What the stats say; ``_NONE`` where one has no value, or bytes."""
-    tags = window.data[found.at]
-    tags[found.at >= found.end] = 0
-    if ((tags == _INT_TAG) | (tags == _UINT_TAG)).all():
-        value, kind = decode(window, found.at + 1)[0], np.full(len(tags), _INT, np.int8)
-        return _Values(rows=found.rows, ids=found.ids, kind=kind, value=value)
-    kind = np.full(len(tags), _NONE, np.int8)
-    value = np.zeros(len(tags), np.int64)
-    ints = np.flatnonzero((tags == _INT_TAG) | (tags == _UINT_TAG))
-    value[ints], kind[ints] = decode(window, found.at[ints] + 1)[0], _INT
-    doubles = np.flatnonzero((tags == _DOUBLE_TAG) & (found.end - found.at > _DOUBLE_BYTES))
-    value[doubles], kind[doubles] = window.words[found.at[doubles] + 1].view(np.int64), _DOUBLE
-    refs = np.flatnonzero(tags == _REF_TAG)
-    value[refs], kind[refs] = _names_of(decode(window, found.at[refs] + 1)[0], stat_names, strings), _TEXT
-    texts = np.flatnonzero(tags == _TEXT_TAG)
-    length, first = decode(window, found.at[texts] + 1)
-    last = first + length
-    wrong = (length < 0) | (last > found.end[texts])
-    if wrong.any():
-        raise FormatError(f"the text at byte {int(first[wrong][0]) + window.base} reaches beyond the end of its stat")
-    spans = zip(first.tolist(), last.tolist(), strict=True)
-    value[texts] = np.fromiter((strings.add(window.text(a, b)) for a, b in spans), np.int64, len(texts))
-    kind[texts] = _TEXT
-    return _Values(rows=found.rows, ids=found.ids, kind=kind, value=value)
-
-
-def _names_of(refs: I64, stat_names: Mapping[int, str], strings: Strings) -> I64:
-    """Numbers of the texts that ids of stat names stand for."""
-    if not len(refs) or refs.min() < 0 or refs.max() > _MAX_TABLE:
-        return np.array([strings.add(stat_names.get(ref, "")) for ref in refs.tolist()], np.int64)
-    table = np.zeros(int(refs.max()) + 1, np.int64)
-    for ref in np.flatnonzero(np.bincount(refs)).tolist():
-        table[ref] = strings.add(stat_names.get(ref, ""))
-    return table[refs]
-
-
-def _column(name: str, parts: Sequence[_Values], strings: Strings) -> StatColumn:
-    if not any(len(part.rows) for part in parts):
-        return no_stat(name)
-    rows = np.concatenate([part.rows for part in parts])
-    kind = np.concatenate([part.kind for part in parts])
-    value = np.concatenate([part.value for part in parts])
-    if (rows[1:] < rows[:-1]).any():
-        order = np.argsort(rows, kind="stable")
-        rows, kind, value = rows[order], kind[order], value[order]
-    if (kind == _TEXT).any():
-        for i in np.flatnonzero(kind != _TEXT).tolist():
-            plain = value[i : i + 1].view(np.float64)[0] if kind[i] == _DOUBLE else value[i]
-            value[i] = strings.add(str(plain.item()))
-        used, codes = np.unique(value, return_inverse=True)
-        texts = tuple(strings.text(code) for code in used.tolist())
-        return StatColumn(name=name, rows=rows, values=codes.astype(np.int64), texts=texts)
-    if (kind == _DOUBLE).any():
-        floats = np.where(kind == _DOUBLE, value.view(np.float64), value.astype(np.float64))
-        return StatColumn(name=name, rows=rows, values=floats)
-    return StatColumn(name=name, rows=rows, values=value)
 
 
 def _named(names: Mapping[int, str], key: int) -> str:

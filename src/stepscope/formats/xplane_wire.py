@@ -51,13 +51,18 @@ def tag(number: int, wire: int) -> int:
 
 
 @dataclass(slots=True)
-class WireMeta:
-    """One XEventMetadata."""
+class WireMetas:
+    """The XEventMetadata of a plane, in the order of the file."""
 
-    id: int = 0
-    name: str = ""
-    """What it is shown as, where it has no name."""
-    stats: Sequence[Span] = ()
+    ids: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    """What one is shown as, where it has no name."""
+    stats: dict[int, Sequence[Span]] = field(default_factory=dict)
+    """By position, of those that have some."""
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.ids)
 
 
 @dataclass(slots=True)
@@ -66,7 +71,7 @@ class WirePlane:
 
     name: str = ""
     lines: list[Span] = field(default_factory=list)
-    metas: list[WireMeta] = field(default_factory=list)
+    metas: WireMetas = field(default_factory=WireMetas)
     stat_names: dict[int, str] = field(default_factory=dict)
     stats: list[Span] = field(default_factory=list)
 
@@ -123,27 +128,28 @@ def _plane(source: ByteSource, view: memoryview, first: int, last: int) -> WireP
         elif number == _PLANE_STATS:
             plane.stats.append((at, end))
     plane.metas = _metas(source, metas)
-    plane.stat_names = {meta.id: meta.name for meta in _metas(source, names)}
+    found = _metas(source, names)
+    plane.stat_names = dict(zip(found.ids, found.names, strict=True))
     return plane
 
 
-def _metas(source: ByteSource, spans: Sequence[Span]) -> list[WireMeta]:
+def _metas(source: ByteSource, spans: Sequence[Span]) -> WireMetas:
     """Entries of a map from id to XEventMetadata or XStatMetadata, whose id and name have the same numbers.
 
     Names are found in all of a window at once; what does not come in the usual order is read one by one.
     """
-    found: list[WireMeta] = []
+    found = WireMetas()
     at = 0
     while at < len(spans):
         reach = at + 1
         while reach < len(spans) and 0 <= spans[reach][1] - spans[at][0] <= _WINDOW_BYTES:
             reach += 1
-        found += _some_metas(source, spans[at:reach])
+        _add_metas(source, spans[at:reach], found)
         at = reach
     return found
 
 
-def _some_metas(source: ByteSource, spans: Sequence[Span]) -> list[WireMeta]:
+def _add_metas(source: ByteSource, spans: Sequence[Span], metas: WireMetas) -> None:
     window = Windows(source).at(spans[0][0], spans[-1][1])
     at, ends = (np.array(spans, np.int64) - window.base).T
     key, at, keyed = number_field(window, at, ends, tag(_MAP_KEY, VARINT))
@@ -151,46 +157,49 @@ def _some_metas(source: ByteSource, spans: Sequence[Span]) -> list[WireMeta]:
     _, at, _ = number_field(window, inner, inner_end, tag(_META_ID, VARINT))
     first, at, named = bytes_field(window, at, inner_end, tag(_META_NAME, BYTES))
     shown, rest, _ = bytes_field(window, at, inner_end, tag(_META_DISPLAY_NAME, BYTES))
-    usual = (keyed & valued & named & (inner_end == ends)).tolist()
-    text = window.text
-    names = zip(first.tolist(), at.tolist(), shown.tolist(), rest.tolist(), strict=True)
-    found = [
-        WireMeta(number, text(a, b) if a < b else text(c, d))
-        for number, (a, b, c, d) in zip(key.tolist(), names, strict=True)
-    ]
-    for i in np.flatnonzero(rest < inner_end).tolist():
-        _meta_fields(source, int(rest[i]) + window.base, int(inner_end[i]) + window.base, found[i])
-    for i, known in enumerate(usual):
-        if not known:
-            found[i] = _meta(source, *spans[i])
-    return found
+    has_name = first < at
+    begin, end = np.where(has_name, first, shown).tolist(), np.where(has_name, at, rest).tolist()
+    content, base = bytes(window.content), len(metas)
+    metas.ids += key.tolist()
+    metas.names += [content[a:b].decode("utf-8", "replace") for a, b in zip(begin, end, strict=True)]
+    usual = keyed & valued & named & (inner_end == ends)
+    for i in np.flatnonzero((rest < inner_end) | ~usual).tolist():
+        if usual[i]:
+            name, other, stats = _meta_fields(source, int(rest[i]) + window.base, int(inner_end[i]) + window.base)
+            metas.names[base + i] = name or metas.names[base + i] or other
+        else:
+            metas.ids[base + i], metas.names[base + i], stats = _meta(source, *spans[i])
+        if stats:
+            metas.stats[base + i] = stats
 
 
-def _meta(source: ByteSource, first: int, last: int) -> WireMeta:
-    """One entry whatever the order of its fields."""
-    meta = WireMeta()
+def _meta(source: ByteSource, first: int, last: int) -> tuple[int, str, list[Span]]:
+    """One entry whatever the order of its fields: its id, its name, its stats."""
+    key, name = 0, ""
+    stats: list[Span] = []
     for number, wire, at, end in fields(source.view, first, last):
         if number == _MAP_KEY and wire == VARINT:
-            meta.id = signed(at)
+            key = signed(at)
         elif number == _MAP_VALUE and wire == BYTES:
-            _meta_fields(source, at, end, meta)
-    return meta
+            said, shown, more = _meta_fields(source, at, end)
+            name, stats = said or name or shown, stats + more
+    return key, name, stats
 
 
-def _meta_fields(source: ByteSource, first: int, last: int, meta: WireMeta) -> None:
-    shown = ""
+def _meta_fields(source: ByteSource, first: int, last: int) -> tuple[str, str, list[Span]]:
+    """Its name, what it is shown as, its stats."""
+    name, shown = "", ""
     stats: list[Span] = []
     for number, wire, at, end in fields(source.view, first, last):
         if wire != BYTES:
             continue
         if number == _META_NAME:
-            meta.name = source.text(at, end)
+            name = source.text(at, end)
         elif number == _META_DISPLAY_NAME:
             shown = source.text(at, end)
         elif number == _META_STATS:
             stats.append((at, end))
-    meta.name = meta.name or shown
-    meta.stats = (*meta.stats, *stats)
+    return name, shown, stats
 
 
 def plain_stats(source: ByteSource, spans: Sequence[Span], stat_names: Mapping[int, str]) -> dict[str, PlainStat]:
