@@ -57,6 +57,9 @@ VERSIONS = {
     "lingxiaoli94/CWB@96bce8c": ("2.3", "README: >=2.1.0; newest of its date, 2020-11"),
 }
 """TensorFlow of a commit, and why: the project's pin, else what its README names, else the newest of its date."""
+REJECTED = {"batzner/indrnn@67246b5": frozenset({"OPS004", "TFD001"})}
+"""What a rejected report was about, where other reports on the file were not rejected: indrnn's issues 24 and 25. Its
+issue 26, map before batch (TFD002), came later and has no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,12 +199,15 @@ def judge_pair(clone: _clones.Clone, row: Row) -> Verdict:
 
 
 def judge_one(clone: _clones.Clone, row: Row) -> Verdict:
-    """A rejected report: nothing is said about the file. An open one: said, for information."""
+    """A rejected report: nothing is said about the file, or of what was rejected. An open one: said, for interest."""
     path = clone.resolve(row.before, row.file)
     found, _ = findings(clone, row.before, row.version[0])
     here = found.get(path, [])
     if row.kind == "rejected":
-        return Verdict(row=row, passed=not here, before=names(here), note="silent" if not here else "reported")
+        about = REJECTED.get(f"{row.repo}@{row.before}")
+        told = [f for f in here if about is None or f.code in about]
+        silent = f"silent about {', '.join(sorted(about))}" if here and about else "silent"
+        return Verdict(row=row, passed=not told, before=names(here), note=silent if not told else "reported")
     expected = [f for f in here if f.code in row.codes]
     return Verdict(row=row, passed=None, before=names(expected or here), note="fires" if expected else "silent")
 

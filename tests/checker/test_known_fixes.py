@@ -85,6 +85,16 @@ def test_a_rejected_report_must_be_silent(clones: Path) -> None:
     assert known_fixes.judge(clones, row("fixed", "", "NEG")).passed is True
 
 
+def test_a_report_on_something_else_was_not_rejected(clones: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is known what was rejected, other rules may speak: shown, and not counted."""
+    monkeypatch.setattr(known_fixes, "REJECTED", {"someone/project@slow": frozenset({"TFD002"})})
+    verdict = known_fixes.judge(clones, row("slow", "", "NEG"))
+    assert (verdict.passed, verdict.note) == (True, "silent about TFD002")
+    assert verdict.before == ("TFD001:14",)
+    monkeypatch.setattr(known_fixes, "REJECTED", {"someone/project@slow": frozenset({"TFD001"})})
+    assert known_fixes.judge(clones, row("slow", "", "NEG")).passed is False
+
+
 def test_an_open_report_is_only_told(clones: Path) -> None:
     """A report without a fix says whether it fires, and counts for nothing."""
     verdict = known_fixes.judge(clones, row("slow", ""))

@@ -19,6 +19,8 @@ from tests.checker.asking import Asked
         ("x = [i for i in y for j in ask(i)]", [None]),
         ("for i in ask(y):\n    pass", []),
         ("for i in y:\n    pass\nelse:\n    ask(1)", []),
+        ("days = [i + 1 for i in range(7)]\nfor day in days:\n    ask(day)", [7]),
+        ("days = [i for i in range(7) if i in y]\nfor day in days:\n    ask(day)", [None]),
         ("n = 7\nfor i in range(n * 2):\n    ask(i)", [14]),
         ("def f(n=4):\n    for i in range(n):\n        ask(i)", [4]),
         ("for i, x in enumerate([1, 2, 3]):\n    ask(x)", [3]),

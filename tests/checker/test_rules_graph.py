@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.checker.checking import assert_expected, codes
+from tests.checker.checking import assert_expected, codes, hits
 
 from stepscope.checker.advisories import ALL as ADVISORIES
 
@@ -200,3 +200,34 @@ def test_training_that_is_pinned_to_the_cpu() -> None:
         """,
         only="DEV003",
     )
+
+
+@pytest.mark.parametrize(
+    ("steps", "test", "severity"),
+    [
+        (1000, "step % 50 == 0", "info"),
+        (1000, "(step + 1) % every == 0", "info"),
+        (100_000, "step % 50 == 0", "warning"),
+        (1000, "step % unknown == 0", "warning"),
+        (1000, "step > 50", "error"),
+    ],
+)
+def test_ops_added_every_nth_time_count_as_often_as_they_are(steps: int, test: str, severity: str) -> None:
+    """An accuracy that is built anew every 50th of a thousand steps: 20 times; of a hundred thousand it adds up."""
+    text = f"""
+import sys
+import tensorflow as tf
+x = tf.placeholder(tf.float32, [None, 8])
+train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(tf.layers.dense(x, 1)))
+session = tf.Session()
+every, unknown = 100, int(sys.argv[1])
+
+def accuracy(batch):
+    return session.run(tf.reduce_mean(x), feed_dict={{x: batch}})
+
+for step in range({steps}):
+    session.run(train, feed_dict={{x: [[0.0] * 8]}})
+    if {test}:
+        print(accuracy([[0.0] * 8]))
+"""
+    assert [h.severity for h in hits(text, version="1.15") if h.code == "OPS001"] == [severity]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.checker.checking import assert_expected, codes
+from tests.checker.checking import assert_expected, codes, hits
 
 HEAD = """
 import numpy as np
@@ -43,6 +43,7 @@ def test_map_fn_over_ops_with_a_batch_form(call: str) -> None:
         "tf.map_fn(lambda row: tf.image.random_flip_up_down(row), points)",
         "tf.map_fn(lambda row: model(row[None]), points)",
         "tf.map_fn(lambda row: unknown(row), points)",
+        "tf.map_fn(lambda r: tf.math.unsorted_segment_mean(r[0], r[1], num_segments=3), (points, values))",
         "tf.map_fn(lambda row: row[: n_of(row)], points)",
         "tf.map_fn(lambda row: tf.reduce_sum(row), points, swap_memory=True)",
         "tf.map_fn(lambda row: tf.reduce_sum(row), points, parallel_iterations=1)",
@@ -260,3 +261,59 @@ def test_what_is_assigned_to_is_a_list() -> None:
     assert codes(text.format(store="    rows[0] = x\n")) == []
     assert codes(text.format(store="    other[0] = x\n")) == ["VEC002"]
     assert codes(f"{text.format(store='')}def g(rows):\n    rows[0] = 1\n") == ["VEC002"]
+
+
+def test_rows_that_are_only_copied_are_no_warning() -> None:
+    """An element of a Dataset that goes into an array row by row: a copy of a batch; with an op on each row it is one."""
+    text = """
+import numpy as np
+import tensorflow as tf
+batch = np.zeros([8, 64], "float32")
+data = tf.data.Dataset.from_tensor_slices(tf.zeros([640, 64])).batch(8)
+for images in data:
+    for i, image in enumerate(images):
+        batch[i] = {row}
+"""
+    of = {row: [h.severity for h in hits(text.format(row=row)) if h.code == "VEC002"] for row in ("image", "image * 2")}
+    assert of == {"image": ["info"], "image * 2": ["warning"]}
+
+
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [
+        ("isinstance(points, (list, tuple))", False),
+        ("isinstance(points, list) and axis == 0", False),
+        ("isinstance(points, (list, tf.Tensor))", True),
+        ("axis == 0", True),
+    ],
+)
+def test_what_is_asked_to_be_a_list_is_no_tensor(test: str, told: bool) -> None:
+    """Behind ``isinstance(points, list)`` the elements are tensors, not rows of one."""
+    text = (
+        f"{HEAD}axis = 0\nif {test}:\n    total = points[0]\n    for x in points[1:]:\n        total += tf.square(x)\n"
+    )
+    assert ("VEC002" in codes(text)) is told
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [("tf.nn.relu(inputs)", True), ("tf.square(inputs - self.gain)", True), ("tf.nn.relu(self.gain)", False)],
+)
+def test_a_loop_over_weights_is_none_over_the_batch(rows: str, told: bool) -> None:
+    """One weight for each of several inputs; what is computed of the input has its rows."""
+    text = f"""
+import tensorflow as tf
+
+class Weighted(tf.keras.layers.Layer):
+    def build(self, shape):
+        self.total = len(shape)
+        self.gain = self.add_weight(name="gain", shape=(self.total,))
+
+    def call(self, inputs):
+        rows = {rows}
+        out = 0.0
+        for i in range(tf.shape(rows)[0]):
+            out += rows[i] * 2.0
+        return out
+"""
+    assert ("VEC005" in codes(text)) is told

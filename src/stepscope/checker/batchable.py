@@ -46,7 +46,7 @@ _RAGGED = frozenset(
     "tensorflow.math.bincount tensorflow.math.confusion_matrix tensorflow.strings.format "
     "tensorflow.strings.unicode_split tensorflow.strings.ngrams tensorflow.math.in_top_k".split()
 )
-"""Give results of another length for each row, or count over all."""
+"""Give results of another length for each row, or count over all; as the sums over segments of a row do."""
 _BACKEND = frozenset(
     "abs sum mean max min square sqrt exp log pow clip dot batch_dot concatenate expand_dims squeeze cast epsilon "
     "equal greater less maximum minimum argmax argmin sigmoid softmax tanh relu sign prod var std stack reshape "
@@ -95,7 +95,7 @@ def _masked_reduction(ctx: Context, call: Call) -> bool:
 def has_batch_form(call: Call) -> bool:
     """A library's op that takes a batch as well as a row."""
     name, word = call.name, call.word
-    if name in _RAGGED:
+    if name in _RAGGED or "segment_" in word:
         return False
     if name == "tensorflow.where":
         return len(call.node.args) + len(call.node.keywords) > 1

@@ -218,3 +218,14 @@ def _made_by(ctx: Context, func: ast.expr) -> list[tuple[Context, ast.expr]]:
 def is_true(expr: ast.expr | None) -> bool:
     """Literally True."""
     return isinstance(expr, ast.Constant) and expr.value is True
+
+
+def by_version(ctx: Context, node: ast.AST) -> bool:
+    """Stands in a branch that was written for some versions of a library: ``if tf.__version__ >= "1.7": ... else:``."""
+    child, parent = node, ctx.parent(node)
+    while parent is not None:
+        test = parent.test if isinstance(parent, ast.If) and child is not parent.test else None
+        if test and any(isinstance(n, ast.Attribute) and n.attr == "__version__" for n in ast.walk(test)):
+            return True
+        child, parent = parent, ctx.parent(parent)
+    return False

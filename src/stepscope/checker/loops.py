@@ -115,6 +115,8 @@ class Loops:
             return len(expr.elts) if not any(isinstance(e, ast.Starred) for e in expr.elts) else None
         if isinstance(expr, ast.Dict):
             return len(expr.keys)
+        if isinstance(expr, (ast.ListComp, ast.SetComp)):
+            return None if any(g.ifs for g in expr.generators) else self.iterations(module, expr)
         if isinstance(expr, ast.Name):
             values = {self.length(module, v) for v in self.sources(module, expr)}
             return values.pop() if len(values) == 1 and not _grows(module, expr.id) else None

@@ -76,6 +76,19 @@ def rarely(ctx: Context, node: ast.AST, loop: Loop) -> bool:
     return any(guard(module, place, loop.node) is not None for module, place in places)
 
 
+def times(ctx: Context, node: ast.AST, loop: Loop) -> int | None:
+    """How often a loop reaches a node, where that is written down: 20 times for ``i % 50 == 0`` in ``range(1000)``."""
+    if loop.iterations is None:
+        return None
+    often = loop.iterations
+    for module, place in ((ctx.module, node), *reversed(loop.via)):
+        found = guard(module, place, loop.node)
+        every = ctx.at(module).integer(found.right) if found is not None else None
+        if every is not None and every > 1:
+            often = -(-often // every)
+    return often
+
+
 def optional(module: Module, node: ast.AST) -> bool:
     """A node runs only where something is not there yet: ``if self.model is None:``, ``if key not in cache:``, try."""
     child, parent = node, module.parent(node)

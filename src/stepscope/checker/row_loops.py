@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stepscope.checker.batchable import COLLECTING
+from stepscope.checker.bindings import FUNCTIONS
 from stepscope.checker.context import Context
-from stepscope.checker.syntax import stored_names, walk
+from stepscope.checker.syntax import last_word, stored_names, walk
 from stepscope.checker.tags import Tag
 
 MANY = 100
@@ -84,7 +85,37 @@ def _is_tensor(ctx: Context, expr: ast.expr, tensors: frozenset[str]) -> bool:
         return True
     if isinstance(expr, ast.Call) or (isinstance(expr, ast.Attribute) and expr.attr in _MAYBE_LISTS):
         return False
-    return ctx.tag(expr) is Tag.TENSOR
+    return ctx.tag(expr) is Tag.TENSOR and not _known_list(ctx, expr)
+
+
+def _known_list(ctx: Context, expr: ast.expr) -> bool:
+    """Stands behind ``if isinstance(rows, (list, tuple))``."""
+    base = expr
+    while isinstance(base, ast.Subscript):
+        base = base.value
+    text = ast.unparse(base)
+    child: ast.AST = expr
+    parent = ctx.parent(child)
+    while parent is not None and not isinstance(parent, FUNCTIONS):
+        if isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test:
+            body = parent.body if isinstance(parent.body, list) else [parent.body]
+            if child in body and any(_asks_for_list(part, text) for part in _and(parent.test)):
+                return True
+        child, parent = parent, ctx.parent(parent)
+    return False
+
+
+def _and(test: ast.expr) -> list[ast.expr]:
+    """What holds together where a test holds."""
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+
+
+def _asks_for_list(test: ast.expr, text: str) -> bool:
+    if not isinstance(test, ast.Call) or last_word(test.func) != "isinstance":
+        return False
+    what, *kinds = test.args
+    names = {n.id for kind in kinds for n in ast.walk(kind) if isinstance(n, ast.Name)}
+    return ast.unparse(what) == text and bool(names) and names <= {"list", "tuple", "dict", "set"}
 
 
 def _is_count(ctx: Context, call: ast.Call) -> bool:

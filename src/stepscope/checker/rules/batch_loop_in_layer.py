@@ -41,9 +41,9 @@ model.compile("adam", loss=distance)
 ```
 
 ## When it is silent
-For loops over layers, several inputs, time steps (`x[:, t]`), heads or scales; of at most ten iterations; where an
-iteration needs what the one before made. Where the body calls anything that has no batch form or is not known it is
-info.
+For loops over layers, several inputs, weights, time steps (`x[:, t]`), heads or scales; of at most ten iterations;
+where an iteration needs what the one before made. Where the body calls anything that has no batch form or is not known
+it is info.
 
 ## Fix and its safety
 Write it for the whole batch, with `axis=`, broadcasting or `batch_dims=`. Sums in another order differ in the last
@@ -70,6 +70,8 @@ from stepscope.checker.tags import Tag
 
 FEW = 10
 """So many rows are no matter."""
+MAX_LEVELS = 5
+"""Assignments between what a function is given and what it loops over."""
 METHODS = frozenset({"call", "update_state", "compute_loss"})
 NOT_TENSORS = frozenset({"self", "training", "mask", "cls", "kwargs", "config"})
 
@@ -89,7 +91,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     if function.name in METHODS and not _over_shape(node.iter):
         tensors = frozenset()  # what a layer is given may be a list of tensors
     found = row_loop(ctx, node, tensors)
-    if found is None or carries(node.body):
+    if found is None or carries(node.body) or not _of_input(ctx, found.tensor):
         return
     whole = batchable(ctx, node.body)
     yield ctx.hit(
@@ -99,6 +101,18 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         confidence=0.85 if whole else 0.6,
         also=[ctx.span(node.body[0])],
     )
+
+
+def _of_input(ctx: Context, expr: ast.expr, levels: int = MAX_LEVELS) -> bool:
+    """Something that the function is given, or is computed from it; not a weight of the layer."""
+    for name in ast.walk(expr):
+        for made in ctx.definitions(name) if isinstance(name, ast.Name) else ():
+            if made.kind == "param":
+                if made.name not in NOT_TENSORS:
+                    return True
+            elif made.value is not None and levels and _of_input(ctx, made.value, levels - 1):
+                return True
+    return False
 
 
 def _over_shape(iterated: ast.expr) -> bool:

@@ -55,10 +55,11 @@ for x, y in data:
 ## When it is silent
 In a tf.function, in what Keras or tf.data compiles, and in functions that only such code calls; where the function
 has a decorator that is not known or is handed to something else, which may compile it; where the block calls a
-tf.function or a SavedModel itself, or does what a graph cannot (`.numpy()`, NumPy on tensors, an environment's `step`);
-where no loop repeats it, or one of at most ten iterations; in tests; in methods of classes of some other framework, and
-in functions without an optimizer that nothing here calls: whoever calls them may compile them. An info in a loop of at
-most a hundred iterations without an optimizer.
+tf.function or a SavedModel itself, or a model is called whose own `call` is a tf.function, or it does what a graph
+cannot (`.numpy()`, NumPy on tensors, an environment's `step`); where no loop repeats it, or one of at most ten
+iterations; in tests; in methods of classes of some other framework, and in functions without an optimizer that
+nothing here calls: whoever calls them may compile them. An info in a loop of at most a hundred iterations without an
+optimizer.
 
 ## Fix and its safety
 Put the step into a function of its own and decorate it with `@tf.function`. Print, append and other side effects of
@@ -137,6 +138,8 @@ def _decorate(ctx: Context, node: ast.With) -> FixPlan | None:
     function = ctx.enclosing(node)
     if function is None or isinstance(function.node, ast.Lambda) or function.decorators:
         return None
+    if not _compilable(ctx, [n for n in function.body if isinstance(n, ast.stmt)]):
+        return None  # reads its result, say
     return ctx.fix(
         "add-decorator",
         f"Decorate {function.name} with @tf.function",
@@ -157,7 +160,7 @@ def _model(ctx: Context, loop: ast.For) -> Iterator[Hit]:
         name = ctx.text(call.func)
         if value.tag is not Tag.MODEL or value.many or name in seen or _under_tape(ctx, call, loop):
             continue
-        if ctx.traced(call):
+        if ctx.traced(call) or _compiled_call(ctx, call):
             continue
         seen.add(name)
         source = ctx.text(iterated(loop.iter))
@@ -167,6 +170,12 @@ def _model(ctx: Context, loop: ast.For) -> Iterator[Hit]:
             severity="warning",
             confidence=0.8,
         )
+
+
+def _compiled_call(ctx: Context, call: ast.Call) -> bool:
+    """The class of what is called has a ``call`` that is a tf.function: another one around it brings little."""
+    methods = [f for f in ctx.callees(call) if f.name in ("call", "__call__")]
+    return bool(methods) and all(ctx.graph_decorator(f) is not None for f in methods)
 
 
 def _few(ctx: Context, source: ast.expr) -> bool:

@@ -46,7 +46,8 @@ iteration places on a device or in a scope of its own; in loops of at most ten i
 in a loop over the variables; in eager code, and inside of functions that are traced.
 
 Told once for what is built of one another, and once for each function that the loop calls, at its first op. A warning
-where it happens only every n-th iteration. An info: in at most a hundred iterations; a Saver every n-th time; an
+where it happens only every n-th iteration. An info: at most a hundred times, also as
+every 50th of a thousand iterations; a Saver every n-th time; an
 initializer in any loop, because what it starts takes longer; loops over a table of names (`.items()`), which are as
 short as the table; loops over epochs or trials, each with a loop of steps of its own.
 
@@ -76,7 +77,7 @@ from stepscope.checker.idioms import in_test
 from stepscope.checker.loops import Loop
 from stepscope.checker.once import kept, placed, single
 from stepscope.checker.pure import same
-from stepscope.checker.repeats import guard, loop_parts, rarely
+from stepscope.checker.repeats import guard, loop_parts, rarely, times
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import last_word
 from stepscope.checker.tags import Tag
@@ -189,7 +190,8 @@ def _hoist(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
 
 def _severity(ctx: Context, call: Call, loop: Loop) -> CheckSeverity | None:
     """How much it adds up to."""
-    short = loop.iterations is not None and loop.iterations <= SHORT
+    often = times(ctx, call.node, loop)
+    short = often is not None and often <= SHORT
     if short or call.name in STARTS or _over_table(loop) or _per_epoch(ctx, call, loop):
         return "info"
     if rarely(ctx, call.node, loop):

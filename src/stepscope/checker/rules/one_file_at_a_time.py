@@ -31,8 +31,8 @@ records = tf.data.TFRecordDataset(files, compression_type="GZIP", num_parallel_r
 
 ## When it is silent
 For fewer than four files, and where it is not known how many there are; inside of the function of an `interleave`,
-which is parallel itself; when the arguments are hidden behind `*args` or `**kwargs`; and where the records are zipped
-with those of other files, whose order must stay.
+which is parallel itself; when the arguments are hidden behind `*args` or `**kwargs`; where the records are zipped with
+those of other files, whose order must stay; and in a branch that was written for some versions of TensorFlow.
 
 ## Fix and its safety
 `num_parallel_reads=8`, or `interleave(..., cycle_length=8, num_parallel_calls=tf.data.AUTOTUNE)` instead of `flat_map`.
@@ -50,6 +50,7 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
+from stepscope.checker.idioms import by_version
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import last_word
 
@@ -82,7 +83,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     given = call.argument(READERS[call.name], "num_parallel_reads")
     if files is None or call.opaque or (given is not None and not _one(ctx, given)):
         return
-    if not _several(ctx, files, MAX_LEVELS) or _aligned(ctx, call):
+    if not _several(ctx, files, MAX_LEVELS) or _aligned(ctx, call) or by_version(ctx, call.node):
         return
     yield ctx.hit(
         call.node,

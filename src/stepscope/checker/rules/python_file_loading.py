@@ -94,6 +94,8 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         if not _workers(ctx, call, sequence):
             yield from _report(ctx, call, ctx.methods(sequence, "__getitem__"), "a Sequence with one worker")
         return
+    if call.name in FIT and _asked(call):
+        return
     functions = [f for f in _generators(ctx, data) if f.scope.yields]
     found = list(_report(ctx, call, functions, "a Python generator", loops=True))
     if call.name not in FIT or functions:
@@ -130,9 +132,14 @@ def _sequence(ctx: Context, expr: ast.expr) -> Class | None:
     return cls if any(name in SEQUENCES for name in names) else None
 
 
+def _asked(call: Call) -> bool:
+    """``fit`` is given workers, or hides what it is given."""
+    return call.opaque or any(k.arg in ("workers", "use_multiprocessing") for k in call.node.keywords)
+
+
 def _workers(ctx: Context, call: Call, cls: Class) -> bool:
     """More than one worker is asked for somewhere, or it cannot be told."""
-    if call.opaque or any(k.arg in ("workers", "use_multiprocessing") for k in call.node.keywords):
+    if _asked(call):
         return True
     for init in ctx.methods(cls, "__init__"):
         for node in walk(init.body):

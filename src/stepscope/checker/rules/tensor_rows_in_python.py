@@ -31,12 +31,13 @@ lengths = tf.sqrt(tf.reduce_sum(tf.square(points), axis=1))
 ```
 
 ## When it is silent
-Where it is not known that it is a tensor (lists of tensors, Datasets); where an iteration needs what the one before
+Where it is not known that it is a tensor (lists of tensors, Datasets), or `isinstance(rows, (list, tuple))` says that
+it is none; where an iteration needs what the one before
 made (recurrence, search); where anything is called that has no batch form or is not known (models, printing,
 drawing); in loops of at most ten iterations; in traced functions, where other rules look; with a condition on the row
 (VEC004); in tests.
 
-It is a warning for 100 rows or more, or where the loop itself is repeated; else info.
+It is a warning for 100 rows or more, or where the loop itself is repeated; else info, as where rows are only copied.
 
 ## Fix and its safety
 Write it for the whole tensor, with `axis=` or broadcasting. Sums in another order differ in the last digits. Not done
@@ -78,7 +79,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         node.iter if isinstance(node, ast.For) else node,
         f"a Python loop over the rows of {ctx.text(found.tensor)} calls ops that work on all rows at once",
         confidence=0.85,
-        severity="warning" if often(ctx, node) else "info",
+        severity="warning" if often(ctx, node) and _computes(ctx, found) else "info",
         also=[ctx.span(first)],
     )
 
@@ -103,7 +104,7 @@ def _one_op(ctx: Context, found: RowLoop) -> bool:
     node = found.node
     if _short(ctx, node) or carries(found.body) or not batchable(ctx, found.body):
         return False
-    return not _asks(found) and _computes(ctx, found)
+    return not _asks(found) and (_computes(ctx, found) or _copies(found))
 
 
 def _nested(ctx: Context, node: RowNode) -> bool:
@@ -139,11 +140,17 @@ def _computes(ctx: Context, loop: RowLoop) -> bool:
         if isinstance(node, ast.Subscript) and loop.is_row(node.value) and loop.mentions_row(node.slice):
             return True
         target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if isinstance(node, ast.Assign) and isinstance(target, ast.Subscript):
-            filled = loop.mentions_row(target.slice) or loop.is_row(node.value)
-            if filled:
-                return True
+        if isinstance(target, ast.Subscript) and loop.mentions_row(target.slice):
+            return True
     return False
+
+
+def _copies(loop: RowLoop) -> bool:
+    """Rows are put into something: ``batch[i] = row``."""
+    return any(
+        isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Subscript) and loop.is_row(n.value)
+        for n in walk(loop.body)
+    )
 
 
 RULE = Rule(
