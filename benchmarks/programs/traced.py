@@ -18,8 +18,6 @@ STEPS = 10
 """Of a profile."""
 CALLS = 2_000
 """Small calls of a step of ``calls``."""
-WARM = {"calls": 3}
-"""Steps before it says that it is ready, where not 30."""
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--kind", choices=("fit", "calls", "inception", "video"), default="fit")
@@ -38,7 +36,7 @@ def step_ended():
     """Note it, profile, and say whether to go on."""
     global started
     ends.append(time.monotonic_ns())
-    if len(ends) == WARM.get(args.kind, 30):
+    if len(ends) == 30:
         print("ready", flush=True)
     if started and len(ends) == started + STEPS:
         stopping = time.monotonic_ns()
