@@ -296,6 +296,7 @@ CASES: dict[str, Fixtures] = {
     "GRF009": graph_cases.GRF009,
     "GRF010": traced_cases.GRF010,
     "GRF011": graph_cases.GRF011,
+    "GRF012": graph_cases.GRF012,
     "HNG001": trend_cases.HNG001,
     "HST001": HST001,
     "HST002": HST002,

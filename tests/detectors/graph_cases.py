@@ -8,10 +8,12 @@ from tests.detectors.graph_jobs import (
     LINE,
     double,
     flattened,
+    looked_up,
     mapped,
     mapping,
     one_hot,
     python_in_step,
+    table_tables,
 )
 from tests.detectors.jobs import train_loop
 from tests.detectors.traced_jobs import untraced
@@ -109,4 +111,22 @@ GRF011 = Fixtures(
     missing=NODES,
     below=lambda: flattened(24_800),
     at=lambda: flattened(25_200),
+)
+GRF012 = Fixtures(
+    firing=lambda: looked_up(60_000),
+    expected=Expected(
+        severity="high",
+        cost=0.6,
+        where=(("train.py", LINE),),
+        metrics=("table_ratio", "table_elements", "looked_up_rows", "traced_steps"),
+        title=("256 of the 1,000,000 rows", "60 %"),
+        introduced="model building",
+        pipeline_stage="forward-backward",
+        remedy="update-looked-up-rows",
+    ),
+    silent=lambda: looked_up(60_000, table_tables(tied=True)),
+    not_applicable=untraced,
+    missing=NODES,
+    below=lambda: looked_up(9_900),
+    at=lambda: looked_up(10_100),
 )

@@ -167,6 +167,27 @@ def flattened_tables(*, maps: bool = True, units: int = 256) -> Tables:
     return tables
 
 
+def looked_up(spent: float, tables: Tables | None = None) -> Job:
+    """Steps look up rows of a table and work for ``spent`` us on all of it."""
+    return running(tables if tables is not None else table_tables(), ("adam/Mul:Mul", spent))
+
+
+def table_tables(*, rows: int = 1_000_000, batch: str = "256", tied: bool = False, resource: bool = False) -> Tables:
+    """The graph of ``looked_up``. ``tied``: the table is multiplied with; ``resource``: gathered by its handle."""
+    tables = Tables()
+    graph = tables.graph()
+    layer = tables.layer("embedding", "Embedding", line=LINE)
+    spec = f"float32[{rows},32]"
+    read = graph.variable("embeddings", spec)
+    source = Node(read.graph, read.number - 1, "embeddings/resource") if resource else read
+    kind = "ResourceGather" if resource else "GatherV2"
+    graph.op("embedding/Gather", kind, source, outputs=f"float32[{batch},32]", layer=layer)
+    graph.op("adam/Mul", "Mul", read, outputs=spec)
+    if tied:
+        graph.op("logits/MatMul", "MatMul", graph.op("hidden"), read, outputs=f"float32[{batch},{rows}]")
+    return tables
+
+
 def python_in_step(dur: int, *, of_data: bool = False) -> Job:
     """A custom loop whose function calls Python at ``LINE``; or one whose input does."""
     job = train_loop(80 * MS)

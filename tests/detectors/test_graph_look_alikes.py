@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.graph_tables import Tables
-from tests.derive.sessions import MS
+from tests.derive.sessions import MS, Job
 from tests.detectors.graph_jobs import (
     double,
     double_tables,
     flattened_tables,
     graph_only,
+    looked_up,
     mapped,
     mapping,
     one_hot_tables,
     python_in_step,
     running,
+    table_tables,
     unseen,
 )
 from tests.detectors.test_look_alikes import codes
@@ -96,3 +98,24 @@ def test_small_things_are_not_asked_about() -> None:
 def test_a_learning_rate_in_double_precision_is_none() -> None:
     """Scalars of a schedule are float64 often, and cost nothing."""
     assert codes(double(30, elements="")) == []
+
+
+@pytest.mark.parametrize(
+    ("job", "found"),
+    [
+        (looked_up(60_000, table_tables(resource=True)), ["GRF012"]),
+        (looked_up(60_000, table_tables(batch="?")), ["GRF012"]),
+        (looked_up(60_000, table_tables(rows=20_000)), []),
+        (looked_up(60_000, table_tables(rows=100_000, batch="512,64")), []),
+    ],
+    ids=["by-handle", "batch-not-known", "small-table", "most-rows-in-use"],
+)
+def test_tables_of_which_some_rows_are_looked_up(job: Job, found: list[str]) -> None:
+    """Keras 2 gathers by the variable's handle; small tables and those that a batch covers are no matter."""
+    assert codes(job) == found
+
+
+def test_what_work_on_a_table_costs_is_asked() -> None:
+    """The graph alone does not say it."""
+    assert asked(table_tables()) == ["GRF012"]
+    assert asked(table_tables(tied=True)) == []
