@@ -22,10 +22,11 @@ export interface View {
 /** A server beside a job stays while it is asked (docs/page.md). */
 const LOOK_MS = 20_000;
 
-const PAGES: [string, string, (view: View) => JSX.Element][] = [
+/** null: does not wait for the session's brief. */
+const PAGES: [string, string, ((view: View) => JSX.Element) | null][] = [
   ["", "Overview", Overview],
   ["tasks", "Tasks", Tasks],
-  ["timeline", "Timeline", TimelinePage],
+  ["timeline", "Timeline", null],
   ["flame", "Flame graph", FlamePage],
   ["code", "Code", CodePage],
   ["memory", "Memory", MemoryPage],
@@ -64,11 +65,13 @@ export function SessionPage({ session, page, query }: { session: string; page: s
   );
   const stamp = `${job?.status.analysed_unix_s ?? 0} ${done(job)} ${ended}`;
   const Shown = PAGES.find(([name]) => name === page)?.[2] ?? Overview;
+  const view = { job: ended ? null : job, stamp, query };
   return (
     <Frame title={brief.value?.name ?? ""} nav={nav}>
       {brief.problem && <Failed problem={brief.problem} again={brief.again} />}
-      {!brief.value && !brief.problem && <Waiting what="Opening the session" />}
-      {brief.value && <Shown brief={brief.value} job={ended ? null : job} stamp={stamp} query={query} />}
+      {page === "timeline" && (brief.value || !brief.problem) && <TimelinePage session={session} {...view} />}
+      {page !== "timeline" && !brief.value && !brief.problem && <Waiting what="Opening the session" />}
+      {page !== "timeline" && brief.value && <Shown brief={brief.value} {...view} />}
     </Frame>
   );
 }

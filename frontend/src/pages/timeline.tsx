@@ -17,8 +17,9 @@ import type { View } from "./session";
 const LOOK_MS = 250;
 const LIVE_MS = 10_000;
 
-export function TimelinePage({ brief, job, stamp, query }: View) {
-  const path = `/sessions/${brief.key}`;
+/** Asks for the timeline beside the session's brief, which it does not need. */
+export function TimelinePage({ session, job, stamp, query }: Omit<View, "brief"> & { session: string }) {
+  const path = `/sessions/${session}`;
   const loaded = useLoaded<Timeline>(`${path}/timeline`, { stamp, every: job ? LIVE_MS : 0 });
   const timeline = loaded.value;
   const waits = timeline !== null && (timeline.state === "building" || timeline.renewing);
@@ -32,7 +33,7 @@ export function TimelinePage({ brief, job, stamp, query }: View) {
   if (timeline.state === "failed") return <Failed problem={{ message: `No timeline: ${timeline.doing}` } as Problem} again={loaded.again} />;
   if (timeline.state === "building") return <Progress timeline={timeline} />;
   if (!timeline.spans && !timeline.series.length) return <p class="quiet">Nothing that has a duration was recorded, and no resource sampled{job && " yet"}.</p>;
-  return <Ready session={brief.key} path={path} timeline={timeline} query={query} />;
+  return <Ready session={session} path={path} timeline={timeline} query={query} />;
 }
 
 function Progress({ timeline }: { timeline: Timeline }) {

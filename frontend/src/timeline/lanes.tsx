@@ -289,6 +289,7 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
   };
   const first = () => choose(0, { ns: Math.max(0, Math.round((view.current.from + view.current.to) / 2)) }, 1);
 
+  const labels = useMemo(() => <Labels made={made} drawn={drawn} query={query} />, [made, drawn, query]);
   const [mergedAll, looksAll] = [drawn?.merged, drawn?.looks].map((by) => [...(by?.values() ?? [])].reduce((sum, n) => sum + n, 0));
   return (
     <div class="tl">
@@ -312,7 +313,7 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
         />
       </div>
       <div class="tl-scroll" ref={scroller} onScroll={redraw}>
-        <Labels made={made} drawn={drawn} query={query} />
+        {labels}
         <div
           ref={stage}
           class="tl-stage"
