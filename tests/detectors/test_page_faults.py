@@ -186,7 +186,7 @@ def test_the_pool_is_not_advised_where_it_is_on() -> None:
 @pytest.mark.parametrize("arena", [True, False])
 def test_the_arena_of_onnx_runtime(*, arena: bool) -> None:
     """A session without it is the first to change; where it is on, it is not what gives memory back."""
-    made = InferenceSession(model="bert.onnx", arena=arena, file="/work/serve.py", line=12)
+    made = InferenceSession(model="bert.onnx", arena=arena, file="/job/serve.py", line=12)
     found = look_with_window(UNMAPPED, free=LIBC_FREE, name="glibc", framework=made)
     own = [r for r in found.remedies if r.id == "onnxruntime-arena"]
     assert ([r.id for r in found.remedies[1:]] if own else [r.id for r in found.remedies]) == [
