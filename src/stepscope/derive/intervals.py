@@ -35,14 +35,21 @@ def merge(starts: I64, ends: I64) -> Intervals:
         return empty()
     if (starts[1:] > ends[:-1]).all():
         return starts, ends
+    return merge_in_place(starts.copy(), ends.copy())
+
+
+def merge_in_place(starts: I64, ends: I64) -> Intervals:
+    """``merge`` of intervals none of which is empty; the arrays are sorted."""
+    if len(starts) == 0:
+        return empty()
     # all that began before a gap has ended before it: so the two may be sorted apart
-    starts, ends = np.sort(starts, kind="stable"), np.sort(ends, kind="stable")  # made of sorted runs, mostly
+    starts.sort(kind="stable")  # made of sorted runs, mostly
+    ends.sort(kind="stable")
     first = np.empty(len(starts), np.bool_)
     first[0] = True
     np.greater(starts[1:], ends[:-1], out=first[1:])
-    index = np.flatnonzero(first)
-    last = np.append(index[1:], len(starts)) - 1
-    return starts[index], ends[last]
+    last = np.append(first[1:], True)
+    return starts[first], ends[last]
 
 
 def union(one: Intervals, other: Intervals) -> Intervals:
@@ -139,14 +146,18 @@ def paint(layers: Sequence[Intervals], cells: Intervals) -> Painting:
     chunks = min(len(lo), 1 + 2 * sum(len(starts) for starts, _ in disjoint) // _CHUNK_EDGES)
     bounds = np.linspace(0, len(lo), chunks + 1).astype(np.int64).tolist()
     follows = np.append(lo, hi[-1:])
-    parts = [_paint(disjoint, (lo[first:last], hi[first:last]), int(follows[last])) for first, last in pairwise(bounds)]
-    none = np.empty(0, np.int64)
-    return Painting(
-        edges=np.concatenate([none, *(part.edges for part in parts), hi[-1:]]),
-        layer=np.concatenate([none.astype(np.int8), *(part.layer for part in parts)]),
-        sums=np.concatenate([np.empty((0, background + 1)), *(part.sums for part in parts)]),
-        background=background,
-    )
+    room = 2 * (len(lo) + sum(len(starts) for starts, _ in disjoint) + chunks * (len(layers) + 1))
+    edges, layer, size = np.empty(room + 1, np.int64), np.empty(room, np.int8), 0  # what is not used costs nothing
+    sums = [np.empty((0, background + 1))]
+    for first, last in pairwise(bounds):
+        part = _paint(disjoint, (lo[first:last], hi[first:last]), int(follows[last]))
+        edges[size : size + len(part.edges)], layer[size : size + len(part.layer)] = part.edges, part.layer
+        size += len(part.layer)
+        sums.append(part.sums)
+    edges[size : size + len(hi[-1:])] = hi[-1:]
+    edges.resize(size + len(hi[-1:]), refcheck=False)
+    layer.resize(size, refcheck=False)
+    return Painting(edges=edges, layer=layer, sums=np.concatenate(sums), background=background)
 
 
 def _paint(layers: Sequence[Intervals], cells: Intervals, until: int) -> Painting:

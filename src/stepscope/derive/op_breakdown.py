@@ -15,10 +15,11 @@ import numpy as np
 
 from stepscope.derive import intervals, op_device, op_launch, op_pieces
 from stepscope.derive.op_domain import Activity
+from stepscope.model.blocks import take
 from stepscope.model.optrace import Category, LineKind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from stepscope.derive.intervals import Intervals, Painting
     from stepscope.derive.op_domain import Domain
@@ -170,9 +171,10 @@ def _device_layers(trace: OpTrace, launches: Launches) -> dict[str, Intervals]:
 def _host_layers(trace: OpTrace, periods: Periods, domain: Domain) -> dict[str, Intervals]:
     """Parts that host threads show. Only what works for the step counts; the pipeline's work is behind its wait."""
     marks = (trace.metas.category == Category.STEP) | (trace.metas.category == Category.MEMORY)
-    rows = np.flatnonzero(domain.host & ~domain.of_input & ~marks[trace.events.meta])
-    found: dict[int, list[Intervals]] = {number: [] for number in _HOST_PARTS}
-    for pieces in op_pieces.parts(trace, rows, domain.parent):
+    shown = domain.host & ~domain.of_input
+    shown &= ~take(marks, trace.events.meta)
+    found: dict[int, tuple[list[I64], list[I64]]] = {number: ([], []) for number in _HOST_PARTS}
+    for pieces in op_pieces.parts(trace, shown, domain.parent):
         activity = domain.activity[pieces.event]
         part = _PART_OF[activity]
         around = activity == Activity.RUNTIME
@@ -185,8 +187,10 @@ def _host_layers(trace: OpTrace, periods: Periods, domain: Domain) -> dict[str, 
         for number, first, last in zip(_HOST_PARTS, bounds, bounds[1:], strict=False):
             chosen = by_part[first:last]
             if len(chosen):
-                found[number].append(_without_seams(pieces.start_ns[chosen], pieces.end_ns[chosen]))
-    return {list(PARTS)[number]: _together(found.pop(number)) for number in _HOST_PARTS}
+                begin, end = _without_seams(pieces.start_ns[chosen], pieces.end_ns[chosen])
+                found[number][0].append(begin)
+                found[number][1].append(end)
+    return {list(PARTS)[number]: _together(*found.pop(number)) for number in _HOST_PARTS}
 
 
 def _without_seams(start: I64, end: I64) -> Intervals:
@@ -195,7 +199,12 @@ def _without_seams(start: I64, end: I64) -> Intervals:
     return start[np.append(True, ~seam)], end[np.append(~seam, True)]
 
 
-def _together(parts: Sequence[Intervals]) -> Intervals:
-    none = intervals.empty()
-    starts, ends = (np.concatenate(column) for column in zip(none, *parts, strict=True))
-    return intervals.merge(starts, ends)
+def _together(begins: list[I64], ends: list[I64]) -> Intervals:
+    """The union of intervals. The lists are emptied: they are most of what a breakdown takes."""
+    return intervals.merge_in_place(_concatenated(begins), _concatenated(ends))
+
+
+def _concatenated(parts: list[I64]) -> I64:
+    whole = np.concatenate([np.empty(0, np.int64), *parts])
+    parts.clear()
+    return whole

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepscope.derive import op_nesting
 from stepscope.derive.op_nesting import Nesting
+from stepscope.model.blocks import blocks, take
 from stepscope.model.optrace import DEVICE_KINDS, Category, LineKind, PlaneKind
 from stepscope.model.optrace_stats import StatName
 
@@ -103,24 +104,28 @@ _BY_CATEGORY = {
 class Runs:
     """Runs of the executor, read when they are asked for."""
 
-    def __init__(self, trace: OpTrace, nesting: Nesting, told: Bool) -> None:
-        self._trace, self._nesting, self._told = trace, nesting, told
-        """``told``: events whose stat ``id`` is their run's number; of a stage's event it is the stage's."""
+    def __init__(self, read: Callable[[], I64]) -> None:
+        self._read = read
 
     @cached_property
     def number(self) -> I64:
         """Number of the run that each event belongs to, 0 where it is not known: int64[event]."""
-        number = self._trace.ints(RUN_ID, missing=0)
-        number[~self._told] = 0
-        self._nesting.inherit(number)
-        return number
+        return self._read()
+
+
+def _run_numbers(trace: OpTrace, nesting: Nesting, told: Bool) -> I64:
+    """``told``: events whose stat ``id`` is their run's number; of a stage's event it is the stage's."""
+    number = trace.ints(RUN_ID, missing=0)
+    number[~told] = 0
+    nesting.inherit(number)
+    return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
     """Shapes: [event of the trace]. Of events on host threads; others are OTHER and not of the input."""
 
-    parent: I64
+    parent: I32
     """The enclosing event, -1 for none."""
     of_input: Bool
     """It works for the input pipeline. What only waits for it (``GET_NEXT``) does not."""
@@ -149,17 +154,19 @@ def build(trace: OpTrace) -> Domain:
     host = _host_events(trace)
     nesting = _nesting(trace)
     metas = _per_meta(trace)
-    marks = np.where(host, metas.marks[events.meta], 0)
+    marks = take(metas.marks, events.meta)
+    marks *= host
     captured = marks & _CAPTURED_MARK != 0
-    runs = Runs(trace, nesting, marks & _TOLD_MARK != 0)
+    runs = Runs(partial(_run_numbers, trace, nesting, marks & _TOLD_MARK != 0))
     of_input = marks & (_STAGE_MARK | _CAPTURED_MARK) != 0
     if captured.any():
         number = runs.number
+        runs = Runs(lambda: number)  # without what it was read from
         theirs = number[captured & (number != 0)]
         of_input |= _is_one_of(number, theirs) & host & (marks & _GET_NEXT_MARK == 0)
     loader = marks & _LOADER_MARK != 0
     of_input = nesting.spread(of_input | loader) & ~loader
-    activity = metas.activity[events.meta]
+    activity = take(metas.activity, events.meta)
     ran = trace.stats.of_events(StatName.HLO_OP).rows  # XLA's ops on host threads carry no more than their name
     activity[ran[(activity[ran] == Activity.OTHER) & host[ran]]] = Activity.OP
     launching = _launching(trace, nesting.parent, host)
@@ -185,7 +192,10 @@ def _is_one_of(numbers: I64, sought: I64) -> Bool:
         return np.zeros(len(numbers), np.bool_)
     sought = np.sort(sought)
     sought = sought[np.append(True, sought[1:] != sought[:-1])]
-    found: Bool = sought.take(np.searchsorted(sought, numbers), mode="clip") == numbers
+    found = np.empty(len(numbers), np.bool_)
+    for block in blocks(len(numbers)):
+        mine = numbers[block]
+        found[block] = sought.take(np.searchsorted(sought, mine), mode="clip") == mine
     return found
 
 
@@ -270,17 +280,18 @@ def _host_events(trace: OpTrace) -> Bool:
 
 def _nesting(trace: OpTrace) -> Nesting:
     """Which event of a host thread lies in which."""
-    parent = np.full(len(trace.events), -1, np.int64)
+    parent = np.full(len(trace.events), -1, np.int32)
     depth = np.zeros(len(trace.events), np.int32)
     for line in _host_lines(trace):
         above, depth[line.slice] = op_nesting.nest(trace.events.start_ns[line.slice], trace.events.dur_ns[line.slice])
-        parent[line.slice] = np.where(above >= 0, above + line.first, -1)
+        above[above >= 0] += line.first
+        parent[line.slice] = above
     return Nesting(parent=parent, levels=op_nesting.levels(depth))
 
 
-def nearest(parent: I64, wanted: Bool, rows: I64) -> I64:
+def nearest(parent: I32, wanted: Bool, rows: I64) -> I64:
     """The nearest event around each of ``rows`` that is wanted: int64[row], -1 for none."""
-    above: I64 = parent[rows]
+    above: I64 = parent[rows].astype(np.int64)
     while True:
         passed = np.flatnonzero((above >= 0) & ~wanted[above])
         if not len(passed):
@@ -300,7 +311,7 @@ def _compiling(trace: OpTrace, flag: Bool, nesting: Nesting) -> Bool:
     return nesting.spread(flag | calls)
 
 
-def _launching(trace: OpTrace, parent: I64, host: Bool) -> Bool:
+def _launching(trace: OpTrace, parent: I32, host: Bool) -> Bool:
     """Ops on threads that hand kernels to a device: the op's work is on the device, not here.
 
     A thread that hands out kernels runs the host side of device ops alone: ops that are placed on the host run on the

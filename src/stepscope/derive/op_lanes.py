@@ -145,7 +145,7 @@ def _device_lanes(trace: OpTrace, inside: Bool) -> Iterator[Lane]:
         wanted = np.isin(trace.metas.category[trace.events.meta[line.slice]], op_device.WORK) & inside[line.slice]
         rows = line.first + np.flatnonzero(wanted)
         above = op_nesting.parents(trace.events.start_ns[line.slice], trace.events.dur_ns[line.slice])
-        parent = np.full(len(trace.events), -1, np.int64)
+        parent = np.full(len(trace.events), -1, np.int32)
         parent[line.slice] = np.where(above >= 0, above + line.first, -1)
         pieces = op_pieces.build(trace, rows, parent)
         if len(pieces):

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.model.blocks import blocks
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -68,13 +70,13 @@ def _enclosed(depth: I64) -> tuple[I64, I64]:
     return inner, outer
 
 
-def levels(depth: I32) -> Sequence[I64]:
+def levels(depth: I32) -> Sequence[I32]:
     """The events of each depth from 1 on, rising."""
     deepest = int(depth.max(initial=0))
     if deepest < _FEW_LEVELS:
         small = depth.astype(np.int8)
-        return [np.flatnonzero(small == level) for level in range(1, deepest + 1)]
-    nested = np.flatnonzero(depth)
+        return [np.flatnonzero(small == level).astype(np.int32) for level in range(1, deepest + 1)]
+    nested = np.flatnonzero(depth).astype(np.int32)
     order = nested[_by_depth(depth[nested])]
     bounds = np.cumsum(np.bincount(depth[nested])).tolist()
     return [order[first:last] for first, last in pairwise(bounds)]
@@ -105,23 +107,29 @@ def apart(start: I64, end: I64) -> Iterator[slice]:
 class Nesting:
     """Which of a trace's events lies in which."""
 
-    parent: I64
-    """The enclosing event, -1 for none: int64[event]."""
-    levels: Sequence[I64]
+    parent: I32
+    """The enclosing event, -1 for none: int32[event]."""
+    levels: Sequence[I32]
     """Events that have a parent, by depth, the outer ones first."""
 
     def spread(self, flag: Bool) -> Bool:
         """The events that are flagged or lie inside of one that is."""
         result: Bool = flag.copy()
-        for rows in self.levels:
-            result[rows] |= result[self.parent[rows]]
+        for level in self.levels:
+            for rows in _in_blocks(level):
+                result[rows] |= result[self.parent[rows]]
         return result
 
     def inherit(self, values: I64) -> None:
         """Give each event whose value is 0 that of the nearest enclosing event that has one."""
-        for rows in self.levels:
-            without = rows[values[rows] == 0]
-            values[without] = values[self.parent[without]]
+        for level in self.levels:
+            for rows in _in_blocks(level):
+                without = rows[values[rows] == 0]
+                values[without] = values[self.parent[without]]
+
+
+def _in_blocks(rows: I32) -> Iterator[I32]:
+    return (rows[block] for block in blocks(len(rows)))
 
 
 def self_times(dur: I64, parent: I64) -> I64:

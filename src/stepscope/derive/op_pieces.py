@@ -7,7 +7,6 @@ they cover what its events cover.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,7 @@ from stepscope.derive.op_nesting import apart
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.model.optrace import OpTrace
+    from stepscope.model.optrace import I32, OpTrace
     from stepscope.model.records import I64, Bool
 
 
@@ -43,18 +42,20 @@ class Pieces:
         )
 
 
-def build(trace: OpTrace, rows: I64, parent: I64) -> Pieces:
+def build(trace: OpTrace, rows: I64, parent: I32) -> Pieces:
     """Cut the events ``rows``, which stand on lines whose spans nest.
 
     Args:
         trace: the trace.
-        rows: rows of its events, rising.
-        parent: int64[row of the trace], the enclosing event or -1 (``op_nesting.parents``); an enclosing event that is
+        rows: rows of its events.
+        parent: int32[row of the trace], the enclosing event or -1 (``op_nesting.parents``); an enclosing event that is
             not among ``rows`` does not show.
 
     Cost: one sort of two edges an event.
     """
-    found = list(parts(trace, rows, parent))
+    shown = np.zeros(len(trace.events), np.bool_)
+    shown[rows[trace.events.dur_ns[rows] > 0]] = True
+    found = list(parts(trace, shown, parent))
     none = np.empty(0, np.int64)
     return Pieces(
         start_ns=np.concatenate([none, *(part.start_ns for part in found)]),
@@ -64,15 +65,11 @@ def build(trace: OpTrace, rows: I64, parent: I64) -> Pieces:
     )
 
 
-def parts(trace: OpTrace, rows: I64, parent: I64) -> Iterator[Pieces]:
-    """What ``build`` gives, some pieces of one line at a time."""
+def parts(trace: OpTrace, shown: Bool, parent: I32) -> Iterator[Pieces]:
+    """What ``build`` gives, some pieces of one line at a time. ``shown``: events that are cut, all of which last."""
     events = trace.events
-    shown = np.zeros(len(events), np.bool_)
-    bounds = np.searchsorted(rows, [*(line.first for line in trace.lines), len(events)]).tolist()
-    for line, (first, last) in zip(trace.lines, pairwise(bounds), strict=True):
-        mine = rows[first:last]
-        mine = mine[events.dur_ns[mine] > 0]
-        shown[mine] = True
+    for line in trace.lines:
+        mine = np.flatnonzero(shown[line.slice]) + line.first
         above = nearest(parent, shown, mine)
         start = events.start_ns[mine]
         end = start + events.dur_ns[mine]

@@ -27,6 +27,7 @@ from stepscope.formats.xplane_names import line_kind, ordinal, plane_kind
 from stepscope.formats.xplane_stat_ids import stat_ids
 from stepscope.formats.xplane_stats import MetaStats, StatPlace, XplaneStats
 from stepscope.formats.xplane_wire import plain_stats, read_space
+from stepscope.model.blocks import blocks, take
 from stepscope.model.finding import Diagnostic
 from stepscope.model.optrace import (
     Category,
@@ -199,12 +200,14 @@ class _Assembly:
         used: dict[LineKind, _PlaneMetas] = {}
         for line in lines:
             metas = used.setdefault(line.kind, _PlaneMetas(used=np.zeros(len(plane.metas) + 1, np.bool_)))
-            metas.used[self.table.meta[line.first : line.last]] = True
+            meta = self.table.meta[line.first : line.last]
+            for block in blocks(len(meta)):
+                metas.used[meta[block]] = True
         for line_kind_, metas in used.items():
             self._number(index, plane, kind, line_kind_, metas)
         for line in lines:
             rows = slice(line.first, line.last)
-            self.table.meta[rows] = used[line.kind].numbers[self.table.meta[rows]]
+            self.table.meta[rows] = take(used[line.kind].numbers, self.table.meta[rows])
             self.table.start_ns[rows] += line.wire.timestamp_ns
             self._add_line(index, kind, line)
         likely = dict.fromkeys(sought, np.empty(0, np.int64)) | self.table.take_likely()
@@ -291,7 +294,8 @@ class _Assembly:
 
     def _duration(self, events: Events, started: int) -> int:
         stopped = self._environment("profile_stop_time")
-        last = int(events.end_ns.max()) if len(events) else 0
+        ends = (events.start_ns[block] + events.dur_ns[block] for block in blocks(len(events)))
+        last = max((int(part.max()) for part in ends), default=0)
         return max(last, stopped - started) if started and stopped > started else last
 
     def _environment(self, name: str) -> int:

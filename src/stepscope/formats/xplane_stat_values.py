@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,6 +70,10 @@ class Values:
         """Some of them."""
         return Values(rows=self.rows[index], ids=self.ids[index], kind=self.kind[index], value=self.value[index])
 
+    def without_ids(self) -> Values:
+        """The same where it is known which stat it is."""
+        return replace(self, ids=self.ids[:0].copy())
+
 
 def values_of(window: Buffer, found: Found, stat_names: Mapping[int, str], strings: Strings) -> Values:
     """What the stats say; ``_NONE`` where one has no value, or bytes."""
@@ -133,13 +137,14 @@ def _names_of(refs: I64, stat_names: Mapping[int, str], strings: Strings) -> I64
     return table[refs]
 
 
-def column_of(name: str, parts: Sequence[Values], strings: Strings) -> StatColumn:
-    """Values of one stat as a column, by row."""
+def column_of(name: str, parts: list[Values], strings: Strings) -> StatColumn:
+    """Values of one stat as a column, by row. ``parts`` is emptied."""
     if not any(len(part.rows) for part in parts):
         return no_stat(name)
     rows = np.concatenate([part.rows for part in parts])
     kind = np.concatenate([part.kind for part in parts])
     value = np.concatenate([part.value for part in parts])
+    parts.clear()
     if (rows[1:] < rows[:-1]).any():
         order = np.argsort(rows, kind="stable")
         rows, kind, value = rows[order], kind[order], value[order]

@@ -9,6 +9,7 @@ Stats that say what an event is are looked for while the events are read (``Stat
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _WINDOW_BYTES = 1 << 20
 """Read at a time: it stays in the processor's cache."""
+_WALK_ROWS = 1 << 17
 _WALK_BYTES = 1 << 21
 """The same where all stats are walked through: few events have many, and each window waits for those."""
 _KEPT_VALUES = 1 << 18
@@ -123,15 +125,17 @@ class XplaneStats:
             if all(name in place.ids for name in _LINKS) and all(0 <= key <= MAX_ID for key in wanted):
                 for values in self._walk_all(place, np.array(wanted, np.int64), strings):
                     for name in _LINKS:
-                        found[name].append(values.take(where_in(values.ids, np.array(place.ids[name]))))
+                        found[name].append(values.take(where_in(values.ids, np.array(place.ids[name]))).without_ids())
             else:
                 for name in _LINKS:
                     found[name] += self._of_place(place, name, place.first, place.last, strings)
-        return {name: column_of(name, parts, strings) for name, parts in found.items()}
+        return {name: column_of(name, found.pop(name), strings) for name in _LINKS}
 
     def _walk_all(self, place: StatPlace, wanted: I64, strings: Strings) -> Iterator[Values]:
         """Stats of some ids that most events of a plane have, a window at a time."""
-        for window, rows in self._windows(self._with_stats(place.first, place.last), _WALK_BYTES):
+        firsts = range(place.first, place.last, _WALK_ROWS)
+        some = (self._with_stats(first, min(first + _WALK_ROWS, place.last)) for first in firsts)
+        for window, rows in chain.from_iterable(self._windows(rows, _WALK_BYTES) for rows in some):
             at = self._at[rows] - window.base
             walked = walk(window, rows, at, at + self._size[rows], wanted.tolist())
             usual = Found(rows=walked.rows, ids=walked.ids, at=walked.at, end=walked.end)
