@@ -1,10 +1,11 @@
 """What does tracing single runs cost a cluster as TensorFlow 1 has it, whose tasks nobody started for being traced?
 
-Usage: story.py [--sides 256,512,1024] [--steps 1,10] [--captures N] [--write]
+Usage: story.py [--sizes 512x128:90,512x1024:90,...] [--runs N] [--write]
 
 Enables an environment of its own, starts an unmodified parameter server and two workers in it
 (``programs/cluster_task.py``), asks for op traces of worker 0's training step as the page's Trace button does, and sets
-the traced steps against their untraced neighbours, by the times that the program notes itself.
+the traced steps against their untraced neighbours, by the times that the program notes itself. In turn with each
+capture the program traces as many of its steps by itself, with TensorFlow's own ``RunOptions``.
 """
 
 from __future__ import annotations
@@ -25,22 +26,29 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from _stats import bootstrap
+from _stats import Interval, bootstrap
 from always_on import environment_of
-from stepscope.app import jobs
+from stepscope.app import jobs, trace
 from stepscope.app.jobs import RunningJob
+from stepscope.errors import CaptureError
+from stepscope.model.capture_ask import CaptureAsk
 from stepscope.model.session import CaptureInfo, Manifest
 from stepscope.store.manifests import read_manifest
+from stepscope.wire import commands
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks" / "story.md"
 PROGRAM = ROOT / "benchmarks" / "programs" / "cluster_task.py"
 TASK = "train, loss:0"
+SIZES = "64x16:50,512x128:80,512x1024:80,512x2560:150"
+"""Steps of 3 to some 250 ms on two cores; the longer, the more time for as many captures."""
 QUOTA_BYTES = 1 << 30
 ALLOWED = 0.03
 """Of the step's time."""
-NEIGHBOURS = 10
-"""Steps on either side."""
+ENOUGH = 6
+"""Captures: an interval of fewer says too little."""
+WARM = 20
+"""Steps before the first capture."""
 LONG = 5.0
 """A step of so many medians holds something else: another process that took the core."""
 PATIENCE_S = 300.0
@@ -49,23 +57,50 @@ ASKED = 5
 HEAD = """# Traced steps of a cluster
 
 Printed by `make bench-story ARGS=--write`. A parameter server and two workers with a `MonitoredTrainingSession`,
-unmodified, in an enabled environment; worker 0's `session.run([train, loss])` is traced while it trains.
+unmodified, in an enabled environment; worker 0's `session.run([train, loss])` is traced while it trains. In turn with
+that the program traces as many of its runs by itself: `RunOptions(trace_level=FULL_TRACE)` and a `RunMetadata`, which
+is TensorFlow's part of what a traced run costs.
 
 """
-NOTES = """*Side*: of the square weights, four layers. *Step*: median neighbour. *Traced steps*: change of the median
-traced step against the median of the ten steps before and the ten after, median over captures with its bootstrap
-interval of 95 %; *undecided* where that holds more and less than 3 %. *Late*: how much longer than the median neighbour
-the steps took in which the traces were written, the sum of one capture (median), and the CPU time of the thread that
-wrote them. *Read*: CPU time of the sidecar. All three processes share the machine's cores; times are the program's
-own."""
+NOTES = """*Size*: side of the square weights (four layers) x rows of a batch. *Step*: median neighbour. *Longer*: what
+the median traced step took longer than the median of as many steps before and after, median over captures with its
+bootstrap interval of 95 %; *first*: likewise of the first run of each capture alone, as in a capture of one run.
+*Within 3 %*: *undecided* where the interval holds more and less, or captures are fewer than six. *stepscope's part*:
+what its traced steps took longer than those of the program itself, capture by capture. *Late*: how much longer than the
+median neighbour the steps took in which the traces were written, the sum of one capture (median), and the CPU time of
+the thread that wrote them. *Read*: CPU time of the sidecar. All three processes share the machine's cores; times are
+the program's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Of the model and its batch, and how long to look at it."""
+
+    side: int
+    batch: int
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        """As it is given and printed."""
+        return f"{self.side}x{self.batch}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traced:
+    """Traced steps and their neighbours, in milliseconds."""
+
+    usual: float
+    median: float
+    first: float
 
 
 @dataclass(slots=True, kw_only=True)
 class Seen:
-    """What the captures of one kind showed."""
+    """What one cluster showed; groups of traced steps in the order in which they were asked for, None: spoilt."""
 
-    step_ms: list[float] = field(default_factory=list)
-    ratios: list[float] = field(default_factory=list)
+    stepscope: list[Traced | None] = field(default_factory=list)
+    itself: list[Traced | None] = field(default_factory=list)
     late_ms: list[float] = field(default_factory=list)
     captures: list[CaptureInfo] = field(default_factory=list)
 
@@ -75,23 +110,27 @@ class Said(msgspec.Struct, frozen=True):
 
     runs: dict[str, int]
     ends: list[int]
+    own: list[tuple[int, int]]
+    """First and last but one of the steps that it traced by itself."""
 
 
 class Cluster:
     """The processes, from worker 0's first published steps on."""
 
-    def __init__(self, folder: Path, python: str, side: int) -> None:
+    def __init__(self, folder: Path, python: str, size: Size) -> None:
         self._until = folder / "until"
+        self._own = folder / "own"
         held = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
         ps, *workers = (f"127.0.0.1:{listener.getsockname()[1]}" for listener in held)
         for listener in held:
             listener.close()
         places = msgspec.json.encode({"ps": [ps], "worker": workers}).decode()
         common = [python, str(PROGRAM), "--cluster", places, "--until", str(self._until), "--pause-ms", "0"]
-        common += ["--side", str(side), "--layers", "4"]
+        common += ["--side", str(size.side), "--batch", str(size.batch), "--layers", "4"]
+        own = ["--own", str(self._own)]
         self.processes = [
             subprocess.Popen(
-                [*common, "--job", job, "--task", str(number)],
+                [*common, "--job", job, "--task", str(number), *(own if (job, number) == ("worker", 0) else [])],
                 cwd=folder,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -99,27 +138,38 @@ class Cluster:
             )
             for job, number in (("ps", 0), ("worker", 0), ("worker", 1))
         ]
-        self.session = Path(self._job().status.session)
+        self._job = self._stepping()
+        self.session = Path(self._job.status.session)
 
-    def _job(self) -> RunningJob:
+    def _stepping(self) -> RunningJob:
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             found = next((job for job in jobs.running() if job.status.pid == self.processes[1].pid), None)
-            if found is not None and found.status.steps > 2 * NEIGHBOURS:
+            if found is not None and found.status.steps > WARM:
                 return found
             time.sleep(0.5)
         raise RuntimeError("worker 0 makes no steps")
 
-    def trace(self, steps: int) -> None:
+    def trace(self, runs: int) -> None:
         """One capture of worker 0; returns when its neighbours are recorded."""
-        words = ["trace", str(self.processes[1].pid), "--task", TASK, "--steps", str(steps), "--force"]
-        for _ in range(ASKED):
-            done = subprocess.run(
-                [sys.executable, "-m", "stepscope", *words], capture_output=True, text=True, check=False
-            )
-            if not done.returncode:
+        for left in reversed(range(ASKED)):
+            ask = CaptureAsk(id=commands.new_id(), task=TASK, steps=runs, force=True)
+            try:
+                trace.ask(self._job, ask, str, PATIENCE_S)
+            except CaptureError:
+                if not left:
+                    raise
+            else:
                 return
-        raise RuntimeError(done.stderr)
+
+    def trace_itself(self, runs: int) -> None:
+        """Have worker 0 trace by itself; returns when its neighbours are over."""
+        beside = self._own.with_suffix(".new")
+        beside.write_text(str(runs))
+        beside.rename(self._own)
+        deadline = time.monotonic() + PATIENCE_S
+        while self._own.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
 
     def end(self) -> Said:
         """Let it end; what worker 0 says."""
@@ -137,85 +187,124 @@ class Cluster:
         return read_manifest(self.session)
 
 
-def against_neighbours(seen: Seen, ends: npt.NDArray[np.int64], capture: CaptureInfo, origin: int) -> None:
+def group(durations: npt.NDArray[np.float64], mine: slice, after: int) -> Traced | None:
+    """The traced steps ``mine`` against as many before, and from ``after`` on; None where there are fewer."""
+    count = mine.stop - mine.start
+    before, later = durations[max(0, mine.start - count) : mine.start], durations[after : after + count]
+    if len(before) < count or len(later) < count:
+        return None
+    usual = float(np.median(np.concatenate([before, later])))
+    traced = durations[mine]
+    kept = traced[traced < LONG * usual]
+    return Traced(usual=usual, median=float(np.median(kept)), first=float(traced[0])) if len(kept) else None
+
+
+def captured(seen: Seen, ends: npt.NDArray[np.int64], capture: CaptureInfo, origin: int) -> None:
     """Add what one capture did to the steps: those are traced that overlap the time from its first run to its last."""
     began = origin + capture.at_ns
     stopped = began + capture.recorded_ns
     written = stopped + capture.export_ns
     starts, ends = ends[:-1], ends[1:]
     durations = (ends - starts) / 1e6
-    traced = durations[(ends > began) & (starts < stopped)]
-    late = durations[(starts >= stopped) & (starts < written)]
-    before = durations[ends <= began][-NEIGHBOURS:]
-    after = durations[starts >= written][:NEIGHBOURS]
-    beside = np.concatenate([before, after])
-    if len(traced) != capture.steps or len(beside) < 2 * NEIGHBOURS:
-        return
-    usual = float(np.median(beside))
-    kept = traced[traced < LONG * usual]
-    if not len(kept):
-        return
-    seen.step_ms.append(usual)
-    seen.ratios.append(float(np.median(kept)) / usual - 1)
-    seen.late_ms.append(float((late - usual).sum()))
-    seen.captures.append(capture)
+    first, last = int(np.searchsorted(ends, began, "right")), int(np.searchsorted(starts, stopped))
+    after = int(np.searchsorted(starts, written))
+    found = group(durations, slice(first, last), after) if last - first == capture.steps else None
+    seen.stepscope.append(found)
+    if found is not None:
+        seen.late_ms.append(float((durations[last:after] - found.usual).sum()))
+        seen.captures.append(capture)
 
 
-def measure(python: str, folder: Path, side: int, steps: Sequence[int], count: int) -> dict[int, Seen]:
-    """One cluster, captures of every length in turn."""
+def measure(python: str, folder: Path, size: Size, runs: int) -> Seen:
+    """One cluster: captures of stepscope's and of the program's own in turn."""
     folder.mkdir()
-    cluster = Cluster(folder, python, side)
-    for _ in range(count):
-        for each in steps:
-            cluster.trace(each)
+    cluster = Cluster(folder, python, size)
+    until = time.monotonic() + size.seconds
+    while time.monotonic() < until:
+        cluster.trace(runs)
+        cluster.trace_itself(runs)
     said = cluster.end()
     manifest = cluster.manifest()
-    found = {each: Seen() for each in steps}
+    seen = Seen()
+    ends = np.array(said.ends, np.int64)
     for capture in manifest.captures:
         if capture.outcome == "done":
-            ends = np.array(said.ends, np.int64)
-            against_neighbours(found[capture.steps], ends, capture, manifest.origin_monotonic_ns)
-    return found
+            captured(seen, ends, capture, manifest.origin_monotonic_ns)
+    for first, last in said.own:
+        seen.itself.append(group(np.diff(ends) / 1e6, slice(first - 1, last - 1), last - 1))
+    return seen
 
 
-def row(side: int, steps: int, seen: Seen) -> str:
-    """A line of the table."""
-    if not seen.ratios:
-        return f"| {side} | - | {steps} | 0 | - | - | - | - | - | - |"
-    cpu, read = (median(getattr(c, name) for c in seen.captures) / 1e6 for name in ("cpu_ns", "read_cpu_ns"))
-    size = median(capture.bytes for capture in seen.captures) / 1e3
-    change = bootstrap(seen.ratios)
-    within = "yes" if change.high <= ALLOWED else "no" if change.low > ALLOWED else "undecided"
+def in_ms(change: Interval) -> str:
+    """With its interval."""
+    return f"{change.value:+.2f} ms ({change.low:+.2f} to {change.high:+.2f})"
+
+
+def line(size: Size, who: str, traced: Sequence[Traced | None]) -> str:
+    """What the traced steps of one kind took longer."""
+    found = [each for each in traced if each is not None]
+    if not found:
+        return f"| {size.text} | - | {who} | 0 | - | - | - | - |"
+    change = bootstrap([each.median / each.usual - 1 for each in found])
+    longer = bootstrap([each.median - each.usual for each in found])
+    first = bootstrap([each.first - each.usual for each in found])
+    within = "yes" if change.high <= ALLOWED else "**no**" if change.low > ALLOWED else "undecided"
+    if len(found) < ENOUGH:
+        within = "undecided"
     return (
-        f"| {side} | {median(seen.step_ms):.1f} ms | {steps} | {len(seen.ratios)} | {change.percent()} | {within} "
-        f"| {median(seen.late_ms):+.1f} ms | {cpu:.1f} ms | {size:.0f} kB | {read:.0f} ms |"
+        f"| {size.text} | {median(each.usual for each in found):.1f} ms | {who} | {len(found)} | {change.percent()} "
+        f"| {within} | {in_ms(longer)} | {in_ms(first)} |"
+    )
+
+
+def rest(size: Size, seen: Seen) -> str:
+    """What else a capture costs, and what of a traced step is stepscope's."""
+    pairs = [
+        (ours.median - ours.usual) - (its.median - its.usual)
+        for ours, its in zip(seen.stepscope, seen.itself, strict=False)
+        if ours is not None and its is not None
+    ]
+    if not pairs or not seen.captures:
+        return f"| {size.text} | - | - | - | - | - |"
+    cpu, read = (median(getattr(c, name) for c in seen.captures) / 1e6 for name in ("cpu_ns", "read_cpu_ns"))
+    files = median(capture.bytes for capture in seen.captures) / 1e3
+    return (
+        f"| {size.text} | {in_ms(bootstrap(pairs))} | {median(seen.late_ms):+.1f} ms | {cpu:.1f} ms | {files:.0f} kB "
+        f"| {read:.0f} ms |"
     )
 
 
 def main() -> int:
-    """Run the clusters and print the table."""
+    """Run the clusters and print the tables."""
     parser = argparse.ArgumentParser(description="what traced runs cost a cluster")
-    parser.add_argument("--sides", default="256,512,1024")
-    parser.add_argument("--steps", default="1,10", help="runs of one capture")
-    parser.add_argument("--captures", type=int, default=15, help="of each length and size")
+    parser.add_argument("--sizes", default=SIZES, help="side x batch : seconds of each")
+    parser.add_argument("--runs", type=int, default=10, help="of one capture")
     parser.add_argument("--python", default=sys.executable, help="the job's Python")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/story.md")
     options = parser.parse_args()
-    steps = [int(word) for word in options.steps.split(",")]
-    lines = [
-        "| side | step | runs traced | captures | traced steps | within 3 % | late | CPU to write | files | read |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+    steps = [
+        "| size | step | who traces | captures | longer | within 3 % | longer | first |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    more = [
+        "| size | stepscope's part | late | CPU to write | files | read |",
+        "|---|---|---|---|---|---|",
     ]
     before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="stepscope-story-", ignore_cleanup_errors=True) as scratch:
         python, _ = environment_of(Path(scratch), options.python, QUOTA_BYTES)
-        for side in (int(word) for word in options.sides.split(",")):
-            for each, seen in measure(python, Path(scratch) / str(side), side, steps, options.captures).items():
-                lines.append(row(side, each, seen))
-                print(lines[-1], file=sys.stderr, flush=True)
+        for word in options.sizes.split(","):
+            text, _, seconds = word.partition(":")
+            side, _, batch = text.partition("x")
+            size = Size(side=int(side), batch=int(batch), seconds=float(seconds))
+            seen = measure(python, Path(scratch) / text, size, options.runs)
+            steps += [line(size, "stepscope", seen.stepscope), line(size, "the program", seen.itself)]
+            more.append(rest(size, seen))
+            print(*steps[-2:], more[-1], sep="\n", file=sys.stderr, flush=True)
     after = os.getloadavg()[0]
     load = f"{os.cpu_count()} cores; load {before:.1f} before, {after:.1f} at the end, of which the cluster is a part."
-    page = "\n".join(lines) + f"\n\n{NOTES}\n\n{load}\n"
+    told = f"Captures of {options.runs} runs. {NOTES}"
+    page = "\n".join([*steps, "", *more, "", told, "", load, ""])
     print(page)
     if options.write:
         PAGE.write_text(HEAD + page)

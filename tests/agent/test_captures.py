@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from typing import ClassVar
+import time
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import pytest
 
+from stepscope.agent.capture import runs
 from stepscope.agent.capture.orders import MAX_STEPS, PROFILER, RUN_METADATA, Order
 from stepscope.agent.capture.watch import StepWatch
 from stepscope.wire.kinds import STEP_MARKER, Flag, Kind
 from stepscope.wire.ring import HEADER_BYTES, RECORD, RECORD_BYTES, make_write, tapped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stepscope.agent.state import AgentState
 
 GOOD: dict[str, object] = {
     "id": "a",
@@ -113,6 +123,75 @@ def test_waiting_ends_with_the_steps_or_is_stopped() -> None:
     assert results == [True, False]
     assert watch.stopped == "why"
     assert not watch.wait(1, 60.0)
+
+
+def test_nobody_is_woken_for_a_step_that_nobody_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that wakes contends with the steps: it does at the goal, and neither before there is one nor after."""
+    watch = StepWatch(frozenset({(2, 7)}))
+    woken: list[int] = []
+    monkeypatch.setattr(watch, "wake", lambda: woken.append(watch.ends))
+    watch.record(*STEP)
+
+    def steps() -> bool:
+        watch.record(*STEP)
+        return True
+
+    assert watch.wait(1, 60.0, steps)
+    assert woken == [2]
+    watch.record(*STEP)
+    assert (watch.ends, woken) == (3, [2])
+
+
+class Options:
+    """Looks like TensorFlow's RunOptions."""
+
+    NO_TRACE, FULL_TRACE = 0, 3
+
+    def __init__(self) -> None:
+        self.trace_level = self.NO_TRACE
+
+
+class Metadata:
+    """Looks like TensorFlow's RunMetadata."""
+
+    def SerializeToString(self) -> bytes:
+        """Of a run."""
+        return b"ran"
+
+
+def test_traced_runs_are_left_alone_until_the_last(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Exactly the runs that were asked for have a trace, and who waits for them is woken once, by the last."""
+    monkeypatch.setitem(sys.modules, runs.CONFIG, SimpleNamespace(RunOptions=Options, RunMetadata=Metadata))
+    state = SimpleNamespace(captures=SimpleNamespace(profiled=bool), guard=lambda _: nullcontext())
+    tracing = runs.Runs(cast("AgentState", state))
+    watch = StepWatch(frozenset())
+    woken: list[int] = []
+    levels: list[int] = []
+
+    def run(_session: None, _fetches: str, _feeds: None = None, options: Options | None = None, *_: object) -> int:
+        levels.append(options.trace_level if options else Options.NO_TRACE)
+        return len(levels)
+
+    wake = watch.wake
+
+    def woke() -> None:
+        woken.append(len(levels))
+        wake()
+
+    monkeypatch.setattr(watch, "wake", woke)
+    told: list[dict[str, object]] = []
+    order = Order({**GOOD, "task": "train", "steps": 3})
+    waits = threading.Thread(target=lambda: told.append(tracing.trace(order, watch, str(tmp_path))))
+    waits.start()
+    deadline = time.monotonic() + 60
+    while tracing.task is None and time.monotonic() < deadline:
+        time.sleep(0.001)
+    results = [tracing.claim(run, text)(None, text) for text in ("train", "loss", "train", "train", "train")]
+    waits.join(60)
+    assert results == [1, 2, 3, 4, 5]
+    assert levels == [3, 0, 3, 3, 0]
+    assert woken == [4]
+    assert (told[0]["outcome"], told[0]["steps"], told[0]["bytes"]) == ("done", 3, 9)
 
 
 def test_enough_is_enough() -> None:

@@ -93,7 +93,7 @@ class Runs:
             self._said.append((at, unix_ns, time.monotonic_ns(), said))
             if run_metadata is not None:
                 _hand_over(said, run_metadata)
-            if self._watch is not None:
+            if self._watch is not None and self._left <= 0:  # nobody contends with the runs that are still to come
                 self._watch.wake()
         return result
 

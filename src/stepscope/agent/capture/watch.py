@@ -8,6 +8,7 @@ there is a capture, and of none else: a wrapper on the job's path costs nothing 
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from _thread import allocate_lock
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _END = int(Flag.END)
 _LOOK_S = 0.25
+_NEVER = sys.maxsize
 _SECOND_NS = 1_000_000_000
 
 
@@ -36,7 +38,8 @@ class StepWatch:
         """Steps whose marker is whole."""
         self.stopped = ""
         """Why nobody shall wait any more."""
-        self._goal = 0
+        self._goal = _NEVER
+        """Calls after whose end somebody looks; nobody is woken for others, who would then contend with the job."""
         self._wake = allocate_lock()
         self._wake.acquire()
         self._trace_me: Optional[Callable[..., Any]] = None
@@ -71,6 +74,7 @@ class StepWatch:
         """Wait for so many more calls to end; False when that took too long, or was ``enough``, or is stopped."""
         self._goal = goal = self.ends + ends
         self.until(lambda: self.ends >= goal or enough(), timeout_s)
+        self._goal = _NEVER
         return self.ends >= goal and not self.stopped
 
     def until(self, done: Callable[[], bool], timeout_s: float) -> None:
