@@ -117,15 +117,16 @@ class XplaneStats:
         return column
 
     def _read_links(self) -> dict[str, StatColumn]:
-        """Two stats that are asked for one after the other: at once where a plane has both."""
+        """Two stats that are asked for one after the other: at once where most events have the first."""
         strings = Strings()
         found: dict[str, list[Values]] = {name: [] for name in _LINKS}
         for place in self._places:
             wanted = [key for name in _LINKS for key in place.ids.get(name, ())]
-            if all(name in place.ids for name in _LINKS) and all(0 <= key <= MAX_ID for key in wanted):
+            if _LINKS[0] in place.ids and all(0 <= key <= MAX_ID for key in wanted):
                 for values in self._walk_all(place, np.array(wanted, np.int64), strings):
                     for name in _LINKS:
-                        found[name].append(values.take(where_in(values.ids, np.array(place.ids[name]))).without_ids())
+                        mine = where_in(values.ids, np.array(place.ids.get(name, ()), np.int64))
+                        found[name].append(values.take(mine).without_ids())
             else:
                 for name in _LINKS:
                     found[name] += self._of_place(place, name, place.first, place.last, strings)
