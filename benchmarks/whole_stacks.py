@@ -30,6 +30,7 @@ from stepscope.collector.native_decode import CPU, ONEDNN_CODE, StackDecoder
 from stepscope.collector.native_window import NativeWindow
 from stepscope.collector.python_memory import Memory
 from stepscope.derive import native_names, session_stacks
+from stepscope.derive.pool_ops import with_ops
 from stepscope.derive.python_splice import NOT_SAMPLED, runs_python, spliced
 from stepscope.formats import perf_data, unwind
 from stepscope.model.events import ThreadSeen
@@ -74,8 +75,8 @@ class Measured:
         """None."""
         self.reasons: dict[str, Counter[str]] = {WITH: Counter(), WITHOUT: Counter()}
         """Why stacks are not whole, by way of decoding."""
-        self.generated: Counter[str] = Counter()
         self.samples = self.rows = 0
+        self._profiles: list[StackProfile] = []
 
     def add(self, window: Window, named: Callable[[StackProfile], StackProfile]) -> None:
         """One window; ``named``: puts what the agent saw into a profile."""
@@ -84,8 +85,12 @@ class Measured:
         for way, profile in window.profiles.items():
             made = named(profile)
             self.reasons[way].update(reason(made, at, cut) for at, cut in enumerate(window.cuts))
-            if way == WITH:
-                self.generated.update(one for at in range(len(window.cuts)) for one in generated(made, at))
+            self._profiles += [made] * (way == WITH)
+
+    def generated(self) -> Counter[str]:
+        """What is known of samples in generated code."""
+        profiles = with_ops(self._profiles)
+        return Counter(one for made in profiles for at in range(len(made.samples)) for one in generated(made, at))
 
 
 def decoded(folder: Path, window: NativeWindow) -> Window:
@@ -138,7 +143,7 @@ def generated(profile: StackProfile, at: int) -> list[str]:
     if inner.resolved or inner.function == ONEDNN_CODE:
         known.append("named")
     if flags & StackFlag.ATTACHED:
-        known.append("by time" if flags & StackFlag.APPROXIMATE else "by its own stack")
+        known += ["attached", *(["approximate"] if flags & StackFlag.APPROXIMATE else [])]
         known += ["op"] * bool(native_names.owner(frames))
     if flags & StackFlag.WHOLE:
         known.append("whole")
@@ -232,11 +237,11 @@ def apart(known: Counter[str]) -> str:
     number = known["all"]
     if not number:
         return "none"
-    attached = known["by its own stack"] + known["by time"]
+    shares = {what: f"{known[what]:,} ({100 * known[what] / number:.1f} %)" for what in ("named", "attached", "op")}
     return (
-        f"{number:,} samples in generated code. {known['named']:,} have a name; {attached:,} are attached to their "
-        f"callers ({100 * attached / number:.1f} %; {known['by time']:,} of these by the thread's sample nearest in "
-        f"time), {known['op']:,} to their op; {known['whole']:,} count as whole"
+        f"{number:,} samples in generated code. Named as oneDNN's: {shares['named']}, the others\nas generated code; "
+        f"attached to callers: {shares['attached']}, of these {known['approximate']:,} with some by time;\n"
+        f"to their op: {shares['op']}; counted as whole: {known['whole']:,}"
     )
 
 
@@ -267,8 +272,15 @@ def table(python: str, what: str, measured: Measured) -> str:
         if not why.startswith("generated"):
             lines.append(row(why, {way: of[why] for way, of in reasons.items()}))
     verdict = "holds" if whole[WITH] >= ASKED * outside[WITH] else "does not hold"
-    lines += ["", f"Counted apart: {apart(measured.generated)}. At least {100 * ASKED:.0f} % whole: {verdict}.", ""]
+    lines += ["", f"Counted apart: {apart(measured.generated())}. At least {100 * ASKED:.0f} % whole: {verdict}.", ""]
     return "\n".join(lines)
+
+
+def _framework(python: str) -> str:
+    """TensorFlow's version."""
+    words = "import importlib.metadata as m; print(m.version(m.packages_distributions()['tensorflow'][0]))"
+    done = subprocess.run([python, "-c", words], capture_output=True, text=True, check=False)
+    return f", TensorFlow {done.stdout.strip()}" if done.returncode == 0 else ""
 
 
 def main() -> int:
@@ -288,7 +300,10 @@ def main() -> int:
     own = [] if options.onednn or options.plain else [sys.executable]
     asked = [*((python, PROGRAM) for python in options.python or own), *asked]
     shape = options.windows, options.seconds
-    parts = [table(python, program.name, measure(python, program, *shape)) for python, program in asked]
+    parts = [
+        table(python, f"{program.name}{_framework(python)}", measure(python, program, *shape))
+        for python, program in asked
+    ]
     parts += [table(python, PLAIN.name, measure_plain(python, *shape)) for python in options.plain]
     where = f"{os.cpu_count()} CPUs, load {load:.1f} when it began and {os.getloadavg()[0]:.1f} when it ended; "
     text = f"{where}{options.windows} windows of {options.seconds:g} s.\n\n" + "\n".join(parts)

@@ -193,3 +193,13 @@ def test_nothing_is_invented_for_a_kernel_that_fits_nowhere() -> None:
     assert moved.callers(in_generated(110, KEPT + 16)) == ()
     assert moved.callers(in_generated(110, KEPT, THREAD + 1)) == ()
     assert moved.callers(in_generated(110, 5)) == ()
+
+
+def test_what_samples_before_and_after_share_further_out() -> None:
+    """Nobody was called through that place: callers beyond it stay, as far as both neighbours have them alike."""
+    moved = MovedStacks()
+    for at_ns, inner in ((100, 4), (200, 5)):
+        moved.add(in_generated(at_ns, 0), through(KEPT, 1, 2, inner, 7, 8))
+    assert moved.callers(in_generated(150, KEPT + 16)) == (7, 8)
+    assert moved.callers(in_generated(250, KEPT + 16)) == ()
+    assert moved.callers(in_generated(150, KEPT + 200)) == ()

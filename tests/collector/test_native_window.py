@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,33 @@ def test_a_process_that_is_gone_is_one_clear_line(tmp_path: Path) -> None:
     process.wait()
     with pytest.raises(CaptureError, match=f"process {process.pid}: .*expected one of yours"):
         NativeWindow(process.pid, tmp_path / "w", perf.abilities(), RATES)
+
+
+@needs_perf
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(("failures", "works"), [(2, True), (3, False)])
+def test_perf_that_fails_at_once_is_started_again(pid: int, tmp_path: Path, failures: int, works: bool) -> None:
+    """A thread that ends while perf opens its counters makes it fail; after three times that is said."""
+    can = perf.abilities()
+    script = tmp_path / "perf"
+    script.write_text(
+        f"""#!/bin/sh
+for i in $(seq {failures}); do
+  [ "$1" = record ] && mkdir {tmp_path}/failed$i 2>/dev/null && exit 255
+done
+exec {can.perf} "$@"
+"""
+    )
+    script.chmod(0o755)
+    window = NativeWindow(pid, tmp_path / "w", replace(can, perf=str(script)), RATES, 1.0)
+    try:
+        until = time.monotonic() + 60
+        while not window.poll(time.monotonic_ns()) and time.monotonic() < until:
+            time.sleep(0.05)
+        if works:
+            assert window.take(origin_ns=0, window=1).profiles
+        else:
+            with pytest.raises(CaptureError, match="perf recorded nothing"):
+                window.take(origin_ns=0, window=1)
+    finally:
+        window.close()

@@ -35,6 +35,8 @@ MAX_BYTES = 256 << 20
 """Of perf's file: a window that grows beyond ends early."""
 NO_FRAMES = "DX149"
 _GRACE_S, _PAUSE_S = 10.0, 0.05
+_FAILED, _TRIES = 255, 3
+"""perf's exit code where a thread ends while it opens its counters: it is started again."""
 _MAX_WORDS = 300
 
 
@@ -73,6 +75,7 @@ class NativeWindow:
         self._seconds = min(seconds, MAX_SECONDS)
         self._cpu_ns = 0
         self._recording = self._over = False
+        self._tries = 0
         self._deadline_ns = time.monotonic_ns()
         try:
             self._root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)  # outlives the process
@@ -128,6 +131,7 @@ class NativeWindow:
         if self.watch is not None:
             self.watch.follow(self._process.pid)
         self._recording = True
+        self._tries += 1
         self.began_ns = time.monotonic_ns()
 
     def poll(self, now_ns: int) -> bool:
@@ -144,6 +148,10 @@ class NativeWindow:
         self._process.returncode = os.waitstatus_to_exitcode(status)
         self._cpu_ns += int((usage.ru_utime + usage.ru_stime) * 1e9)
         if not self._recording:
+            self._record()
+            return False
+        early = now_ns - self.began_ns < self._seconds * 5e8
+        if self._process.returncode == _FAILED and early and self._tries < _TRIES:
             self._record()
             return False
         self._over = True

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from stepscope.derive import native_names
+from stepscope.derive.pool_ops import with_ops
 from stepscope.model.records import Mapped, MemoryEvent
 from stepscope.model.stacks import FrameKind
 
@@ -96,12 +97,12 @@ class FaultCauses:
 
 def build(session: Session) -> FaultCauses | None:
     """What the newest window with enough faults saw; None where there is none."""
-    events = session.memory_events
+    events, stacks = session.memory_events, with_ops(session.stacks)
     for window in sorted({int(w) for w in np.unique(events.window)}, reverse=True):
         mine = events.take(events.window == window)
         faults = mine.take(mine.kind == MemoryEvent.FAULT)
         if len(faults) >= MIN_FAULTS:
-            profiles = {p.event: p for p in session.stacks if p.name == f"window {window}"}
+            profiles = {p.event: p for p in stacks if p.name == f"window {window}"}
             return _of_window(window, mine, faults, profiles)
     return None
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.pool_ops import with_ops
 from stepscope.derive.python_splice import spliced
 from stepscope.derive.stack_merge import merged
 from stepscope.model.events import Code, Stack, ThreadSeen
@@ -43,7 +44,8 @@ LEFT_OUT = Frame("[frames left out]", kind=FrameKind.PYTHON, resolved=False)
 def profiles(session: Session) -> tuple[StackProfile, ...]:
     """One profile for each event, in the order: native events as captured, then "python". None without samples.
 
-    Native stacks have Python's functions and lines where the agent sampled the thread close by in time.
+    Native stacks have Python's functions and lines where the agent sampled the thread close by in time, and the op that
+    generated code works for where a pool's thread runs it.
     """
     by_event: dict[str, list[StackProfile]] = {}
     ours = session.manifest.run_dir
@@ -54,7 +56,7 @@ def profiles(session: Session) -> tuple[StackProfile, ...]:
         for thread in worker.all(ThreadSeen)
         if thread.name == AGENT_THREAD
     }
-    for profile in session.stacks:
+    for profile in with_ops(session.stacks):
         by_event.setdefault(profile.event, []).append(spliced(profile, seen, agents=agents, ours=ours))
     python = [made for worker in session.workers if len((made := python_profile(worker, ours=ours)).samples)]
     if python:

@@ -1,0 +1,126 @@
+"""The op that generated code works for, where a pool's thread runs it: there the op is on no stack of that moment.
+
+oneDNN's primitives are run in parts by the threads of a pool, while the op's own thread waits. Which op that is is told
+by samples of that thread: those that begin or end the same primitive. If one op alone is seen with it, it
+is that; else the one seen nearest in time, if near enough. Its frame is put where the pool's ends, and such a stack is
+APPROXIMATE; where nothing tells, it keeps its primitive alone.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import re
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stepscope.derive import native_names
+from stepscope.model.stacks import UNKNOWN, StackBuilder, StackFlag
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.model.stacks import Frame, StackProfile
+
+NEAR_NS = 25_000_000
+"""As near a sample has to be where several ops are seen with one primitive."""
+_PRIMITIVE = re.compile(r"dnnl::impl::cpu::(?:x64::|aarch64::)?(\w+)")
+_EXECUTES = "dnnl_primitive::execute"
+"""What is below it runs a primitive; what is not may only make one."""
+_COMPUTES = ("::Compute", "::ComputeAsync")
+_DEVICE = re.compile(r"tensorflow::\w*Device::.*")
+_IN_POOL = ("OneDnnThreadPool", "dnnl")
+
+
+_Known = dict[tuple[int, str], list[tuple[int, "Frame"]]]
+"""The moments at which an op ran a primitive, by process and primitive."""
+
+
+class _Seen(NamedTuple):
+    """A stack, root to leaf."""
+
+    op: Frame | None
+    primitive: str
+    """The outermost; "" for none."""
+    inner: frozenset[str]
+    """All of them that its op executes."""
+    place: int
+    """Of its first frame of oneDNN's."""
+
+
+def with_ops(profiles: Sequence[StackProfile]) -> tuple[StackProfile, ...]:
+    """Profiles of one session, each attached sample with its op, as far as that is known."""
+    seen = [[_seen(profile.frames_of(stack)) for stack in range(len(profile.stacks))] for profile in profiles]
+    known: _Known = defaultdict(list)
+    for profile, stacks in zip(profiles, seen, strict=True):
+        samples = profile.samples
+        columns = (samples.at_ns, samples.thread, samples.stack)
+        for at_ns, thread, stack in zip(*(column.tolist() for column in columns), strict=True):
+            op = stacks[stack].op if UNKNOWN not in (stack, thread) else None
+            if op is not None:
+                for primitive in stacks[stack].inner:
+                    known[profile.threads[thread].pid, primitive].append((at_ns, op))
+    for moments in known.values():
+        moments.sort(key=lambda one: one[0])
+    return tuple(_attached(profile, stacks, known) for profile, stacks in zip(profiles, seen, strict=True))
+
+
+def _attached(profile: StackProfile, stacks: Sequence[_Seen], known: _Known) -> StackProfile:
+    samples = profile.samples
+    builder = StackBuilder()
+    chains = [profile.frames_of(stack) for stack in range(len(profile.stacks))]
+    numbers, flags = samples.stack.copy(), samples.flags.copy()
+    changed = False
+    columns = (samples.at_ns, samples.thread, samples.stack, samples.flags)
+    for i, (at_ns, thread, stack, flag) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        if stack == UNKNOWN:
+            continue
+        about, chain = stacks[stack], chains[stack]
+        op = None
+        if flag & StackFlag.ATTACHED and about.op is None and thread != UNKNOWN:
+            op = _op_at(known.get((profile.threads[thread].pid, about.primitive), ()), at_ns)
+        if op is not None:
+            changed = True
+            chain = (*chain[: about.place], op, *chain[about.place :])
+            flags[i] = flag | StackFlag.APPROXIMATE
+        numbers[i] = builder.stack_of(chain)
+    if not changed:
+        return profile
+    return replace(
+        profile,
+        frames=builder.frames,
+        stacks=builder.stacks,
+        samples=replace(samples, stack=numbers, flags=flags.astype(np.int64)),
+    )
+
+
+def _op_at(moments: Sequence[tuple[int, Frame]], at_ns: int) -> Frame | None:
+    """The op of a primitive at a moment."""
+    if len({op.function for _, op in moments}) == 1:
+        return moments[0][1]
+    after = bisect.bisect_left(moments, at_ns, key=lambda one: one[0])
+    near = [one for one in moments[max(after - 1, 0) : after + 1] if abs(one[0] - at_ns) <= NEAR_NS]
+    return min(near, key=lambda one: abs(one[0] - at_ns))[1] if near else None
+
+
+def _seen(frames: Sequence[Frame]) -> _Seen:
+    names = [_names(frame.function) for frame in frames]
+    ops = [i for i, (short, _) in enumerate(names) if short.endswith(_COMPUTES) and not _DEVICE.fullmatch(short)]
+    executes = next((i for i, (short, _) in enumerate(names) if short == _EXECUTES), len(names))
+    inner = frozenset(primitive for _, primitive in names[executes:] if primitive) if ops else frozenset()
+    return _Seen(
+        op=frames[ops[-1]] if ops else None,
+        primitive=next((primitive for _, primitive in names if primitive), ""),
+        inner=inner,
+        place=next((i for i, frame in enumerate(frames) if any(word in frame.function for word in _IN_POOL)), 0),
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _names(function: str) -> tuple[str, str]:
+    """(short name, oneDNN's primitive) of a function, "" where it is none's."""
+    found = _PRIMITIVE.search(function)
+    return native_names.short(function), found[1] if found is not None else ""
