@@ -211,6 +211,24 @@ def test_statistics_of_a_range_clip_what_reaches_out_of_it(reader: Reader) -> No
         queries.statistics(reader, 0, S, range(99, 100), 0, 10)
 
 
+def test_statistics_of_all_are_those_of_every_span(reader: Reader) -> None:
+    """Of whole lanes they are stored; one nanosecond less is added up of what is left."""
+    end = reader.index.timeline.end_ns
+    whole = queries.statistics(reader, 0, end, range(reader.lanes), 0, 100)
+    lengths: dict[int, list[int]] = {}
+    for lane in range(reader.lanes):
+        base = reader.base(lane)
+        for name, dur in zip(base["name"].tolist(), (base["end"] - base["start"]).tolist(), strict=True):
+            lengths.setdefault(name, []).append(dur)
+    assert {item.name: (item.count, item.total_ns, item.max_ns) for item in whole.items} == {
+        name: (len(of), sum(of), max(of)) for name, of in lengths.items()
+    }
+    assert whole.spans == reader.index.timeline.spans
+    loop = next(item for item in whole.items if item.text == "fit")
+    less = queries.statistics(reader, 1, end, range(reader.lanes), 0, 100)
+    assert next(item for item in less.items if item.text == "fit").total_ns == loop.total_ns - 1
+
+
 def test_one_span_and_what_is_beside_it(reader: Reader) -> None:
     """Before, behind, above, below, and its step."""
     thread = reader.index.timeline.tracks[1]

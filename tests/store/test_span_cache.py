@@ -38,6 +38,9 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert reader.lanes == 2
     assert reader.base(1)["start"].tolist() == [3, 5, 7]
     assert reader.index.counts == (2, 2)
+    assert {name: column.tolist() for name, column in reader.sums(1).items()} == {
+        "name": [0, 1], "count": [1, 2], "total": [1, 2], "most": [1, 1],
+    }  # fmt: skip
     assert reader.index.timeline.spans == 4
     assert reader.stored(0, 30) == (span_cache.WHOLE, 0, 1)
     assert reader.stored(1, 19) == (span_cache.WHOLE, 1, 4)
@@ -55,7 +58,7 @@ def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("file", ["base.end", "20.count", "series.value", span_cache.INDEX])
+@pytest.mark.parametrize("file", ["base.end", "sums.total", "20.count", "series.value", span_cache.INDEX])
 def test_what_is_cut_short_is_refused(tmp_path: Path, file: str) -> None:
     """With the folder's name, for every kind of file."""
     write(tmp_path / "x")

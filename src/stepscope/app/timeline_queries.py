@@ -178,6 +178,12 @@ def statistics(reader: Reader, begin: int, end: int, lanes: range, offset: int, 
     for lane in lanes:
         base = reader.base(_checked(reader, lane))
         rows = _rows(base, begin, end)
+        if rows == slice(0, len(base["start"])) and _within(base, begin, end):
+            sums = reader.sums(lane)
+            count[sums["name"]] += sums["count"]
+            total[sums["name"]] += sums["total"]
+            most[sums["name"]] = np.maximum(most[sums["name"]], sums["most"])
+            continue
         for at in range(rows.start, rows.stop, _FEW):
             part = slice(at, min(rows.stop, at + _FEW))
             name = base["name"][part].astype(np.intp)
@@ -205,6 +211,11 @@ def statistics(reader: Reader, begin: int, end: int, lanes: range, offset: int, 
         offset=offset,
         next_offset=offset + limit if offset + limit < len(order) else None,
     )
+
+
+def _within(base: Columns, begin: int, end: int) -> bool:
+    """Whether all of a lane lies in a range."""
+    return not len(base["start"]) or (int(base["start"][0]) >= begin and int(base["end"][-1]) <= end)
 
 
 def evidence(reader: Reader, ref: str) -> EvidencePlace:

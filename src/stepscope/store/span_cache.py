@@ -2,6 +2,7 @@
 
     index.json             lanes, tracks, names, and where in the columns each lane is
     base.COLUMN            start, end, name of every span, lane after lane
+    sums.COLUMN            name, count, total, most: of each name that a lane has, its spans, their time, the longest
     EXPONENT.COLUMN        marks of the lanes at the stored bucket 2**EXPONENT ns, lane after lane
     links.COLUMN           out, to and out_kind: places (lane << 32 | row) of linked spans, by the source; in, from and
                            in_kind: the same, by the target
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-SCHEMA = 4
+SCHEMA = 5
 INDEX = "index.json"
 BASE = "base"
 BASE_COLUMNS = {"start": "<i8", "end": "<i8", "name": "<i4"}
@@ -47,6 +48,8 @@ MARK_COLUMNS = {
 }
 WHOLE = -1
 """The level of the spans themselves."""
+SUMS = "sums"
+SUM_COLUMNS = {"name": "<i4", "count": "<i8", "total": "<i8", "most": "<i8"}
 SERIES = "series"
 LINKS = "links"
 LINK_COLUMNS = ("out", "to", "out_kind", "in", "from", "in_kind")
@@ -77,6 +80,8 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
     """Spans of each name."""
     bounds: tuple[int, ...]
     """Where each lane begins in the base, and where the last one ends."""
+    sums_bounds: tuple[int, ...]
+    """Where the sums of each lane begin, and where those of the last one end."""
     levels: dict[int, tuple[tuple[int, int, int], ...]]
     """Exponent to (lane, first row, row behind the last) of the lanes that it holds."""
     series_bounds: tuple[int, ...] = (0,)
@@ -95,6 +100,7 @@ class Writer:
         self._files: dict[str, IO[bytes]] = {}
         self._stack = ExitStack()
         self._bounds = [0]
+        self._sums = [0]
         self._levels: dict[int, list[tuple[int, int, int]]] = {}
         self._rows: dict[int, int] = {}
         self._counts = np.zeros(0, np.int64)
@@ -126,11 +132,24 @@ class Writer:
         """Write the spans of the next lane; its number."""
         self._write(BASE, base, BASE_COLUMNS)
         self._bounds.append(self._bounds[-1] + len(base["start"]))
-        counts = np.bincount(base["name"])
+        counts = self._add_sums(base)
         if len(counts) > len(self._counts):
             self._counts = np.pad(self._counts, (0, len(counts) - len(self._counts)))
         self._counts[: len(counts)] += counts
         return self.lanes - 1
+
+    def _add_sums(self, base: Columns) -> I64:
+        """Write the sums of a lane; its spans by name."""
+        name, dur = base["name"], base["end"] - base["start"]
+        counts = np.bincount(name)
+        total = np.bincount(name, weights=dur).astype(np.int64)
+        most = np.zeros(len(counts), np.int64)
+        np.maximum.at(most, name, dur)
+        names = np.flatnonzero(counts)
+        columns = {"name": names, "count": counts[names], "total": total[names], "most": most[names]}
+        self._write(SUMS, columns, SUM_COLUMNS)
+        self._sums.append(self._sums[-1] + len(names))
+        return counts
 
     def add_level(self, lane: int, exponent: int, marks: Columns) -> None:
         """Write the marks of a lane at one level."""
@@ -196,6 +215,7 @@ class Writer:
             names=names,
             counts=tuple(counts.tolist()),
             bounds=tuple(self._bounds),
+            sums_bounds=tuple(self._sums),
             levels={exponent: tuple(lanes) for exponent, lanes in self._levels.items()},
             series_bounds=tuple(self._series),
             links=links,
@@ -221,6 +241,7 @@ class Reader:
         try:
             self.index = _index(folder / INDEX)
             self._base = _mapped(folder, BASE, BASE_COLUMNS, self.index.bounds[-1])
+            self._sums = _mapped(folder, SUMS, SUM_COLUMNS, self.index.sums_bounds[-1])
             links = self.index.links
             self._links = {n: _column(folder, f"{LINKS}.{n}", np.dtype(np.int64), links) for n in LINK_COLUMNS}
             values = self.index.series_bounds[-1]
@@ -247,6 +268,11 @@ class Reader:
         """The spans of a lane; not copied."""
         rows = slice(self.index.bounds[lane], self.index.bounds[lane + 1])
         return {name: column[rows] for name, column in self._base.items()}
+
+    def sums(self, lane: int) -> Columns:
+        """What the spans of a lane are together, by name; not copied."""
+        rows = slice(self.index.sums_bounds[lane], self.index.sums_bounds[lane + 1])
+        return {name: column[rows] for name, column in self._sums.items()}
 
     def stored(self, lane: int, exponent: int) -> tuple[int, int, int]:
         """Where marks of a lane are that are as fine as asked, the coarsest: level, first row, row behind the last."""
