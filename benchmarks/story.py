@@ -40,7 +40,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks" / "story.md"
 PROGRAM = ROOT / "benchmarks" / "programs" / "cluster_task.py"
 TASK = "train, loss:0"
-SIZES = "64x16:50,512x128:80,512x1024:80,512x2560:150"
+SIZES = "64x16:40,512x128:70,512x1024:110,512x2560:150"
 """Steps of 3 to some 250 ms on two cores; the longer, the more time for as many captures."""
 QUOTA_BYTES = 1 << 30
 ALLOWED = 0.03
@@ -59,17 +59,17 @@ HEAD = """# Traced steps of a cluster
 Printed by `make bench-story ARGS=--write`. A parameter server and two workers with a `MonitoredTrainingSession`,
 unmodified, in an enabled environment; worker 0's `session.run([train, loss])` is traced while it trains. In turn with
 that the program traces as many of its runs by itself: `RunOptions(trace_level=FULL_TRACE)` and a `RunMetadata`, which
-is TensorFlow's part of what a traced run costs.
+is TensorFlow's part of what a traced run costs ([decision 0014](../decisions/0014-captures.md)).
 
 """
 NOTES = """*Size*: side of the square weights (four layers) x rows of a batch. *Step*: median neighbour. *Longer*: what
 the median traced step took longer than the median of as many steps before and after, median over captures with its
 bootstrap interval of 95 %; *first*: likewise of the first run of each capture alone, as in a capture of one run.
 *Within 3 %*: *undecided* where the interval holds more and less, or captures are fewer than six. *stepscope's part*:
-what its traced steps took longer than those of the program itself, capture by capture. *Late*: how much longer than the
-median neighbour the steps took in which the traces were written, the sum of one capture (median), and the CPU time of
-the thread that wrote them. *Read*: CPU time of the sidecar. All three processes share the machine's cores; times are
-the program's own."""
+what its traced steps took longer than those of the program itself, capture by capture; *told apart* from nothing where
+the whole interval is above. *Late*: how much longer than the median neighbour the steps took in which the traces were
+written, the sum of one capture (median), and the CPU time of the thread that wrote them. *Read*: CPU time of the
+sidecar. All three processes share the machine's cores; times are the program's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +257,16 @@ def line(size: Size, who: str, traced: Sequence[Traced | None]) -> str:
     )
 
 
+def borne(size: Size, traced: Sequence[Traced | None]) -> str:
+    """Which step bears the time that traced steps of this size take longer; "" where it is not seen to be any."""
+    found = [each.median - each.usual for each in traced if each is not None]
+    longer = bootstrap(found) if len(found) >= ENOUGH else None
+    if longer is None or longer.low <= 0:
+        return ""
+    least, usual, most = (f"{value / ALLOWED:.0f}" for value in (longer.low, longer.value, longer.high))
+    return f"What a traced run of {size.text} takes longer is 3 % of a step of {usual} ms ({least} to {most})."
+
+
 def rest(size: Size, seen: Seen) -> str:
     """What else a capture costs, and what of a traced step is stepscope's."""
     pairs = [
@@ -265,11 +275,13 @@ def rest(size: Size, seen: Seen) -> str:
         if ours is not None and its is not None
     ]
     if not pairs or not seen.captures:
-        return f"| {size.text} | - | - | - | - | - |"
+        return f"| {size.text} | - | - | - | - | - | - |"
+    more = bootstrap(pairs)
+    told = "undecided" if len(pairs) < ENOUGH else "**yes**" if more.low > 0 else "no"
     cpu, read = (median(getattr(c, name) for c in seen.captures) / 1e6 for name in ("cpu_ns", "read_cpu_ns"))
     files = median(capture.bytes for capture in seen.captures) / 1e3
     return (
-        f"| {size.text} | {in_ms(bootstrap(pairs))} | {median(seen.late_ms):+.1f} ms | {cpu:.1f} ms | {files:.0f} kB "
+        f"| {size.text} | {in_ms(more)} | {told} | {median(seen.late_ms):+.1f} ms | {cpu:.1f} ms | {files:.0f} kB "
         f"| {read:.0f} ms |"
     )
 
@@ -287,9 +299,10 @@ def main() -> int:
         "|---|---|---|---|---|---|---|---|",
     ]
     more = [
-        "| size | stepscope's part | late | CPU to write | files | read |",
-        "|---|---|---|---|---|---|",
+        "| size | stepscope's part | told apart | late | CPU to write | files | read |",
+        "|---|---|---|---|---|---|---|",
     ]
+    lengths: list[str] = []
     before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="stepscope-story-", ignore_cleanup_errors=True) as scratch:
         python, _ = environment_of(Path(scratch), options.python, QUOTA_BYTES)
@@ -300,11 +313,12 @@ def main() -> int:
             seen = measure(python, Path(scratch) / text, size, options.runs)
             steps += [line(size, "stepscope", seen.stepscope), line(size, "the program", seen.itself)]
             more.append(rest(size, seen))
+            lengths += filter(None, [borne(size, seen.stepscope)])
             print(*steps[-2:], more[-1], sep="\n", file=sys.stderr, flush=True)
     after = os.getloadavg()[0]
     load = f"{os.cpu_count()} cores; load {before:.1f} before, {after:.1f} at the end, of which the cluster is a part."
     told = f"Captures of {options.runs} runs. {NOTES}"
-    page = "\n".join([*steps, "", *more, "", told, "", load, ""])
+    page = "\n".join([*steps, "", *more, "", *lengths, *([""] if lengths else []), told, "", load, ""])
     print(page)
     if options.write:
         PAGE.write_text(HEAD + page)
