@@ -43,6 +43,8 @@ def test_map_fn_over_ops_with_a_batch_form(call: str) -> None:
         "tf.map_fn(lambda row: tf.image.random_flip_up_down(row), points)",
         "tf.map_fn(lambda row: model(row[None]), points)",
         "tf.map_fn(lambda row: unknown(row), points)",
+        "tf.map_fn(lambda r: tf.math.top_k(r[0], r[1]).values, (points, values))",
+        "tf.map_fn(lambda r: tf.math.top_k(r[0], k=r[1]).values, (points, values))",
         "tf.map_fn(lambda r: tf.math.unsorted_segment_mean(r[0], r[1], num_segments=3), (points, values))",
         "tf.map_fn(lambda row: row[: n_of(row)], points)",
         "tf.map_fn(lambda row: tf.reduce_sum(row), points, swap_memory=True)",

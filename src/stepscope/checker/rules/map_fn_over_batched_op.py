@@ -30,8 +30,8 @@ best = tf.reduce_max(tf.nn.softmax(scores, axis=-1), axis=-1)
 
 ## When it is silent
 Where the function calls anything that has no batch form or is not known (decoding, random numbers, `boolean_mask`,
-`while` loops, layers); with ragged results; with `swap_memory=True` or `parallel_iterations=1`, which say that memory
-is the matter; inside of a `map` of tf.data; in tests.
+`while` loops, layers); for a `top_k` with a k of its own for each row; with ragged results; with `swap_memory=True`
+or `parallel_iterations=1`, which say that memory is the matter; inside of a `map` of tf.data; in tests.
 
 ## Fix and its safety
 Call the ops on the whole tensor, with `axis=` or `batch_dims=` where they need one. Where that is not obvious,
@@ -53,7 +53,7 @@ from stepscope.checker.hits import Hit
 from stepscope.checker.idioms import in_test
 from stepscope.checker.names import Function
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import walk
+from stepscope.checker.syntax import last_word, walk
 
 SLICES = ("tensorflow.slice", "tensorflow.strided_slice", "tensorflow.range")
 PLAIN = 2
@@ -113,9 +113,17 @@ def _moves(ctx: Context, function: Function, body: list[ast.AST]) -> bool:
                 return True
         if isinstance(node, (ast.IfExp, ast.ListComp, ast.GeneratorExp, ast.Lambda, ast.Await, ast.Yield)):
             return True
-        if isinstance(node, ast.Call) and ctx.name(node.func) in SLICES:
+        if isinstance(node, ast.Call) and (ctx.name(node.func) in SLICES or _own_k(node, names)):
             return True
     return not any(isinstance(n, ast.Name) and n.id in names for n in walk(body))
+
+
+def _own_k(call: ast.Call, names: set[str]) -> bool:
+    """``top_k(row[0], row[1])``: as many for each row as the row says, while a batch has one k for all."""
+    if last_word(call.func) != "top_k":
+        return False
+    k = [*call.args[1:2], *(w.value for w in call.keywords if w.arg == "k")]
+    return any(isinstance(n, ast.Name) and n.id in names for given in k for n in ast.walk(given))
 
 
 def _memory_matters(call: Call) -> bool:
