@@ -35,7 +35,7 @@ MAX_BYTES = 256 << 20
 """Of perf's file: a window that grows beyond ends early."""
 NO_FRAMES = "DX149"
 _GRACE_S, _PAUSE_S = 10.0, 0.05
-_FAILED, _TRIES = 255, 3
+_FAILED, _TRIES = 255, 8
 """perf's exit code where a thread ends while it opens its counters: it is started again."""
 _MAX_WORDS = 300
 

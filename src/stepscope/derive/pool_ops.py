@@ -1,9 +1,10 @@
 """The op that generated code works for, where a pool's thread runs it: there the op is on no stack of that moment.
 
 oneDNN's primitives are run in parts by the threads of a pool, while the op's own thread waits. Which op that is is told
-by samples of that thread: those that begin or end the same primitive. If one op alone is seen with it, it
-is that; else the one seen nearest in time, if near enough. Its frame is put where the pool's ends, and such a stack is
-APPROXIMATE; where nothing tells, it keeps its primitive alone.
+by samples of that thread: those that begin or end the same primitive. It is the op seen nearest in time, if near
+enough; else the only one that is seen with it, often enough, for oneDNN runs forward convolutions and matrix products
+for several ops. Its frame is put where the pool's ends, and such a stack is APPROXIMATE; where nothing tells, it keeps
+its primitive alone.
 """
 
 from __future__ import annotations
@@ -26,7 +27,12 @@ if TYPE_CHECKING:
     from stepscope.model.stacks import Frame, StackProfile
 
 NEAR_NS = 25_000_000
-"""As near a sample has to be where several ops are seen with one primitive."""
+"""So near a sample tells the op by itself."""
+OFTEN = 5
+"""So many samples of one op, and none of another, tell that a primitive is always its: two ops in turn would look like
+one in 6 of 100 cases."""
+_BACKWARD = "_bwd_"
+"""In the names of primitives that serve the gradient of one kind of op: one sample tells it."""
 _PRIMITIVE = re.compile(r"dnnl::impl::cpu::(?:x64::|aarch64::)?(\w+)")
 _EXECUTES = "dnnl_primitive::execute"
 """What is below it runs a primitive; what is not may only make one."""
@@ -81,7 +87,8 @@ def _attached(profile: StackProfile, stacks: Sequence[_Seen], known: _Known) -> 
         about, chain = stacks[stack], chains[stack]
         op = None
         if flag & StackFlag.ATTACHED and about.op is None and thread != UNKNOWN:
-            op = _op_at(known.get((profile.threads[thread].pid, about.primitive), ()), at_ns)
+            moments = known.get((profile.threads[thread].pid, about.primitive), ())
+            op = _op_at(moments, at_ns, 1 if _BACKWARD in about.primitive else OFTEN)
         if op is not None:
             changed = True
             chain = (*chain[: about.place], op, *chain[about.place :])
@@ -97,13 +104,14 @@ def _attached(profile: StackProfile, stacks: Sequence[_Seen], known: _Known) -> 
     )
 
 
-def _op_at(moments: Sequence[tuple[int, Frame]], at_ns: int) -> Frame | None:
+def _op_at(moments: Sequence[tuple[int, Frame]], at_ns: int, often: int) -> Frame | None:
     """The op of a primitive at a moment."""
-    if len({op.function for _, op in moments}) == 1:
-        return moments[0][1]
     after = bisect.bisect_left(moments, at_ns, key=lambda one: one[0])
     near = [one for one in moments[max(after - 1, 0) : after + 1] if abs(one[0] - at_ns) <= NEAR_NS]
-    return min(near, key=lambda one: abs(one[0] - at_ns))[1] if near else None
+    if near:
+        return min(near, key=lambda one: abs(one[0] - at_ns))[1]
+    alone = len(moments) >= often and len({op.function for _, op in moments}) == 1
+    return moments[0][1] if alone else None
 
 
 def _seen(frames: Sequence[Frame]) -> _Seen:
