@@ -99,8 +99,9 @@ def test_what_is_alike_but_for_one_place_is_new(leaf: str) -> None:
 def test_what_stands_where_a_time_stood_may_be_none() -> None:
     """An event that follows the process at once is no time of the samples before it."""
     frames = "\t    7f0000000001 f+0x1 (/a)\n\t    7f0000000001 g+0x1 (/a)\n\n"
-    text = f"tf 7/7 [000] 1.000001: \n{frames}tf 7/7 [000] cycles:u: \n{frames}"
-    assert [(p.name, len(p.samples)) for p in perf_script.read(text.encode(), where="x")] == [("", 1), ("cycles:u", 1)]
+    text = f"tf 7/7 [000] 1.000001: \n{frames}tf 7/7 [000] cycles:u: \n{frames}tf 7/7 [000] : \n{frames}"
+    found = perf_script.read(text.encode(), where="x")
+    assert [(p.name, len(p.samples), p.unread) for p in found] == [("", 1, 1), ("cycles:u", 1, 1)]
 
 
 def test_perf_samples_without_a_time_stand_beside_others() -> None:

@@ -227,17 +227,20 @@ class _Reader:
 
     def _add(self, line: bytes, stack: int) -> None:
         """A sample. What stands before and after its time is remembered: mostly it stands there again."""
-        found = _HEAD.fullmatch(line)
-        if found is None:
-            self._cannot_read(line)
-            return
-        thread, what = self._thread(found), self._event(found)
-        when = line[found.start("seconds") : found.end("fraction")] if found["seconds"] else b""
         colon = line.find(b": ")
         space = line.rfind(b" ", 0, colon)
-        alone = (found.start("seconds"), found.end("fraction")) == (space + 1, colon)
-        if when and alone and line[0] not in _SKIPPED:
-            self._before_time[line[:space]], self._after_time[line[colon:]] = thread, what
+        when = line[space + 1 : colon]
+        thread, what = self._before_time.get(line[:space]), self._after_time.get(line[colon:])
+        if thread is None or what is None or not when[:1].isdigit():
+            found = _HEAD.fullmatch(line)
+            if found is None:
+                self._cannot_read(line)
+                return
+            thread, what = self._thread(found), self._event(found)
+            alone = (found.start("seconds"), found.end("fraction")) == (space + 1, colon)
+            when = line[found.start("seconds") : found.end("fraction")] if found["seconds"] else b""
+            if when and alone and line[0] not in _SKIPPED:
+                self._before_time[line[:space]], self._after_time[line[colon:]] = thread, what
         self._samples.when.append(when)
         self._samples.thread.append(thread)
         self._samples.what.append(what)
