@@ -30,6 +30,7 @@ from tests.detectors.jobs import (
     train_loop,
     unsampled,
     validated,
+    validating,
 )
 
 HANDOVER = 300 * US
@@ -177,6 +178,25 @@ HST004 = Fixtures(
     below=lambda: called_back(5 * MS - US),
     at=lambda: called_back(5 * MS),
 )
+CFG004 = Fixtures(
+    firing=lambda: validating(80 * MS),
+    expected=Expected(
+        severity="high",
+        cost=0.32,
+        where=(("train.py", 50),),
+        metrics=("validation_ratio", "cost_ratio", "validation_batch", "training_batch"),
+        title=("validation on batches of 1", "40 %", "5.12 times", "batches of 64"),
+        introduced="evaluation",
+        pipeline_stage="none",
+        remedy="larger-validation-batch",
+        basis="modelled",
+    ),
+    silent=lambda: validating(80 * MS, size=64),
+    not_applicable=nothing,
+    missing="steps",
+    below=lambda: validating(31 * MS),
+    at=lambda: validating(32 * MS),
+)
 HST005 = Fixtures(
     firing=lambda: validated(89 * MS, calls=40, every=2),
     expected=Expected(
@@ -281,6 +301,7 @@ CASES: dict[str, Fixtures] = {
     "CFG001": CFG001,
     "CFG002": use_cases.CFG002,
     "CFG003": trend_cases.CFG003,
+    "CFG004": CFG004,
     "DSK001": resource_cases.DSK001,
     "GPU001": resource_cases.GPU001,
     "GPU002": resource_cases.GPU002,

@@ -268,6 +268,18 @@ def validated(dur: int, *, calls: int = 9, every: int = 10, hook: str = "on_trai
     return job
 
 
+def validating(dur: int, *, size: int = 1, every: int = 2) -> Job:
+    """Keras' fit on batches of 64 that validates ten samples, in ``dur``, after one step in ``every``."""
+    job = keras_fit(10 * MS)
+    job.batch(0, size=64, samples=6_400, steps=100)
+    job.batch(0, role="test", size=size, samples=10)
+    evaluate, test = job.loop("evaluate"), job.execution("test")
+    for at in range(every * PERIOD, STEPS * PERIOD, every * PERIOD):
+        evaluate.at(at + 12 * MS, dur, flags=NESTED)
+        test.at(at + 13 * MS, dur - 2 * MS)
+    return job
+
+
 def saving(dur: int, *, calls: int = 49, every: int = 2, kind: Kind = Kind.SAVE) -> Job:
     """A loop that saves in ``calls`` steps, one in ``every``."""
     job = train_loop(20 * MS)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive import hot, intervals, retraces
-from stepscope.derive.steps import TRAIN_ROLES
+from stepscope.derive.step_validation import TRAIN_ROLES
 from stepscope.model.events import ModelBuilt, Traced
 from stepscope.wire.kinds import Flag, Kind
 

@@ -62,18 +62,48 @@ def counted_until(records: RecordTable, kind: Kind) -> int:
 
 def share(records: RecordTable, kind: Kind, index: I64) -> int:
     """How many of the calls of a kind that were only counted belong to the records at ``index``: the share that these
-    had just before the rest."""
+    had just before the rest, or where loops run inside of others (validation), in such loops and outside of them."""
     starts, calls = skipped(records, kind)
     alone = kind not in _STEP_FUNCTIONS or (kind == Kind.EXECUTION and counts_itself(records))
     kinds = (kind,) if alone else _STEP_FUNCTIONS
     of_kind = np.flatnonzero(np.isin(records.kind, kinds) & ((records.flags & Flag.NESTED) == 0))
     if len(of_kind) == 0 or len(starts) == 0:
         return 0
+    nested = (records.kind == Kind.LOOP) & ((records.flags & Flag.NESTED) != 0)
+    if nested.any():
+        begun = records.start_ns[nested]
+        loops = intervals.merge(begun, begun + records.dur_ns[nested])
+        return _share_by_phase(records, loops, of_kind, np.isin(of_kind, index), (starts, calls))
     mine = np.concatenate(([0], np.cumsum(np.isin(of_kind, index))))
     before = np.searchsorted(records.start_ns[of_kind], starts)
     since = np.maximum(before - BEFORE, 0)
     part = (mine[before] - mine[since]) / np.maximum(before - since, 1)
     return round(float((part * calls).sum()))
+
+
+def _share_by_phase(records: RecordTable, loops: Intervals, of_kind: I64, mine: Bool, rests: tuple[I64, I64]) -> int:
+    """Of the calls in rests (starts, calls): by the rates in and outside of ``loops`` while calls were recorded."""
+    starts, calls = rests
+    all_rests = periods(records)
+    parts = records.kind == Kind.REST
+    part_of = np.searchsorted(records.start_ns[parts], starts)
+    ends = starts + records.dur_ns[parts][part_of]
+    at = records.start_ns[of_kind]
+    inside = between(loops, at, at)
+    loop_ns = intervals.total(loops) - intervals.total(intervals.clip(loops, all_rests))
+    whole = np.array([at[0]]), np.array([max(at[-1], all_rests[1][-1])])
+    other_ns = intervals.total(whole) - intervals.total(intervals.clip(intervals.union(all_rests, loops), whole))
+    rate_in, rate_out = int(inside.sum()) / max(1, loop_ns), int((~inside).sum()) / max(1, other_ns)
+    in_loops = intervals.clipped_sum(starts, ends, loops)
+    expected_in, expected_out = in_loops * rate_in, (ends - starts - in_loops) * rate_out
+    made_in = float((calls * expected_in / np.maximum(expected_in + expected_out, 1e-12)).sum())
+    whole_parts = in_loops == ends - starts
+    if whole_parts.any():  # rests tell the rate themselves, and without what recording costs
+        rate_in = float(calls[whole_parts].sum()) / max(1, int(in_loops[whole_parts].sum()))
+        made_in = min(float(calls.sum()), rate_in * int(in_loops.sum()))
+    mine_in = float(mine[inside].mean()) if inside.any() else 0.0
+    mine_out = float(mine[~inside].mean()) if not inside.all() else 0.0
+    return round(made_in * mine_in + (float(calls.sum()) - made_in) * mine_out)
 
 
 def attached(worker: Worker) -> Worker:

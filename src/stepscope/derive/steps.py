@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import intervals, rest
+from stepscope.derive import intervals, rest, step_validation
+from stepscope.derive.step_validation import TRAIN_ROLES
 from stepscope.model.events import BatchSeen, IteratorMade, IteratorModel, Name, Traced
 from stepscope.wire.kinds import Flag, Kind
 
@@ -44,7 +45,6 @@ SLOW_FACTOR = 3
 """An early step of so many median steps is warm-up."""
 
 _VERBS = {"train": "fit", "test": "evaluate"}
-TRAIN_ROLES = frozenset({"train", "fit", "train_on_batch"})
 LOOP_ANCHORS = frozenset({"predict", "evaluate", "predict_on_batch", "test_on_batch"})
 
 
@@ -109,7 +109,9 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Anchor:
+class Anchor:
+    """A call that repeats and may be what makes a step."""
+
     rank: int
     worker: Worker
     thread: int
@@ -127,7 +129,7 @@ def names_of(worker: Worker) -> dict[int, Name]:
 
 def find(workers: Sequence[Worker]) -> Steps | None:
     """The steps of the job, or None when nothing repeats."""
-    anchors = [anchor for worker in workers for anchor in _anchors(worker)]
+    anchors = [anchor for worker in workers for anchor in step_validation.left_out(worker, _anchors(worker))]
     if not anchors:
         return None
     calls = [a for a in anchors if a.kind != Kind.NEXT]
@@ -137,7 +139,8 @@ def find(workers: Sequence[Worker]) -> Steps | None:
         anchors = calls
     else:
         best = pulls
-    return _build(min((a for a in anchors if a.cover_ns >= SAME_COVER_RATIO * best), key=lambda a: a.rank))
+    chosen = min((a for a in anchors if a.cover_ns >= SAME_COVER_RATIO * best), key=lambda a: a.rank)
+    return step_validation.counted(_build(chosen))
 
 
 def _rank(kind: int, role: str) -> int | None:
@@ -150,7 +153,7 @@ def _rank(kind: int, role: str) -> int | None:
     return order.get(Kind(kind))
 
 
-def _anchors(worker: Worker) -> list[_Anchor]:
+def _anchors(worker: Worker) -> list[Anchor]:
     records, names = worker.records, names_of(worker)
     ranks = {
         (kind, name): rank
@@ -181,7 +184,7 @@ def _anchors(worker: Worker) -> list[_Anchor]:
             cover = float(gaps.sum() if long.sum() >= RECURRING else gaps[~long].sum())
             name = names.get(ids[0]) or Name(id=ids[0], text="step")
             found.append(
-                _Anchor(
+                Anchor(
                     rank=rank,
                     worker=worker,
                     thread=int(thread),
@@ -233,7 +236,7 @@ _ANCHOR_KINDS = frozenset(
 )
 
 
-def _build(anchor: _Anchor) -> Steps:
+def _build(anchor: Anchor) -> Steps:
     records = anchor.worker.records
     starts = records.start_ns[anchor.index]
     call_ends = starts + records.dur_ns[anchor.index]
@@ -260,7 +263,7 @@ def _build(anchor: _Anchor) -> Steps:
     )
 
 
-def _title(anchor: _Anchor) -> str:
+def _title(anchor: Anchor) -> str:
     name = anchor.name
     words = {
         Kind.EXECUTION: f"Keras {_VERBS.get(name.role, name.role)}",
@@ -283,7 +286,7 @@ def _loops(worker: Worker, thread: int) -> Intervals:
     return intervals.merge(starts, starts + records.dur_ns[mine])
 
 
-def _steady(anchor: _Anchor, starts: I64, durations: I64) -> Bool:
+def _steady(anchor: Anchor, starts: I64, durations: I64) -> Bool:
     count = len(starts)
     steady = np.ones(count, bool)
     steady[-1] = False  # where the last step ends is not known
@@ -303,7 +306,7 @@ def _steady(anchor: _Anchor, starts: I64, durations: I64) -> Bool:
     return steady
 
 
-def _warmup(anchor: _Anchor, starts: I64, durations: I64, median: float) -> int:
+def _warmup(anchor: Anchor, starts: I64, durations: I64, median: float) -> int:
     """How many leading steps are warm-up: up to the last one, of the early ones, with a first trace or very slow."""
     count = len(starts)
     early = min(count - 1, max(5, count // 10))
@@ -319,7 +322,7 @@ def _warmup(anchor: _Anchor, starts: I64, durations: I64, median: float) -> int:
     return min(last + 1, max(1, count // 2)) if last >= 0 else 1
 
 
-def _samples(anchor: _Anchor, starts: I64) -> I64:
+def _samples(anchor: Anchor, starts: I64) -> I64:
     records = anchor.worker.records
     arg = records.arg[anchor.index]
     match anchor.kind:
@@ -343,7 +346,7 @@ def _filled(values: I64) -> I64:
     return result
 
 
-def _batch_sizes(anchor: _Anchor, starts: I64) -> F64:
+def _batch_sizes(anchor: Anchor, starts: I64) -> F64:
     """Mean samples per batch for each execution, from the ``batch`` event of the loop it runs in."""
     sizes = np.zeros(len(starts))
     batches = sorted((b for b in anchor.worker.all(BatchSeen) if b.role in TRAIN_ROLES), key=lambda b: b.loop)
@@ -355,7 +358,7 @@ def _batch_sizes(anchor: _Anchor, starts: I64) -> F64:
     return sizes
 
 
-def _loop_samples(anchor: _Anchor, starts: I64) -> I64:
+def _loop_samples(anchor: Anchor, starts: I64) -> I64:
     """Samples of the Keras call around each execution: train_on_batch knows its batch."""
     records = anchor.worker.records
     loops = (records.kind == Kind.LOOP) & (records.thread == anchor.thread)
@@ -366,7 +369,7 @@ def _loop_samples(anchor: _Anchor, starts: I64) -> I64:
     return _filled(np.where(at >= 0, args[np.maximum(at, 0)], 0))
 
 
-def _pulled(anchor: _Anchor, starts: I64) -> I64:
+def _pulled(anchor: Anchor, starts: I64) -> I64:
     """Samples from the batches or calls that the step itself made: tf.data elements, else a function's argument."""
     records: RecordTable = anchor.worker.records
     sizes = {i.id: i.batch for i in anchor.worker.all(IteratorMade) if i.batch > 0}

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive import rest
-from stepscope.derive.steps import TRAIN_ROLES, names_of
+from stepscope.derive.step_validation import TRAIN_ROLES
+from stepscope.derive.steps import names_of
 from stepscope.model.events import Name
 from stepscope.model.finding import Task, TaskPart
 from stepscope.wire.kinds import Flag, Kind

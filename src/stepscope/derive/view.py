@@ -44,7 +44,7 @@ from stepscope.derive import (
 )
 from stepscope.derive.graph_index import GraphIndex
 from stepscope.derive.step_ops import StepOps
-from stepscope.derive.steps import TRAIN_ROLES
+from stepscope.derive.step_validation import TRAIN_ROLES
 from stepscope.model.events import DatasetMade, Framework, ModelBuilt, Traced
 from stepscope.model.finding import Place
 from stepscope.wire.kinds import Kind

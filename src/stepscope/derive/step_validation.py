@@ -1,0 +1,136 @@
+"""Evaluations inside of a fit: they are a part of its work, and are no steps of their own.
+
+They often take most of the time, and where hot wrappers rest (``derive.rest``) most of them lie in rests, with nothing
+but their loop on record. So that the steady steps hold as much of them as the whole run does, parts of rests in which
+the fit evaluates count as steady, in proportion to the steps that were recorded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive import intervals
+from stepscope.model.events import Name
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.derive.intervals import Intervals
+    from stepscope.derive.steps import Anchor, Steps
+    from stepscope.model.session import Worker
+
+TRAIN_ROLES = frozenset({"train", "fit", "train_on_batch"})
+EVALUATIONS = frozenset({"test", "evaluate", "test_on_batch"})
+
+
+def left_out(worker: Worker, anchors: Sequence[Anchor]) -> list[Anchor]:
+    """The anchors of a worker without evaluations of a fit, however much of its time they take."""
+    records = worker.records
+    fits = [name.id for name in worker.all(Name) if name.role == "fit"]
+    loops = (records.kind == Kind.LOOP) & np.isin(records.name, fits)
+    trained: dict[int, tuple[int, int]] = {}
+    for one in anchors:
+        if one.kind == Kind.EXECUTION and one.name.role in TRAIN_ROLES:
+            starts = records.start_ns[one.index]
+            ends = (records.start_ns + records.dur_ns)[loops & (records.thread == one.thread)]
+            trained[one.thread] = int(starts[0]), max(int(starts[-1]), int(ends.max(initial=0)))
+    kept = []
+    for one in anchors:
+        first, last = trained.get(one.thread, (0, -1))
+        starts = records.start_ns[one.index]
+        inside = int(((starts > first) & (starts < last)).sum())
+        if one.name.role not in EVALUATIONS or 2 * inside <= len(starts):
+            kept.append(one)
+    return kept
+
+
+def counted(steps: Steps) -> Steps:
+    """The steps of a fit with as much of its evaluations as the recorded steps are of all."""
+    made = loops(steps)
+    rests = bool((steps.worker.records.kind == Kind.REST).any())
+    if steps.kind != Kind.EXECUTION or not len(made[0]) or not rests or not steps.steady.any():
+        return steps
+    steps = _to_the_end(replace(steps, skipped=_skipped(steps)))
+    hidden = intervals.clip(made, (steps.starts[steps.rested], steps.ends[steps.rested]))
+    known = intervals.total(intervals.clip(made, steps.windows))
+    wanted = round(steps.steady_count / steps.count * (intervals.total(hidden) + known)) - known
+    pieces = []
+    for start, end in zip(*(side.tolist() for side in hidden), strict=True):
+        if wanted <= 0:
+            break
+        at = int(np.searchsorted(steps.starts, start, "right")) - 1
+        until = min(end, start + wanted)
+        if at >= 0 and steps.rested[at] and steps.starts[at] < start and until < steps.ends[at]:
+            pieces.append((at, start, until))
+            wanted -= until - start
+    return _split(steps, pieces)
+
+
+def loops(steps: Steps) -> Intervals:
+    """Evaluations inside of the thread's fits."""
+    records = steps.worker.records
+    roles = [name.id for name in steps.worker.all(Name) if name.role in EVALUATIONS]
+    mine = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & ((records.flags & Flag.NESTED) != 0)
+    mine &= np.isin(records.name, roles)
+    starts = records.start_ns[mine]
+    return intervals.merge(starts, starts + records.dur_ns[mine])
+
+
+def _skipped(steps: Steps) -> int:
+    """Training steps that were only counted, and in rests together with those of evaluations: where the fits are over,
+    what they trained on says how many there were."""
+    records = steps.worker.records
+    fits = [name.id for name in steps.worker.all(Name) if name.role == "fit"]
+    mine = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & np.isin(records.name, fits)
+    begun, trained = records.start_ns[mine], records.arg[mine]
+    per_step = float(steps.samples[steps.steady].mean())
+    over = len(begun) and begun[0] <= steps.starts[0] and steps.ends[-1] <= (begun + records.dur_ns[mine])[-1]
+    if not over or per_step <= 0 or not (trained > 0).all():
+        return steps.skipped
+    return max(0, round(float(trained.sum()) / per_step) - len(steps))
+
+
+def _to_the_end(steps: Steps) -> Steps:
+    """With a rested step for the rest after the last step that was recorded, where steps were still counted."""
+    end, until = int(steps.ends[-1]), steps.span[1]
+    if until <= end:
+        return steps
+    return replace(
+        steps,
+        starts=np.append(steps.starts, end),
+        ends=np.append(steps.ends, until),
+        call_ends=np.append(steps.call_ends, end),
+        samples=np.append(steps.samples, 0),
+        steady=np.append(steps.steady, np.False_),
+        recurring=np.append(steps.recurring, np.False_),
+        rested=np.append(steps.rested, np.True_),
+        skipped=steps.skipped - 1,
+    )
+
+
+def _split(steps: Steps, pieces: Sequence[tuple[int, int, int]]) -> Steps:
+    """Cut rested steps, so that the parts (step, start, end) stand alone and are steady."""
+    if not pieces:
+        return steps
+    cuts = np.array([edge for _, start, end in pieces for edge in (start, end)], np.int64)
+    owner = np.array([at for at, _, _ in pieces for _ in range(2)], np.int64)
+    place = owner + 1
+    starts = np.insert(steps.starts, place, cuts)
+    is_piece = np.insert(np.zeros(len(steps.starts), np.bool_), place, np.tile([True, False], len(pieces)))
+    fresh = np.insert(np.zeros(len(steps.starts), np.bool_), place, np.ones(len(cuts), np.bool_))
+    ends = np.append(starts[1:], steps.ends[-1])
+    return replace(
+        steps,
+        starts=starts,
+        ends=ends,
+        call_ends=np.where(fresh, starts, np.insert(steps.call_ends, place, cuts)),
+        samples=np.insert(steps.samples, place, np.zeros(len(cuts), np.int64)),
+        steady=np.insert(steps.steady, place, np.zeros(len(cuts), np.bool_)) | is_piece,
+        recurring=np.insert(steps.recurring, place, np.zeros(len(cuts), np.bool_)),
+        rested=np.insert(steps.rested, place, np.ones(len(cuts), np.bool_)) & ~is_piece,
+        skipped=steps.skipped - len(cuts),
+    )

@@ -1,0 +1,148 @@
+"""A fit validates on batches so small that validating a sample costs more than training on one.
+
+## What it detects
+Validation inside of `fit` that takes a tenth of the time or more, on batches of a quarter of the training's size or
+less, and for each sample at least twice what training takes.
+
+## Why it matters
+Validation runs forward only: for each sample it should cost a third of training. Each batch has a fixed cost, for the
+call, Keras' loop and the scheduling of the ops; with batches of one sample every sample pays it.
+
+## Evidence
+`validation_ratio`: share of the steady time inside of `evaluate`, times included in which wrappers rest.
+`cost_ratio`: time for a validated sample to time for one that is trained on. `validation_batch`, `training_batch`.
+
+## Known limits
+What is won is modelled: a sample is taken to cost as much as in training, which is the most that it should. Samples
+that differ in size (whole images for validation, crops for training) look the same.
+
+## Remedy
+`validation_batch_size` of the training's size or more, or a validation dataset in larger batches: it changes no weight.
+Keras takes `batch_size` where none is given.
+
+## References
+Keras documentation of Model.fit, validation_batch_size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stepscope.derive import intervals, step_validation
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.events import BatchSeen, DatasetMade
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_ratio
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.steps import Steps
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of the steady time, that validation takes."""
+    max_batch_ratio: Ratio = Ratio(0.25)
+    """Of the training's batch."""
+    min_cost_ratio: float = 2.0
+    """Of a validated sample to one that is trained on."""
+
+
+class _Batches(NamedTuple):
+    """Samples of a batch, of training and of validation; samples of one validation."""
+
+    training: int
+    validation: int
+    samples: int
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    steps = session.steps
+    if steps is None or steps.kind != Kind.EXECUTION:
+        return
+    batches = _batches(steps)
+    first, last = steps.span
+    inside = (np.array([first], np.int64), np.array([last], np.int64))
+    loops = intervals.clip(step_validation.loops(steps), inside)
+    if batches is None or not len(loops[0]) or batches.validation > params.max_batch_ratio * batches.training:
+        return
+    ratio = intervals.total(loops) / max(1, last - first)
+    usual = steps.durations[steps.steady & steps.recurring]
+    if not len(usual) or ratio < params.min_ratio:
+        return
+    validated = float(np.median(loops[1] - loops[0])) / batches.samples
+    cost_ratio = validated * batches.training / max(1.0, float(np.median(usual)))
+    if cost_ratio >= params.min_cost_ratio:
+        yield _finding(session, batches, ratio, cost_ratio, params)
+
+
+def _batches(steps: Steps) -> _Batches | None:
+    """What the last fit that validates knows of its batches."""
+    seen = [batch for batch in steps.worker.all(BatchSeen) if batch.size > 0]
+    training = [batch for batch in seen if batch.role == "train"]
+    fits = {batch.loop for batch in training}
+    validation = [batch for batch in seen if batch.role == "test" and batch.loop in fits]
+    if not training or not validation:
+        return None
+    samples = validation[-1].samples or validation[-1].size * validation[-1].steps
+    return _Batches(training[-1].size, validation[-1].size, samples) if samples else None
+
+
+def _finding(session: SessionView, batches: _Batches, ratio: float, cost_ratio: float, params: Params) -> Finding:
+    saved = ratio * (1.0 - 1.0 / cost_ratio)
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"validation on batches of {batches.validation} takes {format_ratio(ratio)} of the time: a sample costs "
+        f"{cost_ratio:.3g} times what it costs in training, on batches of {batches.training}",
+        severity=severity_of(saved),
+        confidence=0.85,
+        symptom="Time: slow execution time",
+        cause="Model: improper hyper parameter",
+        introduced_stage="evaluation",
+        exposed_stage="training",
+        pipeline_stage="none",
+        where=_places(session, batches.validation),
+        evidence=(
+            Evidence(metric="validation_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
+            Evidence(metric="cost_ratio", value=cost_ratio, unit="ratio", threshold=params.min_cost_ratio),
+            Evidence(metric="validation_batch", value=batches.validation, unit="samples"),
+            Evidence(metric="training_batch", value=batches.training, unit="samples"),
+        ),
+        cost=cost_of(session, saved, low=0.8 * saved, high=ratio, basis="modelled"),
+        remedies=(
+            Remedy(
+                id="larger-validation-batch",
+                text=f"validation_batch_size={batches.training} or more in fit, or the validation dataset in batches "
+                "of that size: it changes no weight",
+                safety="safe",
+            ),
+        ),
+    )
+
+
+def _places(session: SessionView, size: int) -> tuple[Place, ...]:
+    steps = session.steps
+    made = [d for d in steps.worker.all(DatasetMade) if d.batch == size and d.file] if steps else []
+    fit = session.fit_place()
+    datasets = [place for d in made[:1] if (place := session.dataset_place(d)) is not None]
+    return tuple(dict.fromkeys([*([fit] if fit else []), *datasets]))
+
+
+DETECTOR = Detector(
+    code="CFG004",
+    name="small-validation-batch",
+    needs=frozenset({Signal.STEPS}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,98 @@
+"""Evaluations of a fit: no steps of their own, and as much of the steady time as of the whole run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.derive.sessions import MS, Job
+
+from stepscope.derive import intervals, step_validation, steps
+from stepscope.wire.kinds import Flag, Kind
+
+TRAIN, TEST = 2 * MS, MS
+BATCHES, EVALUATED = 100, 800
+EPOCH = BATCHES * TRAIN + EVALUATED * TEST
+
+
+def fit(epochs: int, *, rests_from: float = 0.0, samples: int = 0) -> Job:
+    """A fit that trains 100 batches of 2 ms and evaluates 800 of 1 ms in each epoch; all rests after some epochs."""
+    job = Job()
+    job.loop().at(0, epochs * EPOCH, arg=samples)
+    train, test, evaluate = job.execution(), job.execution("test"), job.loop("evaluate")
+    quiet = round(rests_from * EPOCH) if rests_from else epochs * EPOCH
+    for epoch in range(epochs):
+        begin = epoch * EPOCH
+        evaluated = begin + BATCHES * TRAIN
+        evaluate.at(evaluated, EVALUATED * TEST, flags=Flag.NESTED)
+        for at in range(begin, evaluated, TRAIN):
+            if at < quiet:
+                train.at(at, TRAIN - 1, arg=1)
+        for at in range(evaluated, begin + EPOCH, TEST):
+            if at < quiet:
+                test.at(at, TEST - 1, arg=1)
+    for at in range(quiet, epochs * EPOCH, 250 * MS):
+        until = min(at + 250 * MS, epochs * EPOCH)
+        job.rest(at, until - at, calls(at, until), Kind.EXECUTION)
+    return job
+
+
+def calls(begin: int, end: int) -> int:
+    """Executions in a part of the fit."""
+    times = np.arange(begin, end, MS)
+    phase = times % EPOCH
+    return int(((phase >= BATCHES * TRAIN) | (phase % TRAIN == 0)).sum())
+
+
+def found(job: Job) -> steps.Steps:
+    """The steps."""
+    made = steps.find(job.session().workers)
+    assert made is not None
+    return made
+
+
+def evaluated_ratio(made: steps.Steps) -> float:
+    """Share of the steady time in evaluations."""
+    inside = intervals.clip(step_validation.loops(made), made.windows)
+    return intervals.total(inside) / made.steady_ns
+
+
+@pytest.mark.parametrize("rests_from", [0.0, 1.1, 2.05])
+def test_training_steps_are_the_steps_however_long_the_evaluations_take(rests_from: float) -> None:
+    """Four fifths of the time are evaluation; its loop covers more than the training steps between rests do."""
+    made = found(fit(8, rests_from=rests_from))
+    assert made.title == "Keras fit"
+    assert evaluated_ratio(made) == pytest.approx(0.8, abs=0.1)
+
+
+def test_calls_in_rests_are_told_apart_by_the_loop_that_they_ran_in() -> None:
+    """Executions of evaluations are counted with those of training; their loops are on record."""
+    made = found(fit(8, rests_from=1.1))
+    assert made.count == pytest.approx(8 * BATCHES, rel=0.03)
+
+
+def test_a_fit_that_is_over_knows_how_many_samples_it_trained_on() -> None:
+    """Then nothing needs to be estimated."""
+    job = fit(8, rests_from=1.1, samples=8 * BATCHES * 64)
+    job.batch(0, size=64, samples=BATCHES * 64, steps=BATCHES)
+    made = found(job)
+    assert made.count == 8 * BATCHES
+    assert evaluated_ratio(made) == pytest.approx(0.8, abs=0.02)
+
+
+def test_steps_still_tile_the_time() -> None:
+    """Parts of rests that count as steady are cut out of rested steps."""
+    made = found(fit(8, rests_from=1.1))
+    assert np.array_equal(made.ends[:-1], made.starts[1:])
+    assert (np.diff(made.starts) > 0).all()
+    assert not (made.steady & made.rested).any()
+    assert {len(column) for column in (made.ends, made.call_ends, made.samples, made.recurring)} == {len(made)}
+
+
+def test_evaluations_after_the_fit_are_steps() -> None:
+    """A fit before does not make them its own."""
+    job = fit(1)
+    evaluate, test = job.loop("evaluate"), job.execution("test")
+    for i in range(20):
+        evaluate.at(2 * EPOCH + i * EPOCH, EPOCH - MS)
+        test.at(2 * EPOCH + i * EPOCH + MS, EPOCH - 3 * MS)
+    assert found(job).title == "Keras evaluate"
