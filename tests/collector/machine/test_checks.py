@@ -50,7 +50,7 @@ def test_what_is_said_has_a_reason_and_a_remedy(tmp_path: Path, files: Mapping[s
         (hosts.CONTAINER, "memory-kills", "note", "1 processes", "dmesg"),
         (hosts.CONTAINER, "shared-memory", "note", "64 MiB", "--shm-size"),
         (hosts.CONTAINER, "container", "ok", "/.dockerenv", ""),
-        (hosts.CONTAINER, "huge-pages", "note", "madvise", "--apply glibc-hugepages"),
+        (hosts.CONTAINER, "huge-pages", "note", "madvise", "--try glibc-hugepages"),
         (hosts.V1, "cpu-quota", "change", "1.5 of 8 CPUs", "TF_NUM_INTRAOP_THREADS=1"),
         (hosts.V1, "memory-limit", "ok", "1 GiB", ""),
         (hosts.POOR, "cpu-set", "note", "2 of 8", "sched_getaffinity"),
