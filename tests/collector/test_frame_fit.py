@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -29,13 +30,30 @@ def own() -> frame_fit.Runtime:
     return found
 
 
-def test_this_process_fits() -> None:
-    """Its runtime is the one that the linker knows, and its threads and frames are where they are known to be."""
+@pytest.fixture
+def other() -> Iterator[int]:
+    """Another process: the frames of one that looks at itself are gone when they are read."""
+    program = "print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process.pid
+        process.kill()
+
+
+def test_the_runtime_of_this_process() -> None:
+    """It is the one that the linker knows."""
     found = own()
     assert found.version == VERSION
     assert found.address == ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
     assert found.code_type == id(type(own.__code__))
-    layout = frame_fit.layout_of(ME, "", found)
+
+
+def test_a_process_fits(other: int) -> None:
+    """Its threads and frames are where they are known to be."""
+    found = frame_fit.runtime_of(other, "")
+    assert found is not None
+    layout = frame_fit.layout_of(other, "", found)
     assert layout.native_id[: len(LAYOUTS[VERSION].native_id)] == LAYOUTS[VERSION].native_id
 
 
@@ -47,12 +65,14 @@ def test_this_process_fits() -> None:
     ],
 )
 def test_a_process_that_does_not_fit(
-    monkeypatch: pytest.MonkeyPatch, wrong: Callable[[Layout], Layout], what: str
+    monkeypatch: pytest.MonkeyPatch, other: int, wrong: Callable[[Layout], Layout], what: str
 ) -> None:
     """It is refused, with what is not where it should be."""
+    found = frame_fit.runtime_of(other, "")
+    assert found is not None
     monkeypatch.setitem(LAYOUTS, VERSION, wrong(LAYOUTS[VERSION]))
-    with pytest.raises(CaptureError, match=rf"CPython 3\.{VERSION[1]} of process {ME}: {what}"):
-        frame_fit.layout_of(ME, "", own())
+    with pytest.raises(CaptureError, match=rf"CPython 3\.{VERSION[1]} of process {other}: {what}"):
+        frame_fit.layout_of(other, "", found)
 
 
 def test_where_the_c_library_keeps_numbers() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.derive.sessions import MS, Job
+from tests.derive.sessions import MS, Job, node
 
-from stepscope.derive import intervals, step_validation, steps
+from stepscope.derive import intervals, pipeline, step_validation, steps
 from stepscope.wire.kinds import Flag, Kind
 
 TRAIN, TEST = 2 * MS, MS
@@ -96,3 +96,16 @@ def test_evaluations_after_the_fit_are_steps() -> None:
         evaluate.at(2 * EPOCH + i * EPOCH, EPOCH - MS)
         test.at(2 * EPOCH + i * EPOCH + MS, EPOCH - 3 * MS)
     assert found(job).title == "Keras evaluate"
+
+
+def test_validation_between_two_batches_is_no_input_wait() -> None:
+    """Steps that hold an evaluation of the fit are left out of tf.data's account: nobody waited for a batch then."""
+    job = Job()
+    job.loop().at(0, 10_000 * MS)
+    job.execution().every(100 * MS, 100, dur=90 * MS, arg=1)
+    nodes = [node(1, "Map", 2, elements=61, busy=61 * 20 * MS), node(2, "Range", elements=61)]
+    job.model(job.iterator(), 6_050 * MS, nodes, [80_000] * 60)
+    job.loop("evaluate").at(4_091 * MS, 8 * MS, flags=Flag.NESTED)
+    (window,) = pipeline.build(job.steps()).windows
+    assert (window.start_ns, window.end_ns, window.executions) == (4_100 * MS, 6_000 * MS, 19)
+    assert window.wait_ns == 19 * 20 * MS

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import model_reads, pipeline_python, rest, stages, traced_input
+from stepscope.derive import model_reads, pipeline_python, rest, stages, step_validation, traced_input
 from stepscope.model.events import DatasetMade, IteratorMade, IteratorModel
 from stepscope.wire.kinds import Kind
 
@@ -178,6 +178,8 @@ def _windows(steps: Steps, reads: list[Read]) -> Iterator[WaitWindow]:
     if steps.steady_count == 0 or steps.kind not in {Kind.EXECUTION, Kind.FUNCTION}:
         return
     starts = steps.starts
+    broken = steps.rested | rest.between(step_validation.loops(steps), starts, steps.ends)
+    """Steps in which the consumer did something else as well, or was not looked at."""
     reached: dict[int, int] = {}
     for read in reads:
         last = int(np.searchsorted(starts, read.at, side="right")) - 1
@@ -188,8 +190,8 @@ def _windows(steps: Steps, reads: list[Read]) -> Iterator[WaitWindow]:
         first = last - executions
         if first < 0 or executions < 1:
             continue
-        rested = np.flatnonzero(steps.rested[first:last])
-        first += int(rested[-1]) + 1 if len(rested) else 0
+        other = np.flatnonzero(broken[first:last])
+        first += int(other[-1]) + 1 if len(other) else 0
         steady = np.flatnonzero(steps.steady[first:last])
         if len(steady) == 0:
             continue

@@ -12,6 +12,9 @@ call, Keras' loop and the scheduling of the ops; with batches of one sample ever
 `validation_ratio`: share of the steady time inside of `evaluate`, times included in which wrappers rest.
 `cost_ratio`: time for a validated sample to time for one that is trained on. `validation_batch`, `training_batch`.
 
+Measured (bench/cases/36-validation-of-single-rows): 3.9 times as fast without `validation_batch_size=1`; said was that
+82 % would be saved, and 74 % were.
+
 ## Known limits
 What is won is modelled: a sample is taken to cost as much as in training, which is the most that it should. Samples
 that differ in size (whole images for validation, crops for training) look the same.
