@@ -1,8 +1,9 @@
 """Makes a large XSpace of a real one: the same capture again and again, one after the other in time.
 
 Every copy is moved by the length of the capture, its steps are counted on, and the ids that link its events are its
-own, so that a reader finds a long capture and no heap of equal ones. Written event by event into a file, so the size is
-bounded by the disk alone.
+own, so that a reader finds a long capture and no heap of equal ones. The stats of an event keep their order: readers
+look for some, and find them where a profiler writes them. Written event by event into a file, so the size is bounded by
+the disk alone.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ _STEPS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """What stays the same in every copy, and what does not."""
+    """What stays the same in every copy, and what does not: pieces of bytes, and between two of them a stat."""
 
     head: bytes
     offset_ps: int
-    tail: bytes
+    fixed: tuple[bytes, ...]
     changing: tuple[tuple[bytes, int, int], ...]
     """Stats that change: bytes before the value, value, and what is added in each copy."""
 
@@ -113,10 +114,10 @@ class _Space:
         for copy in range(copies):
             shift = copy * self.period_ps
             for event in events:
-                content = event.head + encode_varint(event.offset_ps + shift) + event.tail
-                for before, value, step in event.changing:
+                content = event.head + encode_varint(event.offset_ps + shift) + event.fixed[0]
+                for (before, value, step), after in zip(event.changing, event.fixed[1:], strict=True):
                     changed = before + encode_varint((value + step * copy) % _MODULUS)
-                    content += encode_bytes(_EVENT_STATS, changed)
+                    content += encode_bytes(_EVENT_STATS, changed) + after
                 out += b"\x22" + encode_varint(len(content)) + content
             if len(out) > _FLUSH_BYTES:
                 sink.write(out)
@@ -130,7 +131,7 @@ class _Space:
                 yield self._event(at, end, names)
 
     def _event(self, first: int, last: int, names: dict[int, str]) -> _Event:
-        head, tail, offset = b"", b"", 0
+        head, offset, fixed = b"", 0, [b""]
         changing = []
         for number_, wire, at, end in fields(self.view, first, last):
             if number_ == _OFFSET and wire == VARINT:
@@ -138,14 +139,15 @@ class _Space:
             elif number_ == _EVENT_STATS and wire == BYTES:
                 stat = self._stat(at, end, names)
                 if stat is None:
-                    tail += encode_bytes(_EVENT_STATS, bytes(self.view[at:end]))
+                    fixed[-1] += encode_bytes(_EVENT_STATS, bytes(self.view[at:end]))
                 else:
                     changing.append(stat)
+                    fixed.append(b"")
             elif number_ < _OFFSET:
                 head += encode_varint(number_ << 3) + encode_varint(at)
             else:
-                tail += encode_varint(number_ << 3) + encode_varint(at)
-        return _Event(head + encode_varint(_OFFSET << 3), offset, tail, tuple(changing))
+                fixed[-1] += encode_varint(number_ << 3) + encode_varint(at)
+        return _Event(head + encode_varint(_OFFSET << 3), offset, tuple(fixed), tuple(changing))
 
     def _stat(self, first: int, last: int, names: dict[int, str]) -> tuple[bytes, int, int] | None:
         """A stat whose value differs in each copy."""
