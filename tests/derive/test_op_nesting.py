@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.derive.op_nesting import parents, self_times
+from stepscope.derive.op_nesting import nest, parents, self_times
 
 _SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=25)
 
@@ -32,6 +32,13 @@ def test_the_parent_is_the_closest_span_around(spans: list[tuple[int, int]]) -> 
             j for j in range(i) if dur[j] and dur[i] and start[j] <= start[i] and start[i] + dur[i] <= start[j] + dur[j]
         ]
         assert found[i] == (around[-1] if around else -1)
+
+
+@given(spans=_SPANS)
+def test_the_depth_is_the_number_of_spans_that_are_open(spans: list[tuple[int, int]]) -> None:
+    start, dur = _by_start([(s, d) for s, d in spans if d])
+    _, depth = nest(start, dur)
+    assert depth.tolist() == [int((start[:i] + dur[:i] > start[i]).sum()) for i in range(len(start))]
 
 
 @given(spans=_SPANS.map(_nested))

@@ -16,7 +16,7 @@ from stepscope.formats import xplane, xplane_heads
 from stepscope.formats.protobuf import encode_bytes, encode_varint
 from stepscope.formats.varints import PADDING, Buffer, decode
 from stepscope.model.optrace import Category, LineKind, OpTrace, PlaneKind
-from stepscope.model.optrace_stats import StatName
+from stepscope.model.optrace_stats import StatColumn, StatName
 
 _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
 _VALUES: st.SearchStrategy[Value] = st.one_of(
@@ -116,36 +116,52 @@ def test_stats_in_pieces_are_the_stats_one_by_one(planes: list[Plane]) -> None:
         assert sorted(row for row, _ in values) == whole.rows.tolist()
 
 
-_LINK_STATS = st.lists(
-    st.tuples(st.sampled_from(["a", "id", "correlation_id"]), _VALUES | st.just("long" * 50)), max_size=5
+_SOME_STATS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "id", "correlation_id"]),
+        st.integers(-(2**63), 2**63 - 1) | st.text("ab\xe4", max_size=3) | st.just("long" * 50) | st.binary(max_size=3),
+    ),
+    max_size=5,
 )
 
 
-def _links_at_once_and_one_by_one(others: int, stats: list[list[tuple[str, Value]]]) -> None:
+def _every_way_of_reading_says_the_same(others: int, stats: list[list[tuple[str, Value]]]) -> None:
     """``others``: stats that the file names before."""
     before = tuple(Event("x", stats=((f"other {i}", 1),)) for i in range(others))
     events = tuple(Event("x", offset_ps=10_000 * i, stats=tuple(one)) for i, one in enumerate(stats, 1))
     lonely = Line("t", (Event("x", stats=(("correlation_id", 7),)), Event("x", offset_ps=10_000)))
     planes = Plane("/host:CPU", (Line("t", before + events),)), Plane("/device:GPU:0", (lonely,))
     trace = xplane.read_bytes(xspace.space(*planes), "f")
-    for name in ("id", "correlation_id"):
-        all_but_the_last = trace.stats.of_events(name, 0, len(trace.events) - 1)
-        whole = trace.stats.of_events(name)
-        assert whole.rows.tolist() == all_but_the_last.rows.tolist()
-        said = [[column.text(i) for i in range(len(column))] for column in (whole, all_but_the_last)]
-        assert said[0] == said[1]
+    count = len(trace.events)
+    for name in ("a", "id", "correlation_id"):
+        said = [(count - 2, "7")] if name == "correlation_id" else []
+        for row, one in enumerate(stats, len(before)):
+            said += [(row, str(value)) for key, value in one if key == name and not isinstance(value, bytes)]
+        said.sort(key=lambda pair: pair[0])
+        first = dict(reversed(said))
+        assert _pairs(trace.stats.of_events(name)) == said
+        assert _pairs(trace.stats.of_events(name, 0, count - 1)) == [pair for pair in said if pair[0] < count - 1]
+        assert [pair for c in trace.stats.columns() if c.name == name for pair in _pairs(c)] == said
+        assert dict(_pairs(trace.stats.of_rows(name, np.arange(count)))) == first
+        assert dict(_pairs(trace.stats.of_rows(name, np.arange(0, count, 2)))) == {
+            row: value for row, value in first.items() if row % 2 == 0
+        }
+
+
+def _pairs(column: StatColumn) -> list[tuple[int, str]]:
+    return [(int(row), column.text(i)) for i, row in enumerate(column.rows)]
 
 
 @pytest.mark.parametrize("others", [0, 130])
-@given(stats=st.lists(_LINK_STATS, max_size=12))
+@given(stats=st.lists(_SOME_STATS, max_size=12))
 @settings(max_examples=25, deadline=None)
-def test_links_are_read_at_once_as_one_by_one(others: int, stats: list[list[tuple[str, Value]]]) -> None:
-    """Whatever stands between them: ids of one byte and of two."""
-    _links_at_once_and_one_by_one(others, stats)
+def test_stats_are_read_alike_in_every_way(others: int, stats: list[list[tuple[str, Value]]]) -> None:
+    """Whatever stands between them: ids of one byte and of two, stats that stand twice, or say nothing."""
+    _every_way_of_reading_says_the_same(others, stats)
 
 
-def test_links_whose_ids_have_three_bytes_are_read() -> None:
-    _links_at_once_and_one_by_one(1 << 14, [[("id", 3), ("correlation_id", 4)], [("correlation_id", 5)]])
+def test_stats_whose_ids_have_three_bytes_are_read() -> None:
+    _every_way_of_reading_says_the_same(1 << 14, [[("id", 3), ("correlation_id", 4)], [("correlation_id", 5)]])
 
 
 @given(data=st.data())

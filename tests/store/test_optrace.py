@@ -60,6 +60,12 @@ def _same(one: OpTrace, other: OpTrace) -> None:
     assert set(one.stats.meta_names()) == set(other.stats.meta_names())
     for name in one.stats.event_names():
         _same_column(one.stats.of_events(name), other.stats.of_events(name))
+        rows = np.arange(1, len(one.events), 3)
+        _same_column(one.stats.of_rows(name, rows), other.stats.of_rows(name, rows))
+        dense = one.ints(name)
+        had, values = other.ints_of(name, rows)
+        assert values.tolist() == dense[had].tolist()
+        assert set(rows[dense[rows] != -1].tolist()) <= set(had.tolist()) <= set(rows.tolist())
     for name in one.stats.meta_names():
         _same_column(one.stats.of_metas(name), other.stats.of_metas(name))
 

@@ -122,6 +122,8 @@ MAX_LAYERS = 62
 """As many as one word has bits for, besides that of the cell."""
 _CHUNK_EDGES = 1 << 15
 """Edges painted at a time: what is sorted stays in the processor's cache."""
+_EXPONENT_AT, _EXPONENT_OF_ONE = 52, 1023
+"""Of a double: of a power of two the exponent is the bit's position."""
 _CODE_BITS = 7
 """Of a layer's number, doubled, and whether it begins or ends there."""
 
@@ -182,7 +184,8 @@ def _paint(layers: Sequence[Intervals], cells: Intervals, until: int) -> Paintin
     times = key >> _CODE_BITS
     settled = np.flatnonzero(np.diff(times, append=until - origin) > 0)  # the last of the edges at one moment
     times, open_ = times[settled], open_[settled]
-    layer = np.frexp((open_ & -open_).astype(np.float64))[1] - 1
+    lowest = (open_ & -open_).astype(np.float64)
+    layer = (lowest.view(np.int64) >> _EXPONENT_AT) - _EXPONENT_OF_ONE
     layer[open_ < 1 << background] = -1
     first_of = np.searchsorted(times, lo - origin)
     in_cell = np.repeat(np.arange(len(lo)), np.diff(first_of, append=len(times)))

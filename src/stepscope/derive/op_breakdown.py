@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from stepscope.derive.op_launch import Launches
     from stepscope.derive.op_periods import Periods
     from stepscope.derive.op_waits import Waits
-    from stepscope.model.optrace import OpTrace
+    from stepscope.model.optrace import I8, OpTrace
     from stepscope.model.records import F64, I64
 
 LEVEL_0 = ("saving", "callbacks", "evaluation", "building", "gc")
@@ -174,23 +174,27 @@ def _host_layers(trace: OpTrace, periods: Periods, domain: Domain) -> dict[str, 
     shown = domain.host & ~domain.of_input
     shown &= ~take(marks, trace.events.meta)
     found: dict[int, tuple[list[I64], list[I64]]] = {number: ([], []) for number in _HOST_PARTS}
-    for pieces in op_pieces.parts(trace, shown, domain.parent):
-        activity = domain.activity[pieces.event]
-        part = _PART_OF[activity]
-        around = activity == Activity.RUNTIME
-        if len(pieces) and pieces.line[0] == periods.line:
-            around |= activity == Activity.OTHER
-        part[around] = _RUNTIME
-        part[domain.blocked[pieces.event] & ((part < 0) | around)] = _SCHEDULING
+    for start, end, part in op_pieces.by_code(trace, shown, domain.parent, _host_parts(trace, periods, domain)):
         by_part = np.argsort(part, kind="stable")  # small numbers are sorted by counting
         bounds = np.searchsorted(part[by_part], [*_HOST_PARTS, len(PARTS)])
         for number, first, last in zip(_HOST_PARTS, bounds, bounds[1:], strict=False):
             chosen = by_part[first:last]
             if len(chosen):
-                begin, end = _without_seams(pieces.start_ns[chosen], pieces.end_ns[chosen])
-                found[number][0].append(begin)
-                found[number][1].append(end)
+                begins, ends = _without_seams(start[chosen], end[chosen])
+                found[number][0].append(begins)
+                found[number][1].append(ends)
     return {list(PARTS)[number]: _together(*found.pop(number)) for number in _HOST_PARTS}
+
+
+def _host_parts(trace: OpTrace, periods: Periods, domain: Domain) -> I8:
+    """The part that the own time of each host event is, -1 for none: int8[event]."""
+    part: I8 = _PART_OF[domain.activity]
+    part[domain.activity == Activity.RUNTIME] = _RUNTIME
+    if periods.line >= 0:
+        line = trace.lines[periods.line].slice
+        part[line][domain.activity[line] == Activity.OTHER] = _RUNTIME
+    part[domain.blocked & ((part < 0) | (part == _RUNTIME))] = _SCHEDULING
+    return part
 
 
 def _without_seams(start: I64, end: I64) -> Intervals:

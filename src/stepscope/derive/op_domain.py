@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -104,21 +104,42 @@ _BY_CATEGORY = {
 class Runs:
     """Runs of the executor, read when they are asked for."""
 
-    def __init__(self, read: Callable[[], I64]) -> None:
-        self._read = read
+    def __init__(self, trace: OpTrace, nesting: Nesting, told: I64) -> None:
+        """``told``: rows of events whose stat ``id`` is their run's number; of a stage's event it is the stage's."""
+        self._trace = trace
+        self._nesting = nesting
+        self._told = told
+
+    @cached_property
+    def _said(self) -> tuple[I64, I64]:
+        """Rows of events that tell their run's number, and the number."""
+        rows, numbers = self._trace.ints_of(RUN_ID, self._told, missing=0)
+        known = np.flatnonzero(numbers)
+        return rows[known], numbers[known]
 
     @cached_property
     def number(self) -> I64:
         """Number of the run that each event belongs to, 0 where it is not known: int64[event]."""
-        return self._read()
+        number = np.zeros(len(self._trace.events), np.int64)
+        rows, numbers = self._said
+        number[rows] = numbers
+        self._nesting.inherit(number)
+        return number
+
+    def shared_with(self, rows: I64) -> Bool:
+        """Which events belong to a run that one of some belongs to."""
+        told, said = self._said
+        belongs = np.zeros(len(self._trace.events), np.int8)
+        belongs[told] = _OTHERS
+        around = np.where(belongs[rows] != 0, rows, nearest(self._nesting.parent, belongs != 0, rows))
+        theirs = said[np.searchsorted(told, around[around >= 0])]
+        belongs[told[_is_one_of(said, theirs)]] = _THEIRS
+        self._nesting.inherit(belongs)
+        shared: Bool = belongs == _THEIRS
+        return shared
 
 
-def _run_numbers(trace: OpTrace, nesting: Nesting, told: Bool) -> I64:
-    """``told``: events whose stat ``id`` is their run's number; of a stage's event it is the stage's."""
-    number = trace.ints(RUN_ID, missing=0)
-    number[~told] = 0
-    nesting.inherit(number)
-    return number
+_OTHERS, _THEIRS = np.int8(1), np.int8(2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,13 +178,10 @@ def build(trace: OpTrace) -> Domain:
     marks = take(metas.marks, events.meta)
     marks *= host
     captured = marks & _CAPTURED_MARK != 0
-    runs = Runs(partial(_run_numbers, trace, nesting, marks & _TOLD_MARK != 0))
+    runs = Runs(trace, nesting, np.flatnonzero(marks & _TOLD_MARK != 0))
     of_input = marks & (_STAGE_MARK | _CAPTURED_MARK) != 0
     if captured.any():
-        number = runs.number
-        runs = Runs(lambda: number)  # without what it was read from
-        theirs = number[captured & (number != 0)]
-        of_input |= _is_one_of(number, theirs) & host & (marks & _GET_NEXT_MARK == 0)
+        of_input |= runs.shared_with(np.flatnonzero(captured)) & host & (marks & _GET_NEXT_MARK == 0)
     loader = marks & _LOADER_MARK != 0
     of_input = nesting.spread(of_input | loader) & ~loader
     activity = take(metas.activity, events.meta)

@@ -13,7 +13,7 @@ from stepscope.model.blocks import blocks
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.model.optrace import I32
+    from stepscope.model.optrace import I8, I32
     from stepscope.model.records import I64, Bool
 
 _CHUNK = 1 << 15
@@ -54,7 +54,10 @@ def nest(start_ns: I64, dur_ns: I64) -> tuple[I64, I32]:
 
 def _depth(start: I64, end: I64) -> I64:
     """How many spans, all of which last, are open when each one begins."""
-    return np.arange(len(start)) - np.searchsorted(np.sort(end, kind="stable"), start, "right")
+    holds = np.flatnonzero(end[:-1] > start[1:])  # of the others none is open when another begins
+    change = -np.bincount(np.searchsorted(start, end[holds]), minlength=len(start) + 1)
+    change[holds + 1] += 1
+    return np.cumsum(change[:-1])
 
 
 def _enclosed(depth: I64) -> tuple[I64, I64]:
@@ -120,7 +123,7 @@ class Nesting:
                 result[rows] |= result[self.parent[rows]]
         return result
 
-    def inherit(self, values: I64) -> None:
+    def inherit(self, values: I64 | I8) -> None:
         """Give each event whose value is 0 that of the nearest enclosing event that has one."""
         for level in self.levels:
             for rows in _in_blocks(level):

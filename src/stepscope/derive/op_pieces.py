@@ -7,7 +7,7 @@ they cover what its events cover.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -17,8 +17,12 @@ from stepscope.derive.op_nesting import apart
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.model.optrace import I32, OpTrace
+    import numpy.typing as npt
+
+    from stepscope.model.optrace import I8, I32, OpTrace
     from stepscope.model.records import I64, Bool
+
+T = TypeVar("T", bound=np.signedinteger)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,34 +59,48 @@ def build(trace: OpTrace, rows: I64, parent: I32) -> Pieces:
     """
     shown = np.zeros(len(trace.events), np.bool_)
     shown[rows[trace.events.dur_ns[rows] > 0]] = True
-    found = list(parts(trace, shown, parent))
-    none = np.empty(0, np.int64)
-    return Pieces(
-        start_ns=np.concatenate([none, *(part.start_ns for part in found)]),
-        end_ns=np.concatenate([none, *(part.end_ns for part in found)]),
-        event=np.concatenate([none, *(part.event for part in found)]),
-        line=np.concatenate([none, *(part.line for part in found)]),
-    )
-
-
-def parts(trace: OpTrace, shown: Bool, parent: I32) -> Iterator[Pieces]:
-    """What ``build`` gives, some pieces of one line at a time. ``shown``: events that are cut, all of which last."""
-    events = trace.events
+    found: list[list[I64]] = [[], [], [], []]
     for line in trace.lines:
         mine = np.flatnonzero(shown[line.slice]) + line.first
-        above = nearest(parent, shown, mine)
-        start = events.start_ns[mine]
-        end = start + events.dur_ns[mine]
-        for part in apart(start, end):
-            yield _cut(start[part], end[part], mine[part], above[part], line.index)
+        for cut in _cut(trace, mine, mine, nearest(parent, shown, mine)):
+            for column, part in zip(found, (*cut, np.broadcast_to(np.int64(line.index), len(cut[0]))), strict=True):
+                column.append(part)
+    start, end, event, line_of = (np.concatenate([np.empty(0, np.int64), *column]) for column in found)
+    return Pieces(start_ns=start, end_ns=end, event=event, line=line_of)
 
 
-def _cut(start: I64, end: I64, rows: I64, above: I64, line: int) -> Pieces:
-    # at one moment ends come before starts, inner ends before outer ones, outer starts before inner ones
-    edges = np.concatenate([end[::-1], start])
-    order = np.argsort(edges, kind="stable")
-    at = edges[order]
-    current = np.concatenate([above[::-1], rows])[order]
-    keep = np.flatnonzero((np.diff(at) > 0) & (current[:-1] >= 0))
-    where = np.broadcast_to(np.int64(line), len(keep))
-    return Pieces(start_ns=at[keep], end_ns=at[keep + 1], event=current[keep], line=where)
+def by_code(trace: OpTrace, shown: Bool, parent: I32, code: I8) -> Iterator[tuple[I64, I64, I8]]:
+    """Start, end and code of pieces, some of one line at a time: the code of the innermost event at that moment.
+
+    An event inside of one with the same code is not cut out, so these are fewer than those of ``build``.
+
+    Args:
+        trace: the trace.
+        shown: bool[event], those that are cut, all of which last.
+        parent: as ``build`` takes it.
+        code: int8[event]; negative ones show nothing.
+    """
+    code_of = np.append(code, np.int8(-1))  # the last is that of no event
+    for line in trace.lines:
+        mine = np.flatnonzero(shown[line.slice]) + line.first
+        own, around = code[mine], code_of[nearest(parent, shown, mine)]
+        differs = np.flatnonzero(own != around)
+        yield from _cut(trace, mine[differs], own[differs], around[differs])
+
+
+def _cut(
+    trace: OpTrace, rows: I64, shows: npt.NDArray[T], above: npt.NDArray[T]
+) -> Iterator[tuple[I64, I64, npt.NDArray[T]]]:
+    """Start and end of pieces of one line and what they show: ``shows`` from an event's start on, ``above`` from its
+    end on.
+    """
+    start = trace.events.start_ns[rows]
+    end = start + trace.events.dur_ns[rows]
+    for part in apart(start, end):
+        # at one moment ends come before starts, inner ends before outer ones, outer starts before inner ones
+        edges = np.concatenate([end[part][::-1], start[part]])
+        order = np.argsort(edges, kind="stable")
+        at = edges[order]
+        current = np.concatenate([above[part][::-1], shows[part]])[order]
+        keep = np.flatnonzero((at[1:] > at[:-1]) & (current[:-1] >= 0))
+        yield at[keep], at[keep + 1], current[keep]

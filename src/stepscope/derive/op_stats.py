@@ -187,7 +187,7 @@ def _by_framework_op(trace: OpTrace, plane: Plane) -> OpStats:
 def _ops_of(trace: OpTrace, plane: Plane, rows: I64) -> tuple[I64, tuple[str, ...]]:
     """The framework op that each of some events says it belongs to: number of its text, -1 for none or an empty one."""
     first, last = trace.rows_of(plane)
-    column = trace.stats.of_events(StatName.TF_OP, first, last)
+    column = trace.stats.of_rows(StatName.TF_OP, rows)
     said = np.full(last - first, -1, np.int64)
     if column.texts is not None:
         said[column.rows - first] = column.values.astype(np.int64)

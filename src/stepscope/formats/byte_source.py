@@ -17,6 +17,9 @@ from stepscope.formats.varints import PADDING, Buffer
 if TYPE_CHECKING:
     from pathlib import Path
 
+_SPARE = 16
+"""Windows of a file are nearly as long as each other: room for a part more is made at once."""
+
 
 class ByteSource:
     """Some bytes, of a file or in memory. Positions count from the first of them."""
@@ -88,7 +91,7 @@ class Windows:
         """
         size = last - first
         if len(self._content) < size + PADDING:
-            self._content = bytearray(size + PADDING)
+            self._content = bytearray(size + size // _SPARE + PADDING)
         self._source.read_into(self._content, first, last)
         self._content[size : size + PADDING] = bytes(PADDING)
         return Buffer(self._content, size, first)

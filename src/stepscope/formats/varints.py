@@ -27,13 +27,13 @@ _WORD_BYTES = 8
 _STOP_BITS = np.uint64(0x8080_8080_8080_8080)
 _DATA_BITS = np.uint64(0x7F7F_7F7F_7F7F_7F7F)
 _CLOSE = (
-    (np.uint64(0x007F_007F_007F_007F), np.uint64(0x7F00_7F00_7F00_7F00), np.uint64(1)),
-    (np.uint64(0x0000_3FFF_0000_3FFF), np.uint64(0x3FFF_0000_3FFF_0000), np.uint64(2)),
-    (np.uint64(0x0000_0000_0FFF_FFFF), np.uint64(0x0FFF_FFFF_0000_0000), np.uint64(4)),
+    (np.uint64(0x7F00_7F00_7F00_7F00), np.uint64(1)),
+    (np.uint64(0x3FFF_0000_3FFF_0000), np.uint64(2)),
+    (np.uint64(0x0FFF_FFFF_0000_0000), np.uint64(4)),
 )
-_BYTE_NUMBER = np.uint64(0x0001_0203_0405_0607)
-"""Times 2**(8k): its highest byte is k."""
-_ONE, _SEVEN, _TOP_BYTE = np.uint64(1), np.uint64(7), np.uint64(56)
+_BYTE_ONES = np.uint64(0x0101_0101_0101_0101)
+"""Times itself where it is masked: the highest byte counts the bytes that are left."""
+_ONE, _TOP_BYTE = np.uint64(1), np.uint64(56)
 _MORE, _DATA = 0x80, 0x7F
 
 
@@ -70,18 +70,23 @@ def decode(buffer: Buffer, at: I64) -> tuple[I64, I64]:
         FormatError: a number has more than ten bytes. Whether it ends where it may is for the caller to check.
     """
     word = buffer.words[at]
-    stop = ~word & _STOP_BITS
-    stop &= ~stop + _ONE
-    word &= stop - _ONE
+    stop = ~word
+    stop &= _STOP_BITS
+    upto = stop - _ONE
+    upto ^= stop  # the bits up to the lowest that stops
+    word &= upto
     word &= _DATA_BITS
-    for low, high, shift in _CLOSE:
+    for high, shift in _CLOSE:
         upper = word & high
+        word ^= upper
         upper >>= shift
-        word &= low
         word |= upper
-    length = ((stop >> _SEVEN) * _BYTE_NUMBER) >> _TOP_BYTE
+    upto &= _BYTE_ONES
+    upto *= _BYTE_ONES
+    upto >>= _TOP_BYTE
     value = word.view(np.int64)
-    ends: I64 = at + 1 + length.view(np.int64)
+    ends: I64 = upto.view(np.int64)
+    ends += at
     long = stop == 0
     if long.any():
         _finish(buffer, at, value, ends, np.flatnonzero(long))
@@ -103,18 +108,11 @@ def _finish(buffer: Buffer, at: I64, value: I64, ends: I64, rows: I64) -> None:
 
 
 def decode_small(buffer: Buffer, at: I64) -> tuple[I64, I64]:
-    """Like ``decode``, faster where no number has more than two bytes: ids, lengths."""
+    """Like ``decode``, faster where all numbers have one byte: ids, lengths."""
     low = buffer.data[at]
-    if not len(low) or low.max() < _MORE:
-        return low.astype(np.int64), at + 1
-    high = buffer.data[at + 1]
-    two = low >= _MORE
-    if (two & (high >= _MORE)).any():
+    if len(low) and low.max() >= _MORE:
         return decode(buffer, at)
-    value = high.astype(np.int64) << 7
-    value *= two
-    value += low & _DATA
-    return value, at + 1 + two
+    return low.astype(np.int64), at + 1
 
 
 def number_field(buffer: Buffer, at: I64, ends: I64, tag: int, *, small: bool = False) -> tuple[I64, I64, Bool]:

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 _EPOCH_NS = 10**17
 """Line clocks above this count from 1970, not from the start of the capture."""
 _UNKNOWN = "(event without metadata)"
-_SOUGHT = (StatName.STEP_NUM, StatName.HLO_OP)
-"""Stats that say what an event is: looked for while the events are read."""
+_SOUGHT = (StatName.STEP_NUM, StatName.HLO_OP, StatName.CORRELATION_ID)
+"""Stats that say what an event is, and which launched which: looked for while the events are read."""
 _KEPT_BYTES = 8 << 20
 """A block of this size, freed at once, makes glibc keep as much memory at hand (mallopt(3), M_TRIM_THRESHOLD) instead
 of giving that of every window's columns back to the system, which hands it out again page by page."""

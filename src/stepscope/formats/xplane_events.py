@@ -17,7 +17,7 @@ from stepscope.formats.byte_source import ByteSource, Windows
 from stepscope.formats.protobuf import BYTES, VARINT, signed
 from stepscope.formats.varints import Buffer, decode, number_field
 from stepscope.formats.wire_fields import fields, varint
-from stepscope.formats.xplane_stat_ids import id_places, without_repeats
+from stepscope.formats.xplane_stat_ids import id_places
 from stepscope.formats.xplane_wire import (
     EVENT_DURATION,
     EVENT_ID,
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _WINDOW_BYTES = 1 << 20
 """Read at a time: it stays in the processor's cache."""
+_TAIL_BYTES = 1 << 12
+"""Read behind it, so that its last event is whole; one that is longer has the window read again."""
 _TABLE_FACTOR, _TABLE_MIN = 8, 1 << 16
 """Ids that lie closer than this are looked up in a table."""
 _BLOCK = 1 << 14
@@ -67,6 +69,7 @@ class Kinds:
     def __init__(self, ids: Sequence[int], dropped: Sequence[bool]) -> None:
         """Of the ids in the order of the plane; ``dropped`` of each."""
         self.dropped: Bool = np.array([*dropped, False], np.bool_)
+        self.drops = bool(self.dropped.any())
         order = np.argsort(np.array(ids, np.int64), kind="stable")
         self._ids = np.array(ids, np.int64)[order]
         self._order = np.append(order, len(ids))
@@ -106,7 +109,8 @@ class EventBlock:
     occurrences: dict[int, int]
     """Of events that stand for several: position in this block, and how many."""
     likely: dict[int, I64]
-    """Positions in this block, rising, of the events that may have a stat that is sought, by its id."""
+    """Positions in this block, rising, of the events that may have a stat that is sought, by its id: each as often as
+    the bytes of the id stand in it."""
     dropped: int
     """Events that were left out because of their kind."""
 
@@ -140,7 +144,7 @@ class LineReader:
                 at = _around(self._source, at, last, line)
                 continue
             end = min(last, at + _WINDOW_BYTES)
-            buffer = self._windows.at(at, min(last, end + xplane_heads.MARGIN))
+            buffer = self._windows.at(at, min(last, end + _TAIL_BYTES))
             heads = xplane_heads.find(buffer, end - at)
             reached = at + int(heads[-1])
             if reached > last:
@@ -182,9 +186,10 @@ def _block(view: memoryview, buffer: Buffer, heads: I64, kinds: Kinds, places: M
         at[longer] = decode(buffer, heads[longer] + 1)[1]
     ids, at, known = number_field(buffer, at, ends, _ID_TAG, small=True)
     meta = kinds.positions(ids)
-    drop = kinds.dropped[meta] & known
-    dropped = int(np.count_nonzero(drop))
-    if dropped:
+    dropped = 0
+    if kinds.drops:
+        drop = kinds.dropped[meta] & known
+        dropped = int(np.count_nonzero(drop))
         kept = np.flatnonzero(~drop)
         meta, at, known, heads, ends = meta[kept], at[kept], known[kept], heads[kept], ends[kept]
     offset, at, placed = number_field(buffer, at, ends, _OFFSET_TAG)
@@ -215,12 +220,12 @@ def _block(view: memoryview, buffer: Buffer, heads: I64, kinds: Kinds, places: M
 
 
 def _events_at(heads: I64, ends: I64, positions: I64) -> I64:
-    """Which events hold one of some positions. All rise."""
+    """The event that holds each of some positions, where one does. All rise."""
     if not len(heads):
         return heads
     positions = positions[slice(*np.searchsorted(positions, (heads[0], ends[-1])))]
     rank = np.searchsorted(heads, positions, "right") - 1
-    return without_repeats(rank[positions < ends[rank]])
+    return rank[positions < ends[rank]]
 
 
 def _read_one(view: memoryview, head: int, end: int, base: int) -> tuple[int, int, int, int, int]:

@@ -21,18 +21,19 @@ from stepscope.formats.varints import decode
 from stepscope.formats.xplane_wire import LINE_EVENTS, tag
 
 if TYPE_CHECKING:
-    from stepscope.formats.varints import U8, Buffer
+    from stepscope.formats.varints import U64, Buffer
     from stepscope.model.records import I64
 
-MARGIN = 11
-"""Bytes that the head of an event takes at most: its tag and its length."""
 _LOOK_BYTES = 1 << 17
 """Looked through at a time: it stays in the processor's cache."""
 _SHORT_BYTES = 1 << 13
 """Shorter runs are walked sooner than looked through."""
 _HEAD_BYTES = 8
 """The tag of an event's offset is its fifth to eighth: behind lengths of one or two bytes, and ids of one to three."""
+_LENGTH_BYTES, _ID_BYTES = 2, 3
 _MORE, _DATA = 0x80, 0x7F
+_BYTE, _LOW_BYTE = np.uint64(8), np.uint64(0xFF)
+_MORE_BIT, _MORE_TO_BYTE = np.uint64(_MORE), np.uint64(4)
 _EVENT_TAG = tag(LINE_EVENTS, BYTES)
 _ID_TAG = 0x08
 _OFFSET_TAG = 0x10
@@ -43,17 +44,18 @@ _FAR = 1 << 61
 def find(buffer: Buffer, end: int) -> I64:
     """Where the events that begin before ``end`` begin, and where the last of them ends: int64[event + 1].
 
-    An event begins at 0. The last one may end behind the buffer.
+    An event begins at 0. The last one may end behind the buffer, but its tag and its length, 11 bytes at most, do not.
     """
-    guesses = _guesses(buffer.data, end) if end >= _SHORT_BYTES else np.empty(0, np.int64)
+    guesses = _guesses(buffer, end) if end >= _SHORT_BYTES else np.empty(0, np.int64)
     if not len(guesses):
         heads, last = _walk(buffer, 0, end)
         return np.array([*heads, last], np.int64)
     return _true(buffer, guesses, end)
 
 
-def _guesses(data: U8, end: int) -> I64:
+def _guesses(buffer: Buffer, end: int) -> I64:
     """Where something begins before ``end`` that looks like an event, rising."""
+    data = buffer.data
     found = []
     for first in range(0, end, _LOOK_BYTES):
         near = data[first : min(first + _LOOK_BYTES, end) + _HEAD_BYTES]
@@ -62,11 +64,28 @@ def _guesses(data: U8, end: int) -> I64:
         one_of_two = is_offset[4:-1] | is_offset[5:]
         looks = one_of_two[:size] | one_of_two[2:][:size]
         looks &= near[:size] == _EVENT_TAG
-        heads = np.flatnonzero(looks)
-        ids = heads + 2
-        ids += near[heads + 1] >= _MORE
-        found.append(heads[near[ids] == _ID_TAG] + first)
-    return np.concatenate(found)
+        found.append(np.flatnonzero(looks) + first)
+    heads = np.concatenate(found)
+    word = buffer.words[heads]
+    word >>= _BYTE
+    for _ in range(_LENGTH_BYTES - 1):
+        _pass_byte_with_more(word)
+    word >>= _BYTE
+    looks = word & _LOW_BYTE == _ID_TAG
+    word >>= _BYTE
+    for _ in range(_ID_BYTES - 1):
+        _pass_byte_with_more(word)
+    word >>= _BYTE
+    looks &= word & _LOW_BYTE == _OFFSET_TAG
+    true: I64 = heads[looks]
+    return true
+
+
+def _pass_byte_with_more(word: U64) -> None:
+    """Shift out the lowest byte where the number that it belongs to goes on behind it."""
+    more = word & _MORE_BIT
+    more >>= _MORE_TO_BYTE
+    word >>= more
 
 
 def _true(buffer: Buffer, guesses: I64, end: int) -> I64:

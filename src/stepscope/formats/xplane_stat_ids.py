@@ -85,12 +85,10 @@ def where_in(ids: I64, wanted: I64) -> I64:
     return np.flatnonzero(ids == wanted[0] if len(wanted) == 1 else np.isin(ids, wanted))
 
 
-def rows_between(parts: Sequence[I64], first: int, last: int) -> I64:
-    """The numbers between two of some that rise each, rising, each once."""
-    rows = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
-    return rows[slice(*np.searchsorted(rows, (first, last)))]
-
-
-def without_repeats(rising: I64) -> I64:
-    """Numbers that do not fall, each once."""
-    return rising[np.flatnonzero(np.diff(rising, prepend=-1))]
+def rows_between(parts: Sequence[I64], first: int, last: int) -> tuple[I64, I64]:
+    """The numbers between two of some that rise each: those that come once, and those that come several times."""
+    rows = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts), kind="stable")
+    rows = rows[slice(*np.searchsorted(rows, (first, last)))]
+    new = np.append(True, rows[1:] != rows[:-1])[: len(rows)]
+    once = new & np.append(new[1:], True)[: len(rows)]
+    return rows[once], rows[new & ~once]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,10 +69,6 @@ class Values:
     def take(self, index: I64) -> Values:
         """Some of them."""
         return Values(rows=self.rows[index], ids=self.ids[index], kind=self.kind[index], value=self.value[index])
-
-    def without_ids(self) -> Values:
-        """The same where it is known which stat it is."""
-        return replace(self, ids=self.ids[:0].copy())
 
 
 def values_of(window: Buffer, found: Found, stat_names: Mapping[int, str], strings: Strings) -> Values:

@@ -3,13 +3,13 @@
 The file stays open and each event knows where its stats lie. A stat of one name is found in two steps: its id is looked
 for as bytes (``xplane_stat_ids``), which passes over the file at memory speed and can only find too much; the events so
 found are then walked through, all of them one stat at a time and as far as the id was found, which says what is true.
-Stats that say what an event is are looked for while the events are read (``StatPlace.likely``).
+Some stats are looked for while the events are read (``StatPlace.likely``). What most of some events have is found by
+walking through theirs until it comes (``of_rows``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,7 @@ from stepscope.formats.varints import Buffer, decode
 from stepscope.formats.wire_fields import fields
 from stepscope.formats.xplane_stat_ids import ALIASES, passed, perhaps, rows_between, where_in
 from stepscope.formats.xplane_stat_values import Found, Values, column_of, held, values_of
-from stepscope.formats.xplane_stat_walk import MAX_ID, walk
+from stepscope.formats.xplane_stat_walk import walk
 from stepscope.formats.xplane_wire import EVENT_STATS, STAT_ID, tag
 from stepscope.model.optrace_stats import StatColumn, StatName, no_stat
 
@@ -36,13 +36,7 @@ if TYPE_CHECKING:
 
 _WINDOW_BYTES = 1 << 20
 """Read at a time: it stays in the processor's cache."""
-_WALK_ROWS = 1 << 17
-_WALK_BYTES = 1 << 21
-"""The same where all stats are walked through: few events have many, and each window waits for those."""
 _KEPT_VALUES = 1 << 18
-_LINKS = ("id", StatName.CORRELATION_ID)
-"""What most events of a host have one of: their run of the executor, or the call that starts work of a device. Who asks
-for the first asks for the second, too."""
 _MORE = 0x80
 _STATS_TAG = tag(EVENT_STATS, BYTES)
 _ID_TAG = tag(STAT_ID, VARINT)
@@ -58,7 +52,8 @@ class StatPlace:
     ids: Mapping[str, Sequence[int]]
     """Of each stat by name."""
     likely: Mapping[int, I64]
-    """Of stats that were sought while the events were read, by id: rows of the events that may have them, rising."""
+    """Of stats that were sought while the events were read, by id: rows of the events that may have them, rising, each
+    as often as the id was found in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,36 +105,29 @@ class XplaneStats:
         last = len(self._at) if last is None else last
         column = self._kept.get((name, first, last))
         if column is None:
-            whole = (first, last) == (0, len(self._at))
-            read = self._read_links() if whole and name == _LINKS[0] else {name: self._read_column(name, first, last)}
-            self._kept |= {(key, first, last): one for key, one in read.items() if len(one) <= _KEPT_VALUES}
-            column = read[name]
+            column = self._read_column(name, first, last)
+            if len(column) <= _KEPT_VALUES:
+                self._kept[name, first, last] = column
         return column
 
-    def _read_links(self) -> dict[str, StatColumn]:
-        """Two stats that are asked for one after the other: at once where most events have the first."""
+    def of_rows(self, name: str, rows: I64) -> StatColumn:
+        """See ``StatReader``."""
         strings = Strings()
-        found: dict[str, list[Values]] = {name: [] for name in _LINKS}
+        found: list[Values] = []
         for place in self._places:
-            wanted = [key for name in _LINKS for key in place.ids.get(name, ())]
-            if _LINKS[0] in place.ids and all(0 <= key <= MAX_ID for key in wanted):
-                for values in self._walk_all(place, np.array(wanted, np.int64), strings):
-                    for name in _LINKS:
-                        mine = where_in(values.ids, np.array(place.ids.get(name, ()), np.int64))
-                        found[name].append(values.take(mine).without_ids())
-            else:
-                for name in _LINKS:
-                    found[name] += self._of_place(place, name, place.first, place.last, strings)
-        return {name: column_of(name, found.pop(name), strings) for name in _LINKS}
+            mine = rows[slice(*np.searchsorted(rows, (place.first, place.last)))]
+            if len(mine) and name in place.ids:
+                wanted = np.array(place.ids[name], np.int64)
+                found += self._first_of(mine[self._size[mine] > 0], place, wanted, strings)
+        column = column_of(name, found, strings)
+        return column if (column.rows[1:] > column.rows[:-1]).all() else column.of(rows)
 
-    def _walk_all(self, place: StatPlace, wanted: I64, strings: Strings) -> Iterator[Values]:
-        """Stats of some ids that most events of a plane have, a window at a time."""
-        firsts = range(place.first, place.last, _WALK_ROWS)
-        some = (self._with_stats(first, min(first + _WALK_ROWS, place.last)) for first in firsts)
-        for window, rows in chain.from_iterable(self._windows(rows, _WALK_BYTES) for rows in some):
-            at = self._at[rows] - window.base
-            walked = walk(window, rows, at, at + self._size[rows], wanted.tolist())
-            usual = Found(rows=walked.rows, ids=walked.ids, at=walked.at, end=walked.end)
+    def _first_of(self, rows: I64, place: StatPlace, wanted: I64, strings: Strings) -> Iterator[Values]:
+        """The first stat of some ids of each event, a window at a time; of some events those behind it, too."""
+        for window, within in self._windows(rows):
+            at = self._at[within] - window.base
+            walked = walk(window, within, at, at + self._size[within], wanted.tolist())
+            usual = Found(rows=walked.rows, ids=walked.rows, at=walked.at, end=walked.end)
             others = self._walk(window, *walked.left, walked.left[2], wanted)
             yield held(values_of(window, Found.concat([usual, others]), place.plane.stat_names, strings))
 
@@ -154,9 +142,10 @@ class XplaneStats:
             return
         begin, end = max(first, place.first), min(last, place.last)
         if all(key in place.likely for key in wanted):
-            rows = rows_between([place.likely[key] for key in wanted], begin, end)
-            rows = rows[self._size[rows] > 0]
-            yield from self._read(rows, place, np.array(wanted, np.int64), strings, sought=True)
+            once, several = rows_between([place.likely[key] for key in wanted], begin, end)
+            ids = np.array(wanted, np.int64)
+            yield from self._first_of(once[self._size[once] > 0], place, ids, strings)
+            yield from self._read(several[self._size[several] > 0], place, ids, strings, sought=True)
         else:
             yield from self._read(self._with_stats(begin, end), place, np.array(wanted, np.int64), strings)
 
@@ -199,7 +188,7 @@ class XplaneStats:
         rows: I64 = np.flatnonzero(self._size[first:last]) + first if first < last else np.empty(0, np.int64)
         return rows
 
-    def _windows(self, rows: I64, size: int = _WINDOW_BYTES) -> Iterator[tuple[Buffer, I64]]:
+    def _windows(self, rows: I64) -> Iterator[tuple[Buffer, I64]]:
         """The bytes of some events' stats, window by window, with those rows that lie in it, by position."""
         starts = self._at[rows]
         if (starts[1:] < starts[:-1]).any():
@@ -208,7 +197,7 @@ class XplaneStats:
         windows = Windows(self._source)
         first = 0
         while first < len(rows):
-            last = int(np.searchsorted(starts, starts[first] + size))
+            last = int(np.searchsorted(starts, starts[first] + _WINDOW_BYTES))
             chosen = rows[first:last]
             yield windows.at(int(starts[first]), int((self._at[chosen] + self._size[chosen]).max())), chosen
             first = last

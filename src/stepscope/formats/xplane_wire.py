@@ -13,6 +13,7 @@ Source: ``xla/tsl/profiler/protobuf/xplane.proto`` (openxla/xla), unchanged in n
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from stepscope.errors import FormatError
 from stepscope.formats.byte_source import ByteSource, Windows
 from stepscope.formats.protobuf import BYTES, FIXED64, VARINT, signed
 from stepscope.formats.varints import bytes_field, number_field
-from stepscope.formats.wire_fields import double, fields
+from stepscope.formats.wire_fields import double, fields, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,46 +113,48 @@ def read_space(source: ByteSource) -> WireSpace:
 
 def _plane(source: ByteSource, view: memoryview, first: int, last: int) -> WirePlane:
     plane = WirePlane()
-    metas: list[Span] = []
-    names: list[Span] = []
-    for number, wire, at, end in fields(view, first, last):
+    entries: dict[int, tuple[list[int], list[int]]] = {_PLANE_METAS: ([], []), _PLANE_STAT_NAMES: ([], [])}
+    tags = {tag(number, BYTES): found for number, found in entries.items()}
+    at = first
+    while at < last:
+        if view[at] in tags:  # thousands follow each other
+            begins, ends = run(view, at, last, view[at])
+            tags[view[at]][0].extend(begins)
+            tags[view[at]][1].extend(ends)
+            at = ends[-1]
+            continue
+        number, wire, begin, at = next(fields(view, at, last))
         if wire != BYTES:
             continue
         if number == _PLANE_NAME:
-            plane.name = source.text(at, end)
+            plane.name = source.text(begin, at)
         elif number == _PLANE_LINES:
-            plane.lines.append((at, end))
-        elif number == _PLANE_METAS:
-            metas.append((at, end))
-        elif number == _PLANE_STAT_NAMES:
-            names.append((at, end))
+            plane.lines.append((begin, at))
         elif number == _PLANE_STATS:
-            plane.stats.append((at, end))
-    plane.metas = _metas(source, metas)
-    found = _metas(source, names)
+            plane.stats.append((begin, at))
+    plane.metas = _metas(source, *entries[_PLANE_METAS])
+    found = _metas(source, *entries[_PLANE_STAT_NAMES])
     plane.stat_names = dict(zip(found.ids, found.names, strict=True))
     return plane
 
 
-def _metas(source: ByteSource, spans: Sequence[Span]) -> WireMetas:
+def _metas(source: ByteSource, begins: Sequence[int], ends: Sequence[int]) -> WireMetas:
     """Entries of a map from id to XEventMetadata or XStatMetadata, whose id and name have the same numbers.
 
     Names are found in all of a window at once; what does not come in the usual order is read one by one.
     """
     found = WireMetas()
     at = 0
-    while at < len(spans):
-        reach = at + 1
-        while reach < len(spans) and 0 <= spans[reach][1] - spans[at][0] <= _WINDOW_BYTES:
-            reach += 1
-        _add_metas(source, spans[at:reach], found)
+    while at < len(begins):
+        reach = max(at + 1, bisect_right(ends, begins[at] + _WINDOW_BYTES))
+        _add_metas(source, begins[at:reach], ends[at:reach], found)
         at = reach
     return found
 
 
-def _add_metas(source: ByteSource, spans: Sequence[Span], metas: WireMetas) -> None:
-    window = Windows(source).at(spans[0][0], spans[-1][1])
-    at, ends = (np.array(spans, np.int64) - window.base).T
+def _add_metas(source: ByteSource, begins: Sequence[int], stops: Sequence[int], metas: WireMetas) -> None:
+    window = Windows(source).at(begins[0], stops[-1])
+    at, ends = np.array(begins, np.int64) - window.base, np.array(stops, np.int64) - window.base
     key, at, keyed = number_field(window, at, ends, tag(_MAP_KEY, VARINT))
     inner, inner_end, valued = bytes_field(window, at, ends, tag(_MAP_VALUE, BYTES))
     _, at, _ = number_field(window, inner, inner_end, tag(_META_ID, VARINT))
@@ -161,16 +164,23 @@ def _add_metas(source: ByteSource, spans: Sequence[Span], metas: WireMetas) -> N
     begin, end = np.where(has_name, first, shown).tolist(), np.where(has_name, at, rest).tolist()
     content, base = bytes(window.content), len(metas)
     metas.ids += key.tolist()
-    metas.names += [content[a:b].decode("utf-8", "replace") for a, b in zip(begin, end, strict=True)]
+    metas.names += _texts(content, begin, end)
     usual = keyed & valued & named & (inner_end == ends)
     for i in np.flatnonzero((rest < inner_end) | ~usual).tolist():
         if usual[i]:
             name, other, stats = _meta_fields(source, int(rest[i]) + window.base, int(inner_end[i]) + window.base)
             metas.names[base + i] = name or metas.names[base + i] or other
         else:
-            metas.ids[base + i], metas.names[base + i], stats = _meta(source, *spans[i])
+            metas.ids[base + i], metas.names[base + i], stats = _meta(source, begins[i], stops[i])
         if stats:
             metas.stats[base + i] = stats
+
+
+def _texts(content: bytes, begin: Sequence[int], end: Sequence[int]) -> list[str]:
+    try:
+        return [content[a:b].decode() for a, b in zip(begin, end, strict=True)]  # sooner than with a word on errors
+    except UnicodeDecodeError:
+        return [content[a:b].decode("utf-8", "replace") for a, b in zip(begin, end, strict=True)]
 
 
 def _meta(source: ByteSource, first: int, last: int) -> tuple[int, str, list[Span]]:

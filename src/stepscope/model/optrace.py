@@ -312,11 +312,24 @@ class OpTrace:
         own, of_metas = self.stats.of_events(name), self.stats.of_metas(name)
         dense = np.full(len(self.events), missing, np.int64)
         if len(of_metas):
-            per_meta = np.full(len(self.metas), missing, np.int64)
-            per_meta[of_metas.rows] = _as_ints(of_metas, missing)
-            dense[:] = per_meta[self.events.meta]
+            dense[:] = self._of_metas(of_metas, missing)[self.events.meta]
         dense[own.rows] = _as_ints(own, missing)
         return dense
+
+    def ints_of(self, name: str, rows: I64, missing: int = -1) -> tuple[I64, I64]:
+        """A stat of some events, whose rows rise: rows, all that have it among them, and what ``ints`` says of each."""
+        own, of_metas = self.stats.of_rows(name, rows), self.stats.of_metas(name)
+        if not len(of_metas):
+            return own.rows, _as_ints(own, missing)
+        values = self._of_metas(of_metas, missing)[self.events.meta[rows]]
+        values[np.searchsorted(rows, own.rows)] = _as_ints(own, missing)
+        return rows, values
+
+    def _of_metas(self, column: StatColumn, missing: int) -> I64:
+        """A stat of metas for each of them."""
+        per_meta = np.full(len(self.metas), missing, np.int64)
+        per_meta[column.rows] = _as_ints(column, missing)
+        return per_meta
 
     def texts(self, name: str) -> tuple[I32, tuple[str, ...]]:
         """A stat of every event as text: (int32[event], texts); -1 where it has none. Own before the meta's."""

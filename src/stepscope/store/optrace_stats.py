@@ -148,6 +148,10 @@ class StoredStats:
         column = self._events.read(name)
         return column if first == 0 and last is None else column.between(first, last)
 
+    def of_rows(self, name: str, rows: I64) -> StatColumn:
+        """See ``StatReader``."""
+        return self.of_events(name).of(rows)
+
     def of_metas(self, name: str) -> StatColumn:
         """See ``StatReader``."""
         return self._metas.read(name)
