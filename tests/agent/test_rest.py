@@ -73,6 +73,16 @@ def busy(state: AgentState, records: int, kind: Kind = Kind.FUNCTION) -> None:
         state.write(1, 1, 0, 1, int(kind), 0, 1)
 
 
+def second_rest(state: AgentState) -> None:
+    """Into a rest that may be long: the first is no longer than what went before it."""
+    state.rest.tick(START)
+    busy(state, 1000)
+    state.rest.tick(START + rest.FIRST_WINDOW_NS)
+    state.rest.end(state.now())
+    busy(state, 1000)
+    state.rest.tick(state.now() + rest.FIRST_WINDOW_NS)
+
+
 def test_a_slow_job_never_rests(opened: AgentState, loop: type[Loop]) -> None:
     """Few calls in a long window are within the budget: all wrappers stay."""
     opened.rest.tick(START)
@@ -108,9 +118,7 @@ def test_a_fast_job_rests_and_wakes(opened: AgentState, loop: type[Loop], armed:
 
 def test_what_is_counted_outlives_the_process(opened: AgentState, loop: type[Loop], armed: Armed) -> None:
     """Before it is told, the count stands in the ring: a reader of a dead process makes the record of it, once."""
-    opened.rest.tick(START)
-    busy(opened, 1000)
-    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    second_rest(opened)
     for _ in range(7):
         calls(loop)
     opened.rest.tick(opened.now() + rest.REPORT_NS)
@@ -282,9 +290,7 @@ def test_a_forked_child_has_all_its_wrappers(opened: AgentState, loop: type[Loop
 def test_a_rest_ends_when_what_repeated_does_not(opened: AgentState, loop: type[Loop]) -> None:
     """A second without a call that counts: wrappers are back, and the next rest makes up for it."""
     counts = opened.rest.light(Kind.FUNCTION, lambda: None)
-    opened.rest.tick(START)
-    busy(opened, 1000)
-    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    second_rest(opened)
     began = opened.now()
     length = opened.rest.due_ns(began)
     assert opened.rest.on
@@ -296,3 +302,19 @@ def test_a_rest_ends_when_what_repeated_does_not(opened: AgentState, loop: type[
     opened.rest.tick(began + 3 * rest.REPORT_NS + 3)
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
     assert opened.rest._owed_ns > 0
+
+
+def test_no_rest_is_longer_than_what_went_before(opened: AgentState) -> None:
+    """The first is as long as its window, each other as what has passed; what they lack is owed and made up for."""
+    opened.rest.tick(START)
+    now = START
+    for passed in (1, 3, 7):  # in first windows: one; it, a rest as long, one; these, a rest as long as they, one
+        busy(opened, 20_000)
+        now += rest.FIRST_WINDOW_NS
+        opened.rest.tick(now)
+        assert opened.rest.on
+        assert opened.rest._until - opened.rest._told == passed * rest.FIRST_WINDOW_NS
+        assert opened.rest._owed_ns > 0
+        now += passed * rest.FIRST_WINDOW_NS
+        opened.rest.end(opened.now() + rest.MAX_REST_NS)
+        opened.rest._since = now
