@@ -11,7 +11,7 @@ What counts is ``functools.lru_cache`` without a cache: a function in C that cal
 In cold caches that costs 0.8 us, a wrapper in Python that does the same 3.7 us; and it shows in no traceback.
 
 No rest is longer than what went before it since calls first cost too much; what it lacks is made up for later. So a
-short job does not spend its second half unseen, and what is read when a window ends is read soon, then ever more rarely.
+short job does not spend its second half unseen, and what is read when a window ends is read soon, then more rarely.
 
 Each second of a rest leaves REST records: when, how long, how many calls of which kind were only counted. A second in
 which what repeated does not ends the rest: the job does something else, and the rest of the rest is made up for later.
