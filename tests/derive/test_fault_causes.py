@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
@@ -13,6 +16,9 @@ from stepscope.derive.native_names import owner, short
 from stepscope.model.records import Mapped, MemoryEvent, MemoryEventTable
 from stepscope.model.session import Manifest, Session
 from stepscope.model.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
+
+if TYPE_CHECKING:
+    from stepscope.derive.steps import Steps
 
 PAGE = 4096
 BLOCK = 0x100000
@@ -139,6 +145,21 @@ def test_who_faults_and_who_gives_back() -> None:
     assert found.fault_ratio == pytest.approx(0.6)
     assert found.release_ratio == pytest.approx(0.1)
     assert found.low <= 0.6 <= found.high
+
+
+def test_what_lies_outside_of_the_steady_steps_does_not_count() -> None:
+    """A window that begins in the warm-up and ends with the process says of the steps what it saw of them."""
+    steps = cast("Steps", SimpleNamespace(span=(1000, 1040), steady_count=3))
+    rows = [*faults(60, start=10, address=BLOCK + 10 * SIZE), (900, MADVISE, BLOCK, SIZE, 4), *faults(60, start=1000)]
+    cpu = profile("cpu", [(COPY, 60), ([*COPY, *kernel("asm_exc_page_fault")], 30), (COPY, 10)])
+    cpu = replace(cpu, samples=replace(cpu.samples, at_ns=np.array([500, 1010, 1039], np.int64)))
+    session = Session(manifest=Manifest(), memory_events=events(rows), stacks=(cpu,))
+    found = fault_causes.build(session, steps)
+    assert found is not None
+    assert (found.sampled, dict(found.causes)) == (40, {"MADV_DONTNEED": 1.0})
+    assert found.fault_ratio == pytest.approx(0.75)
+    after = cast("Steps", SimpleNamespace(span=(5000, 6000), steady_count=3))
+    assert fault_causes.build(session, after) is None
 
 
 def test_without_samples_of_the_kernel_no_share_is_claimed() -> None:

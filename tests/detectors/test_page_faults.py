@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
 from tests.derive import test_fault_causes as seen
-from tests.derive.sessions import Job
+from tests.derive.sessions import Job, S
 from tests.detectors.memory_jobs import faulting, refaulting
 
 from stepscope.derive.view import SessionView
@@ -17,7 +17,7 @@ from stepscope.detectors.registry import ALL
 from stepscope.model.events import Framework, InferenceSession
 from stepscope.model.finding import Checked, Finding
 from stepscope.model.session import AllocatorInfo
-from stepscope.model.stacks import Frame
+from stepscope.model.stacks import Frame, StackProfile
 
 
 def look(job: Job) -> tuple[list[Finding], Checked]:
@@ -93,6 +93,18 @@ UNMAPPED = [
 ]
 
 
+IN_STEPS = 5 * S
+"""A moment of the steady steps."""
+
+
+def in_steps(event: str, stacks: Sequence[tuple[Sequence[Frame], float]]) -> StackProfile:
+    """Samples at that moment."""
+    profile = seen.profile(event, stacks)
+    return dataclasses.replace(
+        profile, samples=dataclasses.replace(profile.samples, at_ns=profile.samples.at_ns + IN_STEPS)
+    )
+
+
 def look_with_window(
     rows: list[seen.Row], *, free: list[Frame], name: str, framework: Framework | InferenceSession | None = None
 ) -> Finding:
@@ -106,11 +118,11 @@ def look_with_window(
     session = dataclasses.replace(
         session,
         workers=(dataclasses.replace(worker, info=info),),
-        memory_events=seen.events(rows),
+        memory_events=seen.events([(IN_STEPS + at, kind, a, b, detail) for at, kind, a, b, detail in rows]),
         stacks=(
-            seen.profile("page-faults", [(seen.COPY, 100)]),
-            seen.profile(call, [(free, 10)]),
-            seen.profile(
+            in_steps("page-faults", [(seen.COPY, 100)]),
+            in_steps(call, [(free, 10)]),
+            in_steps(
                 "cpu",
                 [([*seen.COPY, *seen.kernel("asm_exc_page_fault")], 1)] * 30
                 + [([*free, *seen.kernel(f"__x64_sys_{call}")], 1)] * 10

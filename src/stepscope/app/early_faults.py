@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from stepscope.collector.drain import WorkerDrain
     from stepscope.collector.recording import Recording
 
-LOOKS = 5
-"""About a second each; the counters are looked at after so many."""
+LOOKS = 3
+"""About a second each; the counters are looked at after so many: a window takes eight seconds more, jobs are short."""
 MIN_RATIO = 0.03
 """Of the CPU time, in each interval between looks. As ``detectors.steady_page_faults``."""
 MIN_CALLS = 4
@@ -34,21 +34,23 @@ class EarlyFaults:
         self._recording = recording
         self._calls: dict[str, deque[int]] = {}
         self._times = 0
-        self._looks = 0
+        self._wait = 0
+        """Looks until the next at the counters."""
 
     def seen(self) -> bool:
         """Whether a process that makes steps has faulted in each of the last looks; called about once a second."""
         if self._times >= MAX_TIMES:
             return False
-        self._looks += 1
         going_on = [w.pid for w in self._recording.drainer.workers.values() if self._goes_on(w) and not w.closed]
-        if not going_on or self._looks % LOOKS:  # the tables are made of the rows again for each look at them
+        self._wait -= 1
+        if not going_on or self._wait > 0:
             return False
         tables = self._recording.sampling.tables()
         cost = faults.cost_of(MemoryTable.concat(t for t in tables.get("memory", []) if isinstance(t, MemoryTable)))
         processes = [t for t in tables.get("process", []) if isinstance(t, ProcessTable)]
         found = cost is not None and any(_faults(processes, pid, cost.fault_ns) for pid in going_on)
         self._times += found
+        self._wait = LOOKS << self._times  # the tables are made of the rows again for each look at them
         return found
 
     def _goes_on(self, worker: WorkerDrain) -> bool:

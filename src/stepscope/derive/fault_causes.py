@@ -2,6 +2,8 @@
 
 Each sampled fault is joined to the newest call before it that gave its address back: an allocator's madvise, a munmap
 (with a new map over it), or the end of the heap moving below it. Who faults and who gives back stand in the stacks.
+Where steps were seen, only what happened from the first steady one to the last counts: a window may begin in the
+warm-up, and end with the process.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ import numpy as np
 
 from stepscope.derive import native_names
 from stepscope.derive.pool_ops import with_ops
+from stepscope.derive.session_stacks import within
 from stepscope.model.records import Mapped, MemoryEvent
 from stepscope.model.stacks import FrameKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from stepscope.derive.steps import Steps
     from stepscope.model.records import I64, MemoryEventTable
     from stepscope.model.session import Session
     from stepscope.model.stacks import Frame, StackProfile
@@ -95,14 +99,18 @@ class FaultCauses:
         return max(self.causes.items(), key=lambda item: item[1])
 
 
-def build(session: Session) -> FaultCauses | None:
+def build(session: Session, steps: Steps | None = None) -> FaultCauses | None:
     """What the newest window with enough faults saw; None where there is none."""
+    span = steps.span if steps is not None and steps.steady_count else None
     events, stacks = session.memory_events, with_ops(session.stacks)
     for window in sorted({int(w) for w in np.unique(events.window)}, reverse=True):
         mine = events.take(events.window == window)
         faults = mine.take(mine.kind == MemoryEvent.FAULT)
+        if span is not None:
+            faults = faults.take((faults.at_ns >= span[0]) & (faults.at_ns < span[1]))
         if len(faults) >= MIN_FAULTS:
-            profiles = {p.event: p for p in stacks if p.name == f"window {window}"}
+            seen = [p for p in stacks if p.name == f"window {window}"]
+            profiles = {p.event: within(p, [span]) if span is not None else p for p in seen}
             return _of_window(window, mine, faults, profiles)
     return None
 

@@ -231,7 +231,7 @@ class SessionView:
     @cached_property
     def serving(self) -> Serving:
         """Which allocator serves the step's process, and why its memory is faulted in."""
-        return allocators.build(self.session, self.worker)
+        return allocators.build(self.session, self.worker, self.steps)
 
     @cached_property
     def rebuilds(self) -> Rebuilds | None:
