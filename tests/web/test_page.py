@@ -6,6 +6,7 @@ import itertools
 import re
 import shutil
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,8 +85,8 @@ def tab(browser: Browser, url: str, request: pytest.FixtureRequest) -> Iterator[
     context.close()
 
 
-AXE = Path(__file__).parents[2] / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
-"""Checks pages for people who do not see them, or use no mouse (`make assets` brings it)."""
+AXE = files(pytest.importorskip("axe_playwright_python")) / "axe.min.js"
+"""Checks pages for people who do not see them, or use no mouse."""
 SERIOUS = """async () => (await axe.run({ resultTypes: ["violations"] })).violations
   .filter((fault) => fault.impact === "serious" || fault.impact === "critical")
   .map((fault) => `${fault.id}: ${fault.nodes.map((node) => node.html).slice(0, 3).join(" ")}`)"""
@@ -183,7 +184,6 @@ def test_tasks_at_rest(tab: Tab, recorded: Recorded) -> None:
     assert tab.problems == []
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="no axe-core here (make assets)")
 @pytest.mark.parametrize("name", PAGES)
 def test_no_page_has_a_serious_accessibility_fault(
     tab: Tab, recorded: Recorded, pair: tuple[Recorded, Recorded], name: str

@@ -55,12 +55,11 @@ def tab(chromium: Browser, url: str, request: pytest.FixtureRequest) -> Iterator
 
 
 def sound(tab: Tab) -> None:
-    """Nothing that axe calls serious, where it is here; nothing overflows, nothing is without a name."""
+    """Nothing that axe calls serious; nothing overflows, nothing is without a name."""
     assert tab.page.evaluate(FITS) <= 0
     assert tab.page.evaluate(NAMELESS) == []
-    if AXE.exists():
-        tab.page.evaluate(AXE.read_text())
-        assert tab.page.evaluate(SERIOUS) == []
+    tab.page.evaluate(AXE.read_text())
+    assert tab.page.evaluate(SERIOUS) == []
 
 
 def test_every_page_of_a_training(tab: Tab, training: int) -> None:
