@@ -38,12 +38,12 @@ class Noted:
 
     ends: list[int]
     gaps: list[tuple[int, int]]
-    own: list[tuple[int, int, int]]
-    """Its own profiles: began, stopped, written."""
+    own: list[tuple[int, int, int, int]]
+    """Its own profiles: began, stopped, written, CPU time of the thread that wrote where it is not the training's."""
 
     def profiles(self) -> list[Window]:
         """Its own profiles."""
-        return [Window(began=began, stopped=stopped, written=written) for began, stopped, written in self.own]
+        return [Window(began=began, stopped=stop, written=end, cpu_ns=cpu) for began, stop, end, cpu in self.own]
 
 
 class Ears(threading.Thread):

@@ -33,6 +33,8 @@ from stepscope.model.session import CaptureInfo
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks" / "capture.md"
 NEIGHBOURS = 10
+APART = 100
+"""Steps between two profiles that are not ours."""
 OF_MODELS = """One captured training step. *Job's peak memory*: what a capture adds to it. *In the session*: the step's
 op trace; the graphs with their source lines stand there once, however many steps are captured. *Ops kept*: of the
 framework's file, those whose name, type, calls and time the session has. *Placed*: share of op time on a line of user
@@ -45,9 +47,10 @@ NOTES = """*Traced steps*: change of the median traced step against the median o
 after, median over captures with its bootstrap interval of 95 %. *Late*: how much longer than the median neighbour the
 steps took in which the trace was written or stopped: the longest of all captures, and the sum of one capture (median),
 less what steps in as long a time after it took longer than the median. *CPU to write*: of stepscope's thread, which
-runs beside the job. *Less CPU*: the sum less that time, capture by capture, with its interval. *Share*: what
-captures cost, of the job's wall time, as booked; a delay that is longer than the CPU time counts instead of it.
-*Listening*: most TCP sockets of the job that listened in one of so many looks at its network namespace and its
+runs beside the job. *Less CPU*: the sum less that time, capture by capture, with its interval; *a thread that
+counts* takes as much CPU time and does nothing else, so what it has there is the price of two threads on one core.
+*Share*: what captures cost, of the job's wall time, as booked; a delay that is longer than the CPU time counts instead
+of it. *Listening*: most TCP sockets of the job that listened in one of so many looks at its network namespace and its
 descriptors while captures were made."""
 
 
@@ -60,7 +63,8 @@ class Seen:
     longest_ms: list[float] = field(default_factory=list)
     summed_ms: list[float] = field(default_factory=list)
     beyond_ms: list[float] = field(default_factory=list)
-    """Of our own captures: the sum less the CPU time of the thread that wrote."""
+    """Where another thread than the training's wrote: the sum less its CPU time."""
+    cpu_ms: list[float] = field(default_factory=list)
     captures: list[CaptureInfo] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
     listening: int = 0
@@ -99,7 +103,8 @@ def against_neighbours(seen: Seen, ends: npt.NDArray[np.int64], profiles: Sequen
         control = durations[(ends > from_here) & (starts < calm)] - usual
         seen.summed_ms.append(float(extra.sum() - control.sum()))
         if one.cpu_ns:
-            seen.beyond_ms.append(seen.summed_ms[-1] - one.cpu_ns / 1e6)
+            seen.cpu_ms.append(one.cpu_ns / 1e6)
+            seen.beyond_ms.append(seen.summed_ms[-1] - seen.cpu_ms[-1])
 
 
 def run_ours(seen: Seen, python: Sequence[str], words: Sequence[str], count: int, budget: str) -> None:
@@ -119,11 +124,15 @@ def run_ours(seen: Seen, python: Sequence[str], words: Sequence[str], count: int
         seen.shares.append(job.share())
 
 
-def run_own(seen: Seen, python: Sequence[str], words: Sequence[str], count: int) -> None:
-    """A run in which the program profiles itself."""
+def run_own(seen: Seen, python: Sequence[str], words: Sequence[str], count: int, like: Seen | None = None) -> None:
+    """A run in which the program profiles itself, or takes as much CPU time in another thread as ``like`` says."""
     with tempfile.TemporaryDirectory(prefix="stepscope-capture-") as scratch:
-        job = Job(Path(scratch), python, *words, "--own", str(count))
-        job.wait_for(lambda: job.profiled() >= count)
+        burn_ms = median(like.cpu_ms) if like else 0.0
+        job = Job(Path(scratch), python, *words, "--own", str(count), "--burn", str(burn_ms), "--every", str(APART))
+        if like:
+            time.sleep(1.2 * count * APART * median(like.step_ms) / 1e3)
+        else:
+            job.wait_for(lambda: job.profiled() >= count)
         noted = job.end()
         against_neighbours(seen, np.array(noted.ends, np.int64), noted.profiles())
 
@@ -133,7 +142,7 @@ def row(length: str, how: str, seen: Seen) -> str:
     ratio: Interval = bootstrap(seen.ratios)
     beyond = bootstrap(seen.beyond_ms) if seen.beyond_ms else None
     less = f"{beyond.value:+.1f} ms ({beyond.low:+.1f} to {beyond.high:+.1f})" if beyond is not None else "-"
-    cpu = median(c.cpu_ns for c in seen.captures) / 1e6 if seen.captures else None
+    cpu = median(seen.cpu_ms) if seen.cpu_ms else None
     share = f"{max(seen.shares):.2%}" if seen.shares else "-"
     listening = f"{seen.listening} of {seen.looks:,} looks" if seen.looks else "-"
     return (
@@ -151,12 +160,14 @@ def steps(python: Sequence[str], lengths: Sequence[str], count: int, rounds: int
     ]
     for length in lengths:
         words = ["--kind", "fit", "--step-ms", length]
-        ours, own = Seen(), Seen()
+        ours, own, burnt = Seen(), Seen(), Seen()
         for _ in range(rounds):
             run_ours(ours, python, words, count, budget)
             run_own(own, python, words, count)
+            run_own(burnt, python, words, count, ours)
         lines += [row(length, "stepscope", ours), row(length, "TensorFlow's own", own)]
-        print("\n".join(lines[-2:]), file=sys.stderr, flush=True)
+        lines.append(row(length, "none, a thread that counts", burnt))
+        print("\n".join(lines[-3:]), file=sys.stderr, flush=True)
     return "\n".join(lines)
 
 

@@ -1,12 +1,15 @@
 """A training that goes on until a file exists, and says when each of its steps ended and when it was profiled.
 
 ``--own N``: it profiles ten steps N times itself, with TensorFlow's start and stop in the training thread, as one does
-without stepscope. Runs on TensorFlow 2.15 and later.
+without stepscope. ``--burn MS``: N times another thread takes so much CPU time instead, without the interpreter's lock:
+what any thread costs the steps that shares their core. Runs on TensorFlow 2.15 and later.
 """
 
 import argparse
+import hashlib
 import json
 import os
+import threading
 import time
 
 import numpy as np
@@ -24,6 +27,7 @@ parser.add_argument("--kind", choices=("fit", "calls", "inception", "video"), de
 parser.add_argument("--step-ms", choices=sorted(SIZES), default="5")
 parser.add_argument("--own", type=int, default=0)
 parser.add_argument("--every", type=int, default=100, help="steps between two profiles of its own")
+parser.add_argument("--burn", type=float, default=0.0, help="milliseconds")
 parser.add_argument("--until", required=True)
 parser.add_argument("--out", required=True)
 args = parser.parse_args()
@@ -32,18 +36,28 @@ ends, gaps, own = [], [], []
 started = 0
 
 
+def burn(began):
+    """Take CPU time; note it as a profile of the last steps that was written meanwhile."""
+    block, stopped, used = bytes(100_000), time.monotonic_ns(), time.thread_time_ns()
+    while time.thread_time_ns() - used < args.burn * 1e6:
+        hashlib.sha256(block)
+    own.append([began, stopped, time.monotonic_ns(), time.thread_time_ns() - used])
+
+
 def step_ended():
     """Note it, profile, and say whether to go on."""
     global started
     ends.append(time.monotonic_ns())
     if len(ends) == 30:
         print("ready", flush=True)
-    if started and len(ends) == started + STEPS:
+    if args.burn and len(ends) % args.every == 0 and len(own) < args.own:
+        threading.Thread(target=burn, args=(ends[-STEPS],)).start()
+    elif started and len(ends) == started + STEPS:
         stopping = time.monotonic_ns()
         tf.profiler.experimental.stop()
-        own.append([own.pop(), stopping, time.monotonic_ns()])
+        own.append([own.pop(), stopping, time.monotonic_ns(), 0])
         started = 0
-    elif args.own and not started and len(ends) % args.every == 0 and len(own) < args.own:
+    elif args.own and not args.burn and not started and len(ends) % args.every == 0 and len(own) < args.own:
         tf.profiler.experimental.start(os.path.join(os.path.dirname(args.out), "own", str(len(own))))
         own.append(time.monotonic_ns())
         started = len(ends)
