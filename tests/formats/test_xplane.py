@@ -223,7 +223,7 @@ def test_events_are_found_whatever_looks_like_one(sizes: list[int], tail: bytes,
         )
     end = max(1, int(part * (len(content) + len(tail))))
     whole = bytes(content) + tail
-    found = xplane_heads.find(Buffer(whole + bytes(PADDING), len(whole)), end)
+    found = xplane_heads.find(Buffer(whole + bytes(PADDING), len(whole)), end, xplane_heads.Look(0x22, 0x10))
     expected = [head for head in heads if head < end]
     assert found[:-1].tolist() == expected
     assert found[-1] == [*heads, len(content)][len(expected)]

@@ -104,31 +104,30 @@ _BY_CATEGORY = {
 class Runs:
     """Runs of the executor, read when they are asked for."""
 
-    def __init__(self, trace: OpTrace, nesting: Nesting, told: I64) -> None:
-        """``told``: rows of events whose stat ``id`` is their run's number; of a stage's event it is the stage's."""
+    def __init__(self, trace: OpTrace, nesting: Nesting, told: Bool) -> None:
+        """``told``: events whose stat ``id`` is their run's number; of a stage's event it is the stage's."""
         self._trace = trace
         self._nesting = nesting
         self._told = told
 
-    @cached_property
     def _said(self) -> tuple[I64, I64]:
         """Rows of events that tell their run's number, and the number."""
-        rows, numbers = self._trace.ints_of(RUN_ID, self._told, missing=0)
+        rows, numbers = self._trace.ints_of(RUN_ID, np.flatnonzero(self._told), missing=0)
         known = np.flatnonzero(numbers)
-        return rows[known], numbers[known]
+        return (rows, numbers) if len(known) == len(rows) else (rows[known], numbers[known])
 
     @cached_property
     def number(self) -> I64:
         """Number of the run that each event belongs to, 0 where it is not known: int64[event]."""
         number = np.zeros(len(self._trace.events), np.int64)
-        rows, numbers = self._said
+        rows, numbers = self._said()
         number[rows] = numbers
         self._nesting.inherit(number)
         return number
 
     def shared_with(self, rows: I64) -> Bool:
         """Which events belong to a run that one of some belongs to."""
-        told, said = self._said
+        told, said = self._said()
         belongs = np.zeros(len(self._trace.events), np.int8)
         belongs[told] = _OTHERS
         around = np.where(belongs[rows] != 0, rows, nearest(self._nesting.parent, belongs != 0, rows))
@@ -165,7 +164,11 @@ class Domain:
 
     def rows(self, *activities: Activity, of_input: bool = False) -> I64:
         """Host events of some activities, rising."""
-        wanted = np.isin(self.activity, activities) & (self.of_input == of_input) & self.host
+        one_of = np.zeros(len(Activity), np.bool_)
+        one_of[list(activities)] = True
+        wanted = take(one_of, self.activity)
+        wanted &= self.of_input == of_input
+        wanted &= self.host
         return np.flatnonzero(wanted)
 
 
@@ -178,7 +181,7 @@ def build(trace: OpTrace) -> Domain:
     marks = take(metas.marks, events.meta)
     marks *= host
     captured = marks & _CAPTURED_MARK != 0
-    runs = Runs(trace, nesting, np.flatnonzero(marks & _TOLD_MARK != 0))
+    runs = Runs(trace, nesting, marks & _TOLD_MARK != 0)
     of_input = marks & (_STAGE_MARK | _CAPTURED_MARK) != 0
     if captured.any():
         of_input |= runs.shared_with(np.flatnonzero(captured)) & host & (marks & _GET_NEXT_MARK == 0)
@@ -348,7 +351,9 @@ def _launching(trace: OpTrace, parent: I32, host: Bool) -> Bool:
         inside[above] = True
         above = parent[above]
     threads = np.bincount(trace.events.line[calls], minlength=len(trace.lines)) >= _MANY_CALLS
-    return inside | (threads[trace.events.line] & host)
+    handing = take(threads, trace.events.line)
+    handing &= host
+    return inside | handing
 
 
 _MANY_CALLS = 16

@@ -68,17 +68,21 @@ def build(trace: OpTrace, domain: Domain, device: int) -> Launches:
 
 def callers(trace: OpTrace, work: I64, host: Bool) -> I64:
     """The host's call of each piece of work, -1 where it was not recorded. ``host``: events of the host."""
-    events = trace.events
-    ids = trace.ints(StatName.CORRELATION_ID)
-    calls = np.flatnonzero((ids >= 0) & host)
+    rows, ids = trace.ints_of(StatName.CORRELATION_ID)
+    if not len(rows):
+        return np.full(len(work), -1, np.int64)
+    of_host = np.flatnonzero((ids >= 0) & host[rows])
+    calls, numbers = rows[of_host], ids[of_host]
     # of a call and what is around it, the inner one: the shortest, of equal ones the first
-    calls = calls[np.lexsort((events.dur_ns[calls], ids[calls]))]
-    numbers = ids[calls]
+    order = np.lexsort((trace.events.dur_ns[calls], numbers))
+    calls, numbers = calls[order], numbers[order]
     first = np.append(True, numbers[1:] != numbers[:-1])[: len(calls)]
-    calls, numbers = calls[first], numbers[first]
-    at = np.searchsorted(numbers, ids[work])
-    call: I64 = np.append(calls, -1)[at]
-    call[np.append(numbers, -1)[at] != ids[work]] = -1
+    calls, numbers = np.append(calls[first], -1), np.append(numbers[first], -1)
+    place = np.searchsorted(rows, work)
+    wanted = np.where(rows.take(place, mode="clip") == work, ids.take(place, mode="clip"), -1)
+    at = np.searchsorted(numbers[:-1], wanted)
+    call: I64 = calls[at]
+    call[numbers[at] != wanted] = -1
     return call
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from stepscope.derive.op_domain import nearest
 from stepscope.derive.op_nesting import apart
+from stepscope.model.blocks import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,12 +81,23 @@ def by_code(trace: OpTrace, shown: Bool, parent: I32, code: I8) -> Iterator[tupl
         parent: as ``build`` takes it.
         code: int8[event]; negative ones show nothing.
     """
-    code_of = np.append(code, np.int8(-1))  # the last is that of no event
     for line in trace.lines:
-        mine = np.flatnonzero(shown[line.slice]) + line.first
-        own, around = code[mine], code_of[nearest(parent, shown, mine)]
-        differs = np.flatnonzero(own != around)
-        yield from _cut(trace, mine[differs], own[differs], around[differs])
+        cut = [
+            _differing(shown, parent, code, line.first + block.start, min(line.first + block.stop, line.last))
+            for block in blocks(line.last - line.first)
+        ]
+        if cut:
+            yield from _cut(trace, *(np.concatenate(column) for column in zip(*cut, strict=True)))
+
+
+def _differing(shown: Bool, parent: I32, code: I8, first: int, last: int) -> tuple[I64, I8, I8]:
+    """Which events between two rows have another code than what is around them; both codes."""
+    rows = np.flatnonzero(shown[first:last]) + first
+    above = nearest(parent, shown, rows)
+    own, around = code[rows], code[above]
+    around[above < 0] = -1
+    differs = np.flatnonzero(own != around)
+    return rows[differs], own[differs], around[differs]
 
 
 def _cut(

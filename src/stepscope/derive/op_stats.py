@@ -18,6 +18,7 @@ import numpy as np
 
 from stepscope.derive.op_nesting import parents, self_times
 from stepscope.formats.op_names import parse_op
+from stepscope.model.blocks import take
 from stepscope.model.optrace import DEVICE_KINDS, Category, LineKind
 from stepscope.model.optrace_stats import StatName
 
@@ -108,7 +109,7 @@ def _by_meta(trace: OpTrace) -> OpStats:
     for line in trace.lines:
         if line.derived or line.kind in {LineKind.STREAM, LineKind.ASYNC_OPS}:
             continue
-        rows = line.first + np.flatnonzero(is_op[events.meta[line.slice]])
+        rows = line.first + np.flatnonzero(take(is_op, events.meta[line.slice]))
         if not len(rows):
             continue
         rows, start_ns, dur = _spans(trace, line, rows)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.formats import run_metadata
+from stepscope.model.blocks import take
 from stepscope.model.optrace import Category, Line, LineKind, PlaneKind
 from stepscope.model.optrace_stats import StatName
 
@@ -89,8 +90,9 @@ def _markers(trace: OpTrace) -> Iterator[Steps]:
     """One for each name of marker and thread; those that hold others last, then the longest in all first."""
     numbers: I64 | None = None
     groups: list[tuple[str, Line, I64]] = []
+    marker = trace.metas.category == Category.STEP
     for line in trace.lines_of(LineKind.THREAD, LineKind.OTHER):
-        rows = line.first + np.flatnonzero(trace.metas.category[trace.events.meta[line.slice]] == Category.STEP)
+        rows = line.first + np.flatnonzero(take(marker, trace.events.meta[line.slice]))
         if not len(rows) or trace.planes[line.plane].kind is not PlaneKind.HOST:
             continue
         if numbers is None:

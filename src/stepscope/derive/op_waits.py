@@ -57,6 +57,8 @@ def build(trace: OpTrace, domain: Domain) -> Waits:
 
 def _late_starts(trace: OpTrace, domain: Domain, asked: I64) -> Intervals:
     """From the function call before each of some moments, rising, to the first that the executor does for it."""
+    if not len(asked):
+        return intervals.empty()
     called, began = _starts(trace, domain, "FunctionRun"), _starts(trace, domain, "ExecutorState::Process")
     last = np.searchsorted(called, asked, side="right") - 1
     call = called[last[np.diff(last, prepend=-1) > 0]]

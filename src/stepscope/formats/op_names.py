@@ -18,8 +18,7 @@ from stepscope.model.optrace import Category, LineKind, PlaneKind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_OP_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
-_OP_TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*")
+_OP = re.compile(r"(?P<name>[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*):(?P<type>[A-Z_][a-zA-Z0-9_]*)")
 _JAX_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\[.*\])?", re.DOTALL)
 _HLO = re.compile(r"%?(?P<name>[\w.-]+) = .*?[\])}\w] (?P<opcode>[a-z][a-z0-9-]*)\(", re.DOTALL)
 _MEMCPY = re.compile(r"(?i)memcpy ?(?P<way>[hd]to[hd]|[hdp]2[hdp])|mem(cpy|set|ory copy)")
@@ -129,22 +128,16 @@ def parse_op(full_name: str) -> tuple[str, str] | None:
 
     Stages of a dataset (``Iterator::Map``) are none here.
     """
+    op = _OP.fullmatch(full_name)
+    if op is not None:
+        return op[1], op[2]
     name, colon, kind = full_name.partition(":")
-    if not colon:
-        return None
-    if kind and _is_type(kind) and _OP_NAME.fullmatch(name):
-        return name, kind
-    if name == "Iterator":
+    if not colon or name == "Iterator":
         return None
     kind = kind or _derived_type(name)
     if _JAX_TYPE.fullmatch(kind) and name:
         return name, kind.partition("[")[0]
     return (name, kind) if full_name.endswith(":") and name else None
-
-
-@lru_cache(maxsize=1024)
-def _is_type(kind: str) -> bool:
-    return _OP_TYPE.fullmatch(kind) is not None
 
 
 @lru_cache(maxsize=1024)
@@ -234,11 +227,11 @@ def _copy_type(way: str | None, name: str) -> str:
 
 
 def _host_span(name: str, _hlo_category: str) -> Meaning:
-    if name.startswith(ITERATOR_PREFIX):
-        return Meaning(category=Category.INPUT, op_name=name, op_type=DATASET)
     op = parse_op(name)
     if op is not None:
-        return Meaning(_category(op[1]), op[0], op[1])
+        return Meaning(_category(op[1]), *op)
+    if name.startswith(ITERATOR_PREFIX):
+        return Meaning(category=Category.INPUT, op_name=name, op_type=DATASET)
     known = _EXACT.get(name)
     if known is None and name.startswith(_ALL_PREFIXES):
         known = next(category for prefix, category in _PREFIXES if name.startswith(prefix))

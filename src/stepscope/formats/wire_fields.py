@@ -63,29 +63,6 @@ def fields(data: memoryview | bytes | bytearray, first: int, last: int) -> Itera
         at = end
 
 
-def run(data: memoryview | bytes | bytearray, first: int, last: int, tag: int) -> tuple[list[int], list[int]]:
-    """Where the fields of bytes with one tag begin and end that follow each other from ``first`` on.
-
-    Raises:
-        FormatError: one of them is damaged or cut.
-    """
-    begins: list[int] = []
-    ends: list[int] = []
-    at = first
-    while at < last and data[at] == tag:
-        begin = at + 2
-        if begin <= last and data[at + 1] < _MORE:
-            at = begin + data[at + 1]
-        else:
-            size, begin = varint(data, at + 1, last)
-            at = begin + size
-        if at > last:
-            raise FormatError(f"a field needs {at - begin} bytes at byte {begin}, there are {last - begin}")
-        begins.append(begin)
-        ends.append(at)
-    return begins, ends
-
-
 def varint(data: memoryview | bytes | bytearray, at: int, last: int) -> tuple[int, int]:
     """The number at a position, and the position behind it.
 

@@ -150,7 +150,8 @@ class _Assembly:
         zero, started = self._clock()
         columns = self.table
         columns.close()
-        columns.start_ns -= zero
+        if zero:
+            columns.start_ns -= zero
         events = Events(
             start_ns=columns.start_ns,
             dur_ns=columns.dur_ns,
@@ -239,17 +240,17 @@ class _Assembly:
         add, meaning, rows = self.strings.add, meanings(kind, line), self.meta_rows
         names, said = [*plane.metas.names, _UNKNOWN], plane.metas.stats
         for row, position in enumerate(positions.tolist(), base):
-            category = ""
+            hlo_category = ""
             if position in said:
                 stats = plain_stats(self.source, said[position], plane.stat_names)
                 self.meta_stats.append(MetaStats(row=row, stats=stats))
-                category = str(stats.get(StatName.HLO_CATEGORY, ""))
+                hlo_category = str(stats.get(StatName.HLO_CATEGORY, ""))
             name = names[position] or f"#{plane.metas.ids[position]}"
-            known = meaning(name, category)
+            category, op_name, op_type = meaning(name, hlo_category)
             rows.name.append(add(name))
-            rows.op_name.append(add(known.op_name))
-            rows.op_type.append(add(known.op_type))
-            rows.category.append(int(known.category))
+            rows.op_name.append(add(op_name))
+            rows.op_type.append(add(op_type))
+            rows.category.append(category)
         rows.plane += [index] * len(positions)
 
     def _add_line(self, plane: int, kind: PlaneKind, line: _ReadLine) -> None:

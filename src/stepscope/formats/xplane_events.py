@@ -48,6 +48,8 @@ _ID_TAG = tag(EVENT_ID, VARINT)
 _OFFSET_TAG = tag(EVENT_OFFSET, VARINT)
 _DURATION_TAG = tag(EVENT_DURATION, VARINT)
 _STATS_TAG = tag(EVENT_STATS, BYTES)
+_EVENT = xplane_heads.Look(_EVENT_TAG, _OFFSET_TAG)
+"""A stat inside of an event looks like it, but for the offset."""
 _PS_PER_NS = 1000
 _MAX_PS = (1 << 61) - 1
 _LINE_ID, _LINE_NAME, _LINE_TIMESTAMP, _LINE_DISPLAY_NAME = 1, 2, 3, 11
@@ -145,7 +147,7 @@ class LineReader:
                 continue
             end = min(last, at + _WINDOW_BYTES)
             buffer = self._windows.at(at, min(last, end + _TAIL_BYTES))
-            heads = xplane_heads.find(buffer, end - at)
+            heads = xplane_heads.find(buffer, end - at, _EVENT)
             reached = at + int(heads[-1])
             if reached > last:
                 raise FormatError(f"an event reaches to byte {reached}, its line ends at byte {last}")

@@ -1,4 +1,4 @@
-"""Where the events of a line begin.
+"""Where the events of a line begin, or the metadata of a plane.
 
 Events lie one behind the other, each led by its length, so where one begins is known only when all before it are. All
 the same a long run is not walked one by one: what looks like an event is found as bytes, where each would end is worked
@@ -12,18 +12,18 @@ no offset.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stepscope.formats.protobuf import BYTES
 from stepscope.formats.varints import decode
-from stepscope.formats.xplane_wire import LINE_EVENTS, tag
 
 if TYPE_CHECKING:
     from stepscope.formats.varints import U64, Buffer
     from stepscope.model.records import I64
 
+MARGIN = 11
+"""Bytes that the head of a message takes at most: its tag and its length."""
 _LOOK_BYTES = 1 << 17
 """Looked through at a time: it stays in the processor's cache."""
 _SHORT_BYTES = 1 << 13
@@ -34,36 +34,42 @@ _LENGTH_BYTES, _ID_BYTES = 2, 3
 _MORE, _DATA = 0x80, 0x7F
 _BYTE, _LOW_BYTE = np.uint64(8), np.uint64(0xFF)
 _MORE_BIT, _MORE_TO_BYTE = np.uint64(_MORE), np.uint64(4)
-_EVENT_TAG = tag(LINE_EVENTS, BYTES)
 _ID_TAG = 0x08
-_OFFSET_TAG = 0x10
-"""Of an event, behind its id; a stat has none."""
 _FAR = 1 << 61
 
 
-def find(buffer: Buffer, end: int) -> I64:
-    """Where the events that begin before ``end`` begin, and where the last of them ends: int64[event + 1].
+class Look(NamedTuple):
+    """How messages look that begin with an id."""
 
-    An event begins at 0. The last one may end behind the buffer, but its tag and its length, 11 bytes at most, do not.
+    tag: int
+    """Of the message."""
+    behind_id: int
+    """The tag of its second field."""
+
+
+def find(buffer: Buffer, end: int, look: Look) -> I64:
+    """Where the messages that begin before ``end`` begin, and where the last of them ends: int64[message + 1].
+
+    One begins at 0. The last one may end behind the buffer, but its head does not.
     """
-    guesses = _guesses(buffer, end) if end >= _SHORT_BYTES else np.empty(0, np.int64)
+    guesses = _guesses(buffer, end, look) if end >= _SHORT_BYTES else np.empty(0, np.int64)
     if not len(guesses):
-        heads, last = _walk(buffer, 0, end)
+        heads, last = _walk(buffer, 0, end, look)
         return np.array([*heads, last], np.int64)
-    return _true(buffer, guesses, end)
+    return _true(buffer, guesses, end, look)
 
 
-def _guesses(buffer: Buffer, end: int) -> I64:
-    """Where something begins before ``end`` that looks like an event, rising."""
+def _guesses(buffer: Buffer, end: int, look: Look) -> I64:
+    """Where something begins before ``end`` that looks like a message, rising."""
     data = buffer.data
     found = []
     for first in range(0, end, _LOOK_BYTES):
         near = data[first : min(first + _LOOK_BYTES, end) + _HEAD_BYTES]
         size = len(near) - _HEAD_BYTES
-        is_offset = near == _OFFSET_TAG
+        is_offset = near == look.behind_id
         one_of_two = is_offset[4:-1] | is_offset[5:]
         looks = one_of_two[:size] | one_of_two[2:][:size]
-        looks &= near[:size] == _EVENT_TAG
+        looks &= near[:size] == look.tag
         found.append(np.flatnonzero(looks) + first)
     heads = np.concatenate(found)
     word = buffer.words[heads]
@@ -76,7 +82,7 @@ def _guesses(buffer: Buffer, end: int) -> I64:
     for _ in range(_ID_BYTES - 1):
         _pass_byte_with_more(word)
     word >>= _BYTE
-    looks &= word & _LOW_BYTE == _OFFSET_TAG
+    looks &= word & _LOW_BYTE == look.behind_id
     true: I64 = heads[looks]
     return true
 
@@ -88,7 +94,7 @@ def _pass_byte_with_more(word: U64) -> None:
     word >>= more
 
 
-def _true(buffer: Buffer, guesses: I64, end: int) -> I64:
+def _true(buffer: Buffer, guesses: I64, end: int, look: Look) -> I64:
     """The events that follow from the first, of what looks like events."""
     ends = _ends(buffer, guesses)
     apart = np.append(np.flatnonzero(ends[:-1] != guesses[1:]), len(guesses) - 1)
@@ -99,7 +105,7 @@ def _true(buffer: Buffer, guesses: I64, end: int) -> I64:
     walked: list[int] = []
     at, position = 0, 0
     if guesses[0] != 0:
-        at, position = _until_known(buffer, guesses, 0, end, walked)
+        at, position = _until_known(buffer, guesses, 0, end, walked, look)
         wrong += range(position)
     for last, reached, index, is_known in zip(
         apart.tolist(), after.tolist(), onto.tolist(), known.tolist(), strict=True
@@ -107,7 +113,7 @@ def _true(buffer: Buffer, guesses: I64, end: int) -> I64:
         if last >= position:
             at, position = reached, index
             if not is_known:
-                at, position = _until_known(buffer, guesses, reached, end, walked)
+                at, position = _until_known(buffer, guesses, reached, end, walked, look)
             wrong += range(last + 1, position)
     heads = np.delete(guesses, wrong) if wrong else guesses
     if walked:
@@ -115,24 +121,24 @@ def _true(buffer: Buffer, guesses: I64, end: int) -> I64:
     return np.append(heads, at)
 
 
-def _until_known(buffer: Buffer, guesses: I64, at: int, end: int, walked: list[int]) -> tuple[int, int]:
+def _until_known(buffer: Buffer, guesses: I64, at: int, end: int, walked: list[int], look: Look) -> tuple[int, int]:
     """Walk events until one that was guessed, or the last; where that is, and its position in ``guesses``."""
     while True:
         position = int(np.searchsorted(guesses, at))
         limit = int(guesses[position]) if position < len(guesses) else end
         if at == limit:
             return at, position
-        heads, at = _walk(buffer, at, limit)
+        heads, at = _walk(buffer, at, limit, look)
         walked += heads
         if at < limit or at >= end:
             return at, len(guesses)
 
 
-def _walk(buffer: Buffer, at: int, end: int) -> tuple[list[int], int]:
+def _walk(buffer: Buffer, at: int, end: int, look: Look) -> tuple[list[int], int]:
     """Events from ``at`` on, one at a time, until ``end`` or the end of the run; where that is."""
     content = buffer.content
     heads: list[int] = []
-    while at < end and content[at] == _EVENT_TAG:
+    while at < end and content[at] == look.tag:
         heads.append(at)
         size = content[at + 1]
         if size < _MORE:

@@ -13,23 +13,25 @@ Source: ``xla/tsl/profiler/protobuf/xplane.proto`` (openxla/xla), unchanged in n
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepscope.errors import FormatError
+from stepscope.formats import xplane_heads
 from stepscope.formats.byte_source import ByteSource, Windows
 from stepscope.formats.protobuf import BYTES, FIXED64, VARINT, signed
 from stepscope.formats.varints import bytes_field, number_field
-from stepscope.formats.wire_fields import double, fields, run
+from stepscope.formats.wire_fields import double, fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from stepscope.formats.varints import Buffer
     from stepscope.formats.wire_fields import Field
     from stepscope.model.optrace_stats import PlainStat
+    from stepscope.model.records import I64
 
 Span = tuple[int, int]
 """First byte and the one behind the last."""
@@ -38,8 +40,8 @@ _PLANES, _ERRORS, _WARNINGS, _HOSTNAMES = 1, 2, 3, 4
 _PLANE_NAME, _PLANE_LINES, _PLANE_METAS, _PLANE_STAT_NAMES, _PLANE_STATS = 2, 3, 4, 5, 6
 _MAP_KEY, _MAP_VALUE = 1, 2
 _META_ID, _META_NAME, _META_DISPLAY_NAME, _META_STATS = 1, 2, 4, 5
-_WINDOW_BYTES = 4 << 20
-"""Metadata read at a time."""
+_WINDOW_BYTES, _MAX_WINDOW_BYTES, _GROWTH = 1 << 16, 1 << 22, 4
+"""Metadata read at a time: more as long as there is more."""
 LINE_EVENTS = 4
 EVENT_STATS = 4
 STAT_ID, STAT_DOUBLE, STAT_UINT, STAT_INT, STAT_TEXT, STAT_BYTES, STAT_REF = 1, 2, 3, 4, 5, 6, 7
@@ -49,6 +51,9 @@ EVENT_ID, EVENT_OFFSET, EVENT_DURATION, EVENT_OCCURRENCES = 1, 2, 3, 5
 def tag(number: int, wire: int) -> int:
     """The byte that begins a field (numbers below 16)."""
     return number << 3 | wire
+
+
+_VALUE_TAG = tag(_MAP_VALUE, BYTES)
 
 
 @dataclass(slots=True)
@@ -113,15 +118,12 @@ def read_space(source: ByteSource) -> WireSpace:
 
 def _plane(source: ByteSource, view: memoryview, first: int, last: int) -> WirePlane:
     plane = WirePlane()
-    entries: dict[int, tuple[list[int], list[int]]] = {_PLANE_METAS: ([], []), _PLANE_STAT_NAMES: ([], [])}
-    tags = {tag(number, BYTES): found for number, found in entries.items()}
+    names = WireMetas()
+    entries = {tag(_PLANE_METAS, BYTES): plane.metas, tag(_PLANE_STAT_NAMES, BYTES): names}
     at = first
     while at < last:
-        if view[at] in tags:  # thousands follow each other
-            begins, ends = run(view, at, last, view[at])
-            tags[view[at]][0].extend(begins)
-            tags[view[at]][1].extend(ends)
-            at = ends[-1]
+        if view[at] in entries:
+            at = _add_metas(source, at, last, entries[view[at]])
             continue
         number, wire, begin, at = next(fields(view, at, last))
         if wire != BYTES:
@@ -132,46 +134,52 @@ def _plane(source: ByteSource, view: memoryview, first: int, last: int) -> WireP
             plane.lines.append((begin, at))
         elif number == _PLANE_STATS:
             plane.stats.append((begin, at))
-    plane.metas = _metas(source, *entries[_PLANE_METAS])
-    found = _metas(source, *entries[_PLANE_STAT_NAMES])
-    plane.stat_names = dict(zip(found.ids, found.names, strict=True))
+    plane.stat_names = dict(zip(names.ids, names.names, strict=True))
     return plane
 
 
-def _metas(source: ByteSource, begins: Sequence[int], ends: Sequence[int]) -> WireMetas:
-    """Entries of a map from id to XEventMetadata or XStatMetadata, whose id and name have the same numbers.
+def _add_metas(source: ByteSource, at: int, last: int, metas: WireMetas) -> int:
+    """Add the entries that follow each other from ``at`` on; returns where the last of them ends.
 
-    Names are found in all of a window at once; what does not come in the usual order is read one by one.
+    They are entries of a map from id to XEventMetadata or XStatMetadata, whose id and name have the same numbers.
     """
-    found = WireMetas()
-    at = 0
-    while at < len(begins):
-        reach = max(at + 1, bisect_right(ends, begins[at] + _WINDOW_BYTES))
-        _add_metas(source, begins[at:reach], ends[at:reach], found)
-        at = reach
-    return found
+    windows, tag_, size = Windows(source), source.view[at], _WINDOW_BYTES
+    while at < last and source.view[at] == tag_:
+        end = min(last, at + size)
+        window = windows.at(at, min(last, end + xplane_heads.MARGIN))
+        heads = xplane_heads.find(window, end - at, xplane_heads.Look(tag_, _VALUE_TAG))
+        reached = at + int(heads[-1])
+        if reached > last:
+            raise FormatError(f"an entry reaches to byte {reached}, its plane ends at byte {last}")
+        if reached > at + window.size:
+            window = windows.at(at, reached)
+        _, begin, _ = number_field(window, heads[:-1], heads[1:], tag_, small=True)
+        _add_entries(source, window, begin, heads[1:], metas)
+        at, size = reached, min(_GROWTH * size, _MAX_WINDOW_BYTES)
+    return at
 
 
-def _add_metas(source: ByteSource, begins: Sequence[int], stops: Sequence[int], metas: WireMetas) -> None:
-    window = Windows(source).at(begins[0], stops[-1])
-    at, ends = np.array(begins, np.int64) - window.base, np.array(stops, np.int64) - window.base
-    key, at, keyed = number_field(window, at, ends, tag(_MAP_KEY, VARINT))
-    inner, inner_end, valued = bytes_field(window, at, ends, tag(_MAP_VALUE, BYTES))
+def _add_entries(source: ByteSource, window: Buffer, begin: I64, ends: I64, metas: WireMetas) -> None:
+    """Names are found in all of them at once; what does not come in the usual order is read one by one."""
+    key, at, keyed = number_field(window, begin, ends, tag(_MAP_KEY, VARINT))
+    inner, inner_end, valued = bytes_field(window, at, ends, _VALUE_TAG)
     _, at, _ = number_field(window, inner, inner_end, tag(_META_ID, VARINT))
     first, at, named = bytes_field(window, at, inner_end, tag(_META_NAME, BYTES))
     shown, rest, _ = bytes_field(window, at, inner_end, tag(_META_DISPLAY_NAME, BYTES))
     has_name = first < at
-    begin, end = np.where(has_name, first, shown).tolist(), np.where(has_name, at, rest).tolist()
+    from_, to = np.where(has_name, first, shown).tolist(), np.where(has_name, at, rest).tolist()
     content, base = bytes(window.content), len(metas)
     metas.ids += key.tolist()
-    metas.names += _texts(content, begin, end)
+    metas.names += _texts(content, from_, to)
     usual = keyed & valued & named & (inner_end == ends)
     for i in np.flatnonzero((rest < inner_end) | ~usual).tolist():
         if usual[i]:
             name, other, stats = _meta_fields(source, int(rest[i]) + window.base, int(inner_end[i]) + window.base)
             metas.names[base + i] = name or metas.names[base + i] or other
         else:
-            metas.ids[base + i], metas.names[base + i], stats = _meta(source, begins[i], stops[i])
+            metas.ids[base + i], metas.names[base + i], stats = _meta(
+                source, int(begin[i]) + window.base, int(ends[i]) + window.base
+            )
         if stats:
             metas.stats[base + i] = stats
 

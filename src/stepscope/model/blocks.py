@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from stepscope.model.records import I64
-
 _BLOCK = 1 << 15
 T = TypeVar("T", bound=np.generic)
 
@@ -26,7 +24,7 @@ def blocks(size: int) -> Iterator[slice]:
     return (slice(first, first + _BLOCK) for first in range(0, size, _BLOCK))
 
 
-def take(values: npt.NDArray[T], index: npt.NDArray[np.int32] | I64) -> npt.NDArray[T]:
+def take(values: npt.NDArray[T], index: npt.NDArray[np.signedinteger]) -> npt.NDArray[T]:
     """The value at each index. ``index``: none negative, all below the number of values."""
     result = np.empty(len(index), values.dtype)
     for block in blocks(len(index)):

@@ -35,6 +35,7 @@ from enum import Enum, IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.model.blocks import take
 from stepscope.model.finding import Diagnostic
 from stepscope.model.optrace_stats import LoadedStats, PlainStat, StatColumn, StatReader, as_texts
 from stepscope.model.records import I64
@@ -294,7 +295,7 @@ class OpTrace:
         """Rows of the events of these metas, rising."""
         chosen = np.zeros(len(self.metas), np.bool_)
         chosen[metas] = True
-        return np.flatnonzero(chosen[self.events.meta]).astype(np.int64)
+        return np.flatnonzero(take(chosen, self.events.meta)).astype(np.int64, copy=False)
 
     def lines_of(self, *kinds: LineKind) -> tuple[Line, ...]:
         """The lines of some kinds, in order."""
@@ -316,11 +317,15 @@ class OpTrace:
         dense[own.rows] = _as_ints(own, missing)
         return dense
 
-    def ints_of(self, name: str, rows: I64, missing: int = -1) -> tuple[I64, I64]:
-        """A stat of some events, whose rows rise: rows, all that have it among them, and what ``ints`` says of each."""
-        own, of_metas = self.stats.of_rows(name, rows), self.stats.of_metas(name)
+    def ints_of(self, name: str, rows: I64 | None = None, missing: int = -1) -> tuple[I64, I64]:
+        """A stat of some events, whose rows rise (None: of all): rows, all that have it among them, and what ``ints``
+        says of each.
+        """
+        of_metas = self.stats.of_metas(name)
+        own = self.stats.of_events(name) if rows is None else self.stats.of_rows(name, rows)
         if not len(of_metas):
             return own.rows, _as_ints(own, missing)
+        rows = np.arange(len(self.events)) if rows is None else rows
         values = self._of_metas(of_metas, missing)[self.events.meta[rows]]
         values[np.searchsorted(rows, own.rows)] = _as_ints(own, missing)
         return rows, values
