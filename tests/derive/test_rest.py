@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from tests.derive.sessions import MS, US, Job
 
 from stepscope.derive import rest
@@ -97,3 +98,20 @@ def test_a_loop_after_a_fit_keeps_its_calls() -> None:
     executions = np.flatnonzero(records.kind == Kind.EXECUTION)
     assert rest.share(records, Kind.EXECUTION, executions) == 0
     assert rest.share(records, Kind.FUNCTION, np.flatnonzero(records.kind == Kind.FUNCTION)) == RESTED
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 8])
+def test_steps_are_counted_by_what_goes_with_them(replicas: int) -> None:
+    """A function that pulls a batch for each replica: where pulls were counted, they tell how many steps there were."""
+    job = Job()
+    for start in (0, AGAIN):
+        job.function().every(PERIOD, WINDOW, dur=MS, start=start)
+        for replica in range(replicas):
+            job.nexts().every(PERIOD, WINDOW, dur=US, start=start + MS + 2 * US * (1 + replica))
+    begin = WINDOW * PERIOD - US
+    job.rest(begin, AGAIN - begin - 1, RESTED * replicas, Kind.NEXT)
+    found = job.steps()
+    assert found.title == "tf.function train_step"
+    assert abs(found.count - 2 * WINDOW - RESTED) <= RESTED // 50
+    updates = np.flatnonzero(job.table().kind == Kind.FUNCTION)
+    assert rest.share(job.table(), Kind.EXECUTION, updates) == 0

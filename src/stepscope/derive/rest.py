@@ -24,6 +24,10 @@ BEFORE = 128
 """Newest calls before a rest that say whose the calls in it are."""
 _STEP_FUNCTIONS = (Kind.EXECUTION, Kind.FUNCTION)
 """Where a step function of Keras is a tf.function, one counter counts both."""
+_ONE_OF = (Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
+"""Of these one kind is counted in a rest, the one that repeated (``agent.rest``): the others, and what updates weights,
+are as many as there were to each of its calls."""
+_BESIDE = (*_ONE_OF, Kind.APPLY)
 STAY = (
     *(Kind.LOOP, Kind.TRACE, Kind.TICK, Kind.REST, Kind.STEP, Kind.SESSION_RUN, Kind.INFERENCE, Kind.SPAN, Kind.METRIC),
 )
@@ -54,15 +58,43 @@ def counts_itself(records: RecordTable) -> bool:
 
 def counted_until(records: RecordTable, kind: Kind) -> int:
     """End of the last part of a rest in which calls of the kind were counted, 0 for none."""
-    mine = (records.kind == Kind.REST) & (records.flags >> 8 == kind) & (records.arg > 0)
+    kinds = _ONE_OF if kind in _BESIDE else (kind,)
+    mine = (records.kind == Kind.REST) & np.isin(records.flags >> 8, kinds) & (records.arg > 0)
     if kind == Kind.EXECUTION and not mine.any():
         return counted_until(records, Kind.FUNCTION)
     return int((records.start_ns + records.dur_ns)[mine].max()) if mine.any() else 0
 
 
 def share(records: RecordTable, kind: Kind, index: I64) -> int:
-    """How many of the calls of a kind that were only counted belong to the records at ``index``: the share that these
-    had just before the rest, or where loops run inside of others (validation), in such loops and outside of them."""
+    """How many calls in rests belong to the records at ``index``, all of one kind.
+
+    Of the calls of this kind that were only counted the share that these had just before the rest, or where loops run
+    inside of others (validation), in such loops and outside of them; where another kind was counted instead, as many as
+    there were to each of its calls just before the rest.
+    """
+    others = (other for other in _ONE_OF if other != kind) if kind in _BESIDE else ()
+    return _own_share(records, kind, index) + sum(_beside(records, other, index) for other in others)
+
+
+def _beside(records: RecordTable, counted: Kind, index: I64) -> int:
+    """Calls at ``index`` that went with those of another kind that were counted."""
+    rests = (records.kind == Kind.REST) & (records.flags >> 8 == counted) & (records.arg > 0)
+    of_kind = np.flatnonzero((records.kind == counted) & ((records.flags & Flag.NESTED) == 0))
+    if not rests.any() or not len(of_kind):
+        return 0
+    starts, calls = records.start_ns[rests], records.arg[rests]
+    theirs, mine = records.start_ns[of_kind], records.start_ns[index]
+    before = np.searchsorted(theirs, starts)
+    first = np.searchsorted(mine, theirs[np.maximum(before - BEFORE, 0)])
+    made = np.searchsorted(mine, starts) - first
+    beside = before - np.searchsorted(
+        theirs, mine[np.minimum(first, len(mine) - 1)]
+    )  # whole rounds, from one of mine on
+    return round(float((np.where(beside > 0, made / np.maximum(beside, 1), 0.0) * calls).sum()))
+
+
+def _own_share(records: RecordTable, kind: Kind, index: I64) -> int:
+    """Of the calls of this kind that were only counted."""
     starts, calls = skipped(records, kind)
     alone = kind not in _STEP_FUNCTIONS or (kind == Kind.EXECUTION and counts_itself(records))
     kinds = (kind,) if alone else _STEP_FUNCTIONS
