@@ -231,11 +231,11 @@ class Job:
         return self._stacks[frames]
 
     def samples(
-        self, times: Iterable[int], *frames: Frame, dur: int = 50 * MS, thread: int = MAIN, flags: int = 0
+        self, times: Iterable[int], *frames: Frame, dur: int = 50 * MS, thread: int = MAIN, flags: int = 0, arg: int = 0
     ) -> None:
         """Stack samples at these times, each for ``dur``."""
         number = self.stack(*frames)
-        self.records += [_Record(t, dur, 0, number, Kind.SAMPLE, flags, thread) for t in times]
+        self.records += [_Record(t, dur, arg, number, Kind.SAMPLE, flags, thread) for t in times]
 
     def framework(self, name: str = "tensorflow", version: str = "2.21.0") -> None:
         """A framework that the job imported."""

@@ -7,7 +7,7 @@ All sessions are written by hand: what costs how much is chosen there, so what a
 from __future__ import annotations
 
 from tests.derive.sessions import MS, US
-from tests.detectors import graph_cases, memory_cases, resource_cases, traced_cases, trend_cases, use_cases
+from tests.detectors import graph_cases, lock_cases, memory_cases, resource_cases, traced_cases, trend_cases, use_cases
 from tests.detectors.fixture import Expected, Fixtures
 from tests.detectors.graph_jobs import unrolled_and_read
 from tests.detectors.jobs import (
@@ -329,6 +329,7 @@ CASES: dict[str, Fixtures] = {
     "HST008": use_cases.HST008,
     "HST009": trend_cases.HST009,
     "HST010": trend_cases.HST010,
+    "HST011": lock_cases.HST011,
     "INI001": trend_cases.INI001,
     "INP001": INP001,
     "INP002": INP002,

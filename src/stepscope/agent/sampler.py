@@ -3,10 +3,11 @@
 It is one that the job does not see (``agent.side_thread``), and it never imports.
 
 Sampled are the main thread, threads that write records, and any other thread with user code on its stack; threads
-that wait idly in a pool are left out. A sample stands for the time since the previous one; of the main thread, for the
-part of it in which that thread used no CPU, for its CPU time has samples of its own (``agent.cpu_timer``). Bias to
-know: this thread needs the GIL to look, so it sees other threads where they let go of it. The period jitters by a
-quarter, so that it does not beat with the period of the steps.
+that wait idly in a pool are left out. While another thread than the main one is not idle, samples say five times a
+second who waits for the GIL (``agent.lock_watch``), and who does is sampled whosever code it runs. A sample stands for
+the time since the previous one; of the main thread, for the part of it in which that thread used no CPU, for its CPU
+time has samples of its own (``agent.cpu_timer``). Bias to know: this thread needs the GIL to look, so it sees other
+threads where they let go of it. The period jitters by a quarter, so that it does not beat with the period of the steps.
 
 During a window of native stacks it samples as often as that does (``denser``): its samples name the Python frames
 there. That is part of the window's cost, not of what is always measured.
@@ -31,9 +32,10 @@ from stepscope.agent.calibrate import Calibration
 from stepscope.agent.cpu_timer import HZ, CpuTimer
 from stepscope.agent.governor import Governor
 from stepscope.agent.guard import MAX_FAILURES
+from stepscope.agent.lock_watch import LockWatch
 from stepscope.agent.rest import NOTE_NS
 from stepscope.agent.stacks import StackTable
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, LockState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +54,9 @@ _SECOND_NS = 1_000_000_000
 MAX_DENSE_HZ, MAX_DENSE_S = 200.0, 120.0
 _NOTE_S = NOTE_NS / _SECOND_NS
 _ERRAND_S = 0.05
+_LOOKS_NS = 200_000_000
+"""Between two looks at who waits for the GIL: one thread costs 25 to 40 us of CPU time where caches are cold."""
+_BESIDE_NS = 2_000_000_000
 _STOP_TIMEOUT_S = 0.5
 _LEAST_PAUSE_S = 0.02
 _IDLE = frozenset(
@@ -63,6 +68,7 @@ _IDLE = frozenset(
 )
 """(file, function) of leaf frames in which threads of pools and servers wait for work."""
 _SAMPLE = int(Kind.SAMPLE)
+_WAITS = int(LockState.WAITS)
 _TICK = int(Kind.TICK)
 
 
@@ -75,9 +81,13 @@ class Sampler:
         self._stop.acquire()
         self._ended = _thread.allocate_lock()
         self._ended.acquire()
-        self._main = threading.main_thread().ident
+        self._main = threading.main_thread().ident or 0
         self._stacks = StackTable(state)
         self._timer = CpuTimer(state, self._stacks)
+        self._locks = LockWatch(state)
+        self._beside_until = 0
+        """Until when another thread than the main one counts as not idle: Python of tf.data's comes and goes."""
+        self._look_due = 0
         self._main_cpu = 0
         self._governor = Governor(state)
         self._calibration = Calibration(state)
@@ -142,6 +152,7 @@ class Sampler:
             state.take_out("its thread failed: %s: %s" % (type(error).__name__, error))
         finally:
             self._timer.stop()
+            self._locks.close()
             self._ended.release()
 
     def _loop(self, thread: int) -> None:
@@ -230,6 +241,9 @@ class Sampler:
 
     def _sample(self, now: int, period: int) -> None:
         state = self._state
+        looks = self._look_due <= now < self._beside_until
+        # Before anything else: we hold the GIL, and who comes to want it now waits for us.
+        main_lock = self._locks.look(self._main) if looks else 0
         for ident, frame in sys._current_frames().items():
             if ident == self._ident:
                 continue
@@ -237,14 +251,19 @@ class Sampler:
                 waited = self._main_waited(period)
                 if waited:
                     stack, _ = self._stacks.stack(frame)
-                    state.write(now, waited, 0, stack, _SAMPLE, 0, state.thread_of(ident))
+                    state.write(now, waited, main_lock, stack, _SAMPLE, 0, state.thread_of(ident))
                 continue
             if _is_idle(frame):
                 continue
+            self._beside_until = now + _BESIDE_NS
             stack, own = self._stacks.stack(frame)
-            if not own and not state.is_known(ident):
+            # As late as may be: who had to give us the GIL waits by now to have it back.
+            lock = self._locks.look(ident) if looks else 0
+            if not own and lock != _WAITS and not state.is_known(ident):
                 continue
-            state.write(now, period, 0, stack, _SAMPLE, 0, state.thread_of(ident))
+            state.write(now, period, lock, stack, _SAMPLE, 0, state.thread_of(ident))
+        if looks:
+            self._look_due = now + _LOOKS_NS
 
     def _main_waited(self, period: int) -> int:
         """The part of the period in which the main thread used no CPU; the rest is for the timer's samples."""

@@ -23,6 +23,7 @@ from stepscope.derive import (
     hot,
     input_cause,
     intervals,
+    lock_waits,
     loop_source,
     memory,
     named_times,
@@ -50,8 +51,6 @@ from stepscope.model.finding import Place
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from stepscope.derive.allocators import Serving
     from stepscope.derive.anatomy import Anatomy
     from stepscope.derive.contention import Contention
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
     from stepscope.derive.graph_growth import GraphGrowth
     from stepscope.derive.hot import HotSpot, Sample
     from stepscope.derive.input_cause import InputCause
+    from stepscope.derive.lock_waits import LockWaits
     from stepscope.derive.memory import MemoryGrowth
     from stepscope.derive.named_times import NamedTime
     from stepscope.derive.network import Network
@@ -198,6 +198,11 @@ class SessionView:
         return crowd.build(self)
 
     @cached_property
+    def lock_waits(self) -> LockWaits | None:
+        """How long the step's thread waits for the interpreter lock."""
+        return lock_waits.build(self)
+
+    @cached_property
     def startup(self) -> Startup | None:
         """What was done before the first steady step."""
         return startup.build(self)
@@ -327,9 +332,8 @@ class SessionView:
     @property
     def frameworks(self) -> dict[str, str]:
         """Name to version of all frameworks seen, the step worker's first."""
-        workers: Sequence[Worker] = self.session.workers
         found: dict[str, str] = {}
-        for worker in [*([self.worker] if self.worker else []), *workers]:
+        for worker in [*([self.worker] if self.worker else []), *self.session.workers]:
             for event in worker.all(Framework):
                 found.setdefault(event.name, event.version)
         return found

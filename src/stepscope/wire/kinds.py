@@ -52,7 +52,7 @@ class Kind(enum.IntEnum):
     """One garbage collection. arg: generation."""
     SAMPLE = 15
     """One stack sample. name: id of a ``stack`` line, thread: the *sampled* thread, dur: the time that it stands for
-    (with Flag.CPU: CPU time; else what the thread did not use of the period)."""
+    (with Flag.CPU: CPU time; else what the thread did not use of the period). arg: the thread's ``LockState``."""
     MODEL_CALL = 16
     """Outermost eager call of a Keras model, outside of tracing. arg: samples."""
     APPLY = 17
@@ -93,3 +93,15 @@ class Flag(enum.IntFlag):
     """The probe is over its rate: this record stands for itself and for the COUNTS beside it."""
     CPU = 32
     """A stack sample by the thread's CPU clock: dur is CPU time. Other samples of that thread stand for the rest."""
+
+
+class LockState(enum.IntEnum):
+    """What a sampled thread did about the interpreter lock. Numbers are part of the session format."""
+
+    NOT_LOOKED = 0
+    RUNS = 1
+    """It was on a CPU, or ready for one."""
+    WAITS = 2
+    """It waited for the interpreter lock."""
+    ELSEWHERE = 3
+    """It was blocked in something else."""

@@ -1,0 +1,161 @@
+"""Another Python thread holds the interpreter lock while the step waits for it.
+
+## What it detects
+The thread that makes the steps waits a tenth of the time or more for CPython's interpreter lock (the GIL), which other
+threads of the job hold: threads that keep statistics, parse, log, serve or prepare data in Python.
+
+## Why it matters
+One thread at a time runs Python. A step lets go of the lock in each call of TensorFlow and needs it again to go on;
+a thread that computes in Python gives it back only after 5 ms (`sys.getswitchinterval`). A step of 3 ms that comes back
+once then takes 8 ms, however many CPUs are idle.
+
+## Evidence
+`lock_wait_ratio`: share of the time in which the step's thread was blocked, less that in which it was blocked in
+something else; at most what the other threads ran or were ready to. `blocked_ratio`: it neither ran nor was ready to,
+by schedstat. `elsewhere_ratio`: share of `looks` that found it blocked in another system call than the wait for the
+lock (/proc/self/task/TID/syscall, five a second at most). `holder_cores`: CPUs that the threads named ran on;
+`samples_on_code`: their stack samples in the function named.
+
+## Known limits
+The cost is the time that the step's thread waits. Less is won where other CPUs are not free, or where a device has
+queued work meanwhile: no more is claimed than the GPU is idle. Python that tf.data calls may hold the lock too; where
+the steps wait for what it makes, INP002 or INP003 says so instead. In 10 s there are some 45 looks, which tell the
+share within 15 points.
+
+## Remedy
+Do the work in another process (`multiprocessing`, a subprocess), in NumPy or other native code that lets go of the
+lock, less often, or after training. To try it in a line: `sys.setswitchinterval(0.0005)` makes each wait shorter.
+
+## References
+CPython: Python/ceval_gil.c, sys.setswitchinterval; Linux: proc(5), Documentation/scheduler/sched-stats.rst.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.lock_waits import Holder, LockWaits
+    from stepscope.derive.view import SessionView
+    from stepscope.model.finding import PipelineStage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of the time from the first to the last steady step."""
+    min_low: Ratio = Ratio(0.03)
+    """Lower end of its interval: few looks say little."""
+    min_looks: int = 15
+    """Fewer say nothing."""
+    sure_low: Ratio = Ratio(0.10)
+    """A lower end from which on nothing else explains it."""
+
+
+_STAGES: dict[str, PipelineStage] = {"call": "forward-backward", "input-wait": "preprocessing", "": "forward-backward"}
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    waits = session.lock_waits
+    if waits is None or min(waits.held, waits.blocked) < params.min_ratio:
+        return
+    if waits.looks < params.min_looks:
+        yield Undecided(missing=Signal.LOCK, hint=f"{waits.looks} looks; the steady part must last some 5 s")
+        return
+    idle = 1.0 - max((gpu.busy_ratio for gpu in session.gpus), default=0.0)
+    ratio, low = min(waits.ratio, idle), min(waits.low, idle)
+    if ratio < params.min_ratio or low < params.min_low:
+        return
+    holder = waits.holders[0]
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=_title(session, ratio, holder),
+        severity=severity_of(ratio),
+        confidence=0.9 if low >= params.sure_low else 0.7,
+        symptom="Time: slow execution time",
+        cause="Python: interpreter overhead",
+        introduced_stage="data preparation" if holder.in_pipeline else "training",
+        exposed_stage="training",
+        pipeline_stage=_STAGES.get(waits.component, "output-processing"),
+        where=_places(session, waits, holder),
+        evidence=(
+            Evidence(metric="lock_wait_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
+            Evidence(metric="blocked_ratio", value=waits.blocked, unit="ratio"),
+            Evidence(metric="elsewhere_ratio", value=waits.elsewhere, unit="ratio"),
+            Evidence(metric="looks", value=waits.looks, unit="looks"),
+            Evidence(metric="holder_cores", value=holder.cores, unit="cores"),
+            Evidence(metric="samples_on_code", value=holder.samples, unit="samples"),
+        ),
+        cost=cost_of(session, ratio, low=low, high=min(waits.high, idle)),
+        remedies=_remedies(holder),
+        explanation="The step's thread could go on and waits for CPython's interpreter lock, which one thread has at a "
+        "time. More CPUs, a faster model or a faster input do not help.",
+    )
+
+
+def _title(session: SessionView, ratio: float, holder: Holder) -> str:
+    steps = session.steps
+    mean = steps.steady_ns / steps.steady_count if steps is not None else 0.0
+    names = [name for name in holder.threads if name]
+    count = len(holder.threads)
+    who = f"{count} other Python threads hold" if count > 1 else "another Python thread holds"
+    name = f" (thread {names[0]})" if count == 1 and names else ""
+    return (
+        f"{who} the GIL: {holder.spot.function}{name} computes on {holder.cores:.2g} CPUs, and each step waits "
+        f"{format_ns(ratio * mean)} of {format_ns(mean)} for the interpreter lock: {format_ratio(ratio)} of the time"
+    )
+
+
+def _places(session: SessionView, waits: LockWaits, holder: Holder) -> tuple[Place, ...]:
+    """What the other thread runs, then the line where the step waits."""
+    lines = holder.lines[:3]
+    places = [session.place(holder.spot.file, min(lines), max(lines), holder.spot.function)]
+    if waits.waiting_at is not None:
+        spot = waits.waiting_at
+        places.append(session.place(spot.file, spot.line, function=spot.function))
+    return tuple(dict.fromkeys(places))
+
+
+def _remedies(holder: Holder) -> tuple[Remedy, ...]:
+    function = holder.spot.function
+    process = Remedy(
+        id="move-to-process",
+        text=f"run {function} in a process of its own (multiprocessing), which has an interpreter lock of its own",
+    )
+    workers = Remedy(
+        id="input-in-processes",
+        text="make the input in processes (use_multiprocessing=True of a PyDataset) or of TensorFlow ops",
+    )
+    return (
+        workers if holder.in_pipeline else process,
+        Remedy(
+            id="let-go-of-lock",
+            text="or let native code do it that lets go of the lock: NumPy on whole arrays, numba with nogil, pyarrow",
+        ),
+        Remedy(id="do-it-less-often", text=f"or run {function} less often, or after training"),
+        Remedy(
+            id="switch-interval",
+            text="to try in a line: sys.setswitchinterval(0.0005) has threads give the lock back ten times as soon",
+        ),
+    )
+
+
+DETECTOR = Detector(
+    code="HST011",
+    name="gil-contention",
+    needs=frozenset({Signal.STEPS, Signal.SAMPLES, Signal.HOST}),
+    params=Params(),
+    detect=detect,
+    yields_to=frozenset({"CFG003", "INP002", "INP003"}),
+)
