@@ -79,25 +79,33 @@ def by_code(trace: OpTrace, shown: Bool, parent: I32, code: I8) -> Iterator[tupl
         trace: the trace.
         shown: bool[event], those that are cut, all of which last.
         parent: as ``build`` takes it.
-        code: int8[event]; negative ones show nothing.
+        code: int8[event]; -1 shows nothing.
     """
+    seen = np.append(np.where(shown, code, _HIDDEN), np.int8(-1))  # the last is that of no event
     for line in trace.lines:
         cut = [
-            _differing(shown, parent, code, line.first + block.start, min(line.first + block.stop, line.last))
+            _differing(seen, shown, parent, line.first + block.start, min(line.first + block.stop, line.last))
             for block in blocks(line.last - line.first)
         ]
         if cut:
             yield from _cut(trace, *(np.concatenate(column) for column in zip(*cut, strict=True)))
 
 
-def _differing(shown: Bool, parent: I32, code: I8, first: int, last: int) -> tuple[I64, I8, I8]:
-    """Which events between two rows have another code than what is around them; both codes."""
-    rows = np.flatnonzero(shown[first:last]) + first
-    above = nearest(parent, shown, rows)
-    own, around = code[rows], code[above]
-    around[above < 0] = -1
-    differs = np.flatnonzero(own != around)
-    return rows[differs], own[differs], around[differs]
+_HIDDEN = np.int8(-2)
+
+
+def _differing(seen: I8, shown: Bool, parent: I32, first: int, last: int) -> tuple[I64, I8, I8]:
+    """Which events between two rows are seen and have another code than what is around them; both codes."""
+    own, around = seen[first:last], seen[parent[first:last]]
+    rows = np.flatnonzero((own != around) & (own != _HIDDEN))
+    own, around = own[rows], around[rows]
+    rows += first
+    unknown = np.flatnonzero(around == _HIDDEN)
+    if len(unknown):
+        around[unknown] = seen[nearest(parent, shown, rows[unknown])]
+        known = np.flatnonzero(own != around)
+        rows, own, around = rows[known], own[known], around[known]
+    return rows, own, around
 
 
 def _cut(

@@ -45,7 +45,7 @@ from stepscope.model.optrace import (
 from stepscope.model.optrace_stats import StatName
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from stepscope.formats.xplane_wire import WirePlane, WireSpace
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 _EPOCH_NS = 10**17
 """Line clocks above this count from 1970, not from the start of the capture."""
 _UNKNOWN = "(event without metadata)"
-_SOUGHT = (StatName.STEP_NUM, StatName.HLO_OP, StatName.CORRELATION_ID)
-"""Stats that say what an event is, and which launched which: looked for while the events are read."""
+_SOUGHT = {StatName.STEP_NUM: True, StatName.HLO_OP: False, StatName.CORRELATION_ID: True}
+"""Stats that say what an event is, and which launched which: looked for while the events are read; are they numbers?"""
 _KEPT_BYTES = 8 << 20
 """A block of this size, freed at once, makes glibc keep as much memory at hand (mallopt(3), M_TRIM_THRESHOLD) instead
 of giving that of every window's columns back to the system, which hands it out again page by page."""
@@ -195,7 +195,7 @@ class _Assembly:
         noise = [not self.keep_noise and name.startswith(THREADPOOL_PREFIX) for name in plane.metas.names]
         kinds = Kinds(plane.metas.ids, noise)
         ids = stat_ids(plane)
-        sought = [key for name in _SOUGHT for key in ids.get(name, ())]
+        sought = {key: is_number for name, is_number in _SOUGHT.items() for key in ids.get(name, ())}
         first = self.table.rows
         lines = [self._line(span, kind, kinds, sought) for span in plane.lines]
         used: dict[LineKind, _PlaneMetas] = {}
@@ -212,8 +212,8 @@ class _Assembly:
             self.table.start_ns[rows] += line.wire.timestamp_ns
             self._add_line(index, kind, line)
         likely = dict.fromkeys(sought, np.empty(0, np.int64)) | self.table.take_likely()
-        last = self.table.rows
-        self.places.append(StatPlace(first=first, last=last, plane=plane, ids=ids, likely=likely))
+        numbers, last = self.table.take_numbers(), self.table.rows
+        self.places.append(StatPlace(first=first, last=last, plane=plane, ids=ids, likely=likely, numbers=numbers))
         self.planes.append(
             Plane(
                 index=index,
@@ -225,7 +225,7 @@ class _Assembly:
             )
         )
 
-    def _line(self, span: tuple[int, int], plane: PlaneKind, kinds: Kinds, sought: Sequence[int]) -> _ReadLine:
+    def _line(self, span: tuple[int, int], plane: PlaneKind, kinds: Kinds, sought: Mapping[int, bool]) -> _ReadLine:
         wire = WireLine()
         first, last, dropped = self.table.add_line(self.reader.read(*span, wire, kinds, sought))
         kind = line_kind(wire.name or wire.display_name, plane)

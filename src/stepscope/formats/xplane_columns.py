@@ -37,6 +37,7 @@ class EventTable:
         """By row."""
         self.rows = 0
         self._likely: dict[int, list[I64]] = {}
+        self._numbers: dict[int, list[tuple[I64, I64]]] = {}
 
     def add_line(self, blocks: Iterable[EventBlock]) -> tuple[int, int, int]:
         """Add the events of a line; returns its first row, the one behind its last, and how many were left out."""
@@ -56,6 +57,16 @@ class EventTable:
         """``EventBlock.likely`` of the lines that were added since the last call, by row of the table."""
         found = {key: np.sort(np.concatenate(parts), kind="stable") for key, parts in self._likely.items()}
         self._likely = {}
+        return found
+
+    def take_numbers(self) -> dict[int, tuple[I64, I64]]:
+        """``EventBlock.numbers`` likewise."""
+        found = {}
+        for key, parts in self._numbers.items():
+            rows, values = (np.concatenate(column) for column in zip(*parts, strict=True))
+            order = np.argsort(rows, kind="stable")
+            found[key] = rows[order], values[order]
+        self._numbers = {}
         return found
 
     def close(self) -> None:
@@ -86,12 +97,17 @@ class EventTable:
         self.occurrences |= {first + row: count for row, count in block.occurrences.items()}
         for key, positions in block.likely.items():
             self._likely.setdefault(key, []).append(positions + first)
+        for key, (positions, values) in block.numbers.items():
+            self._numbers.setdefault(key, []).append((positions + first, values))
         self.rows = last
 
     def _sort(self, first: int) -> None:
         """Put the rows from ``first`` on, those of one line, into order."""
         line = slice(first, self.rows)
-        order = np.lexsort((-self.dur_ns[line], self.start_ns[line]))
+        start, dur = self.start_ns[line], self.dur_ns[line]
+        order = np.argsort(start, kind="stable")
+        if not _rising(start[order], dur[order]):
+            order = np.lexsort((-dur, start))
         for column in self._columns():
             column[line] = column[line][order]
         row_of = np.empty(len(order), np.int64)
@@ -100,6 +116,8 @@ class EventTable:
         self.occurrences = {row: count for row, count in self.occurrences.items() if row < first} | moved
         for parts in self._likely.values():
             parts[:] = [row_of[rows - first] if len(rows) and rows[0] >= first else rows for rows in parts]
+        for found in self._numbers.values():
+            found[:] = [(row_of[rows - first] if len(rows) and rows[0] >= first else rows, v) for rows, v in found]
 
 
 def _rising(start: I64, dur: I64) -> bool:

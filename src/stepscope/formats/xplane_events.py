@@ -17,7 +17,8 @@ from stepscope.formats.byte_source import ByteSource, Windows
 from stepscope.formats.protobuf import BYTES, VARINT, signed
 from stepscope.formats.varints import Buffer, decode, number_field
 from stepscope.formats.wire_fields import fields, varint
-from stepscope.formats.xplane_stat_ids import id_places
+from stepscope.formats.xplane_stat_ids import id_places, rows_between
+from stepscope.formats.xplane_stat_walk import walk
 from stepscope.formats.xplane_wire import (
     EVENT_DURATION,
     EVENT_ID,
@@ -25,6 +26,8 @@ from stepscope.formats.xplane_wire import (
     EVENT_OFFSET,
     EVENT_STATS,
     LINE_EVENTS,
+    STAT_INT,
+    STAT_UINT,
     tag,
 )
 
@@ -50,6 +53,7 @@ _DURATION_TAG = tag(EVENT_DURATION, VARINT)
 _STATS_TAG = tag(EVENT_STATS, BYTES)
 _EVENT = xplane_heads.Look(_EVENT_TAG, _OFFSET_TAG)
 """A stat inside of an event looks like it, but for the offset."""
+_INT_TAG, _UINT_TAG = tag(STAT_INT, VARINT), tag(STAT_UINT, VARINT)
 _PS_PER_NS = 1000
 _MAX_PS = (1 << 61) - 1
 _LINE_ID, _LINE_NAME, _LINE_TIMESTAMP, _LINE_DISPLAY_NAME = 1, 2, 3, 11
@@ -112,7 +116,9 @@ class EventBlock:
     """Of events that stand for several: position in this block, and how many."""
     likely: dict[int, I64]
     """Positions in this block, rising, of the events that may have a stat that is sought, by its id: each as often as
-    the bytes of the id stand in it."""
+    the bytes of the id stand in it; without those of ``numbers``."""
+    numbers: dict[int, tuple[I64, I64]]
+    """Numbers that were sought, by the stat's id: positions in this block of the events, rising, and the numbers."""
     dropped: int
     """Events that were left out because of their kind."""
 
@@ -130,11 +136,11 @@ class LineReader:
         self._windows = Windows(source)
 
     def read(
-        self, first: int, last: int, line: WireLine, kinds: Kinds, sought: Sequence[int] = ()
+        self, first: int, last: int, line: WireLine, kinds: Kinds, sought: Mapping[int, bool]
     ) -> Iterator[EventBlock]:
         """The events of the line between two positions; what stands around them goes into ``line``.
 
-        ``sought``: ids of stats that are looked for as long as the bytes are at hand.
+        ``sought``: ids of stats that are looked for as long as the bytes are at hand, and whether they are numbers.
 
         Raises:
             FormatError: it is damaged.
@@ -155,7 +161,11 @@ class LineReader:
                 buffer = self._windows.at(at, reached)
             places = {key: id_places(buffer, reached - at, key) for key in sought}
             for begin in range(0, len(heads) - 1, _BLOCK):
-                yield _block(view, buffer, heads[begin : begin + _BLOCK + 1], kinds, places)
+                block = _block(view, buffer, heads[begin : begin + _BLOCK + 1], kinds, places)
+                for key in block.likely:
+                    if sought[key]:
+                        _take_numbers(buffer, block, key)
+                yield block
             at = reached
 
 
@@ -217,6 +227,7 @@ def _block(view: memoryview, buffer: Buffer, heads: I64, kinds: Kinds, places: M
         stats_size=(ends - at).astype(np.int32),
         occurrences=occurrences,
         likely={key: _events_at(heads, ends, where) for key, where in places.items()},
+        numbers={},
         dropped=dropped,
     )
 
@@ -228,6 +239,20 @@ def _events_at(heads: I64, ends: I64, positions: I64) -> I64:
     positions = positions[slice(*np.searchsorted(positions, (heads[0], ends[-1])))]
     rank = np.searchsorted(heads, positions, "right") - 1
     return rank[positions < ends[rank]]
+
+
+def _take_numbers(buffer: Buffer, block: EventBlock, key: int) -> None:
+    """Read the stat of events that have its bytes once, where it is a number; the others remain likely."""
+    once, several = rows_between([block.likely[key]], 0, len(block))
+    once = once[block.stats_size[once] > 0]
+    at = block.stats_at[once] - buffer.base
+    walked = walk(buffer, once, at, at + block.stats_size[once], [key])
+    tags = buffer.data[walked.at]
+    numbers = (tags == _INT_TAG) | (tags == _UINT_TAG)
+    whole = np.flatnonzero(numbers)
+    block.numbers[key] = walked.rows[whole], decode(buffer, walked.at[whole] + 1)[0]
+    others = np.concatenate([walked.rows[~numbers], walked.left[0], several, several])
+    block.likely[key] = np.sort(others)
 
 
 def _read_one(view: memoryview, head: int, end: int, base: int) -> tuple[int, int, int, int, int]:

@@ -96,6 +96,13 @@ def values_of(window: Buffer, found: Found, stat_names: Mapping[int, str], strin
     return Values(rows=found.rows, ids=found.ids, kind=kind, value=value)
 
 
+def numbers_between(rows: I64, numbers: I64, first: int, last: int) -> Values:
+    """Numbers of rows that rise, of those between two."""
+    between = slice(*np.searchsorted(rows, (first, last)))
+    rows = rows[between]
+    return Values(rows=rows, ids=rows, kind=np.full(len(rows), _INT, np.int8), value=numbers[between])
+
+
 def held(values: Values) -> Values:
     """Those that have a value."""
     held = np.flatnonzero(values.kind != _NONE)

@@ -21,7 +21,7 @@ from stepscope.formats.stat_columns import Strings, column_of_pairs
 from stepscope.formats.varints import Buffer, decode
 from stepscope.formats.wire_fields import fields
 from stepscope.formats.xplane_stat_ids import ALIASES, passed, perhaps, rows_between, where_in
-from stepscope.formats.xplane_stat_values import Found, Values, column_of, held, values_of
+from stepscope.formats.xplane_stat_values import Found, Values, column_of, held, numbers_between, values_of
 from stepscope.formats.xplane_stat_walk import walk
 from stepscope.formats.xplane_wire import EVENT_STATS, STAT_ID, tag
 from stepscope.model.optrace_stats import StatColumn, StatName, no_stat
@@ -54,6 +54,8 @@ class StatPlace:
     likely: Mapping[int, I64]
     """Of stats that were sought while the events were read, by id: rows of the events that may have them, rising, each
     as often as the id was found in it."""
+    numbers: Mapping[int, tuple[I64, I64]]
+    """Stats that were read with the events, by id: rows, rising, and numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,14 +101,15 @@ class XplaneStats:
         return tuple(self._meta_columns())
 
     def of_events(self, name: str, first: int = 0, last: int | None = None) -> StatColumn:
-        """See ``StatReader``. What was read once and is small is kept."""
+        """See ``StatReader``. What was read once and is small is kept, what was read with the events is there."""
         if name == StatName.OCCURRENCES:
             return self._occurrences_column().between(first, last)
         last = len(self._at) if last is None else last
         column = self._kept.get((name, first, last))
         if column is None:
             column = self._read_column(name, first, last)
-            if len(column) <= _KEPT_VALUES:
+            at_hand = any(key in place.numbers for place in self._places for key in place.ids.get(name, ()))
+            if len(column) <= _KEPT_VALUES and not at_hand:
                 self._kept[name, first, last] = column
         return column
 
@@ -142,6 +145,7 @@ class XplaneStats:
             return
         begin, end = max(first, place.first), min(last, place.last)
         if all(key in place.likely for key in wanted):
+            yield from (numbers_between(*place.numbers[key], begin, end) for key in wanted if key in place.numbers)
             once, several = rows_between([place.likely[key] for key in wanted], begin, end)
             ids = np.array(wanted, np.int64)
             yield from self._first_of(once[self._size[once] > 0], place, ids, strings)
