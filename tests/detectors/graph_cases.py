@@ -6,12 +6,15 @@ from tests.derive.sessions import MS
 from tests.detectors.fixture import Expected, Fixtures
 from tests.detectors.graph_jobs import (
     LINE,
+    checked,
+    debug,
     double,
     flattened,
     looked_up,
     mapped,
     mapping,
     one_hot,
+    padded,
     python_in_step,
     table_tables,
 )
@@ -19,7 +22,47 @@ from tests.detectors.jobs import train_loop
 from tests.detectors.traced_jobs import untraced
 
 NODES = "nodes of traced graphs"
+CALLS = 0.9
+"""Of the time of a traced job's steps, in the call."""
 
+INP008 = Fixtures(
+    firing=lambda: padded(80_000),
+    expected=Expected(
+        severity="high",
+        cost=CALLS * 80 / 81 * (1 - 60 / 400),
+        where=(("train.py", 5),),
+        metrics=("used_ratio", "used_positions", "columns", "padded_ratio"),
+        title=("padded to 400 positions", "use 60 or fewer", "76 %"),
+        introduced="data preparation",
+        pipeline_stage="forward-backward",
+        remedy="bucket-by-length",
+        basis="modelled",
+    ),
+    silent=lambda: padded(80_000, p95=200.0),
+    not_applicable=untraced,
+    missing=NODES,
+    below=lambda: padded(350),
+    at=lambda: padded(358),
+)
+
+CFG005 = Fixtures(
+    firing=lambda: checked(60_000),
+    expected=Expected(
+        severity="high",
+        cost=0.6,
+        where=(("train.py", 3),),
+        metrics=("checking_ratio", "handing_out_ratio", "checking_ops", "traced_steps"),
+        title=("enable_check_numerics is on", "60 %", "2 ops"),
+        introduced="environment setting",
+        pipeline_stage="forward-backward",
+        remedy="debugging-off",
+    ),
+    silent=lambda: checked(60_000, checks=False),
+    not_applicable=lambda: debug(train_loop(20 * MS), on=True),
+    missing=NODES,
+    below=lambda: checked(9_900),
+    at=lambda: checked(10_100),
+)
 GRF005 = Fixtures(
     firing=lambda: mapped(60_000),
     expected=Expected(

@@ -8,6 +8,8 @@ from tests.derive.sessions import MS, POOL, SCRIPT, Job
 from tests.detectors.jobs import PERIOD, STEPS, keras_fit, train_loop, unrolled
 from tests.detectors.traced_jobs import STEP, TRACED, holding
 
+from stepscope.model.program import Padding, Setting
+
 LINE = 12
 """Of ``step`` in the user's program: what the fixtures' nodes stand on."""
 TURN_OPS = ("Mul", "AddV2", "Tanh", "Sub", "Mul")
@@ -131,6 +133,60 @@ def one_hot_tables(depth: int, *, masked: bool = False) -> Tables:
     graph.op("table/MatMul", "MatMul", flat, outputs="float32[768,48]", line=LINE)
     graph.op("gradient_tape/table/MatMul/MatMul", "MatMul", flat, outputs=f"float32[{depth},48]")
     return tables
+
+
+def bag_tables(depth: int = 12_000, *, bincount: bool = False, over_columns: bool = False) -> Tables:
+    """A multi-hot matrix in a product: counted, or of one-hot rows of which each sample's are joined.
+
+    ``over_columns``: what is joined are the columns of each row, which leaves none of the matrix.
+    """
+    tables = Tables()
+    graph = tables.graph()
+    if bincount:
+        bag = graph.op("encode/DenseBincount", "DenseBincount", outputs="float32[?,?]", line=LINE)
+        bag = graph.op("encode/Cast", "Cast", bag, outputs=f"float32[?,{depth}]")
+    else:
+        hot = graph.op("encode/one_hot", "OneHot", outputs=f"float32[64,32,{depth}]", line=LINE)
+        left = "float32[64,32]" if over_columns else f"float32[64,{depth}]"
+        bag = graph.op("encode/Max", "Max", hot, outputs=left)
+    graph.op("table/MatMul", "MatMul", bag, outputs="float32[64,48]", line=LINE)
+    graph.op("gradient_tape/table/MatMul/MatMul", "MatMul", bag, outputs=f"float32[{depth},48]")
+    return tables
+
+
+def checked(spent: float, *, off: bool = False, checks: bool = True) -> Job:
+    """Steps whose graph checks numbers, for ``spent`` us; ``off``: the mode was turned off again, too late for it."""
+    ops = ("DebugNumericSummaryV2:DebugNumericSummaryV2", spent), ("dense/MatMul:MatMul", 1_000)
+    job = debug(running(checked_tables(checks=checks), *ops), on=True)
+    return debug(job, on=False) if off else job
+
+
+def checked_tables(*, checks: bool = True) -> Tables:
+    """The graph of ``checked``."""
+    tables = Tables()
+    graph = tables.graph()
+    made = graph.op("dense/MatMul", "MatMul", outputs="float32[64,48]", line=LINE)
+    if checks:
+        summary = graph.op("DebugNumericSummaryV2", "DebugNumericSummaryV2", made, outputs="float32[3]")
+        graph.op("CheckNumericsV2", "CheckNumericsV2", summary, outputs="float32[3]")
+    return tables
+
+
+def debug(job: Job, *, on: bool) -> Job:
+    """The program turns checks of numbers on or off."""
+    job.event(Setting(name="check_numerics", value=on, file=SCRIPT, line=3, function="main"))
+    return job
+
+
+def padded(spent: float, *, p95: float = 60.0, columns: int = 400) -> Job:
+    """Steps work for ``spent`` us on tensors of 400 positions; 95 % of the sequences use ``p95`` of ``columns``."""
+    tables = Tables()
+    graph = tables.graph()
+    looked_up = graph.op("embedding/Gather", "GatherV2", outputs="float32[32,400,64]", line=LINE)
+    graph.op("dense/MatMul", "MatMul", looked_up, outputs="float32[32,8]")
+    job = running(tables, ("embedding/Gather:GatherV2", spent), ("dense/MatMul:MatMul", 1_000))
+    job.event(Padding(rows=8_000, columns=columns, mean=28.0, p95=p95, file=SCRIPT, line=5, function="main"))
+    return job
 
 
 def double(spent: float, *, weights: str = "float32", elements: str = "256,1536") -> Job:

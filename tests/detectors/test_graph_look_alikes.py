@@ -6,6 +6,10 @@ import pytest
 from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, Job
 from tests.detectors.graph_jobs import (
+    bag_tables,
+    checked,
+    checked_tables,
+    debug,
     double,
     double_tables,
     flattened_tables,
@@ -28,9 +32,14 @@ from stepscope.detectors.registry import ALL
 
 def asked(tables: Tables) -> list[str]:
     """Codes of the detectors that ask for an op trace of a job with these graphs."""
-    findings, checked, _ = run(ALL, graph_only(tables).view())
+    return asked_of(graph_only(tables))
+
+
+def asked_of(job: Job) -> list[str]:
+    """The same of a job in which nothing is found."""
+    findings, outcomes, _ = run(ALL, job.view())
     assert findings == ()
-    return [c.detector for c in checked if c.outcome == "undecided" and c.capture == "ops"]
+    return [c.detector for c in outcomes if c.outcome == "undecided" and c.capture == "ops"]
 
 
 @pytest.mark.parametrize(
@@ -46,6 +55,33 @@ def test_turns_that_need_each_other_are_no_rows(tables: Tables, found: list[str]
     """A sum over rows is one as well; a recurrence, or a loop around training steps, is none, whatever it takes."""
     assert codes(mapped(60_000, tables=tables)) == found
     assert asked(tables) == found
+
+
+@pytest.mark.parametrize("bincount", [False, True], ids=["one-hot-rows-joined", "counted"])
+def test_a_multi_hot_matrix_is_a_sum_of_looked_up_rows(*, bincount: bool) -> None:
+    """Keras' CategoryEncoding counts; written by hand it is the maximum of one-hot rows."""
+    job = running(bag_tables(bincount=bincount), ("table/MatMul:MatMul", 60_000))
+    findings, _, _ = run(ALL, job.view())
+    assert [f.code for f in findings] == ["GRF007"]
+    assert "added up by multiplying with a multi-hot matrix of 12,000 columns: 60 %" in findings[0].title
+    assert "add them up" in findings[0].remedies[0].text
+    assert asked(bag_tables(bincount=bincount)) == ["GRF007"]
+
+
+def test_a_one_hot_matrix_joined_over_its_columns_is_none_any_more() -> None:
+    """The maximum over the columns of each row leaves a mask of positions."""
+    assert codes(running(bag_tables(over_columns=True), ("table/MatMul:MatMul", 60_000))) == []
+
+
+def test_a_debugging_mode_that_is_off_again_is_none() -> None:
+    """The mode was turned off, or nobody turned it on: what checks numbers then was asked for."""
+    assert codes(checked(60_000, off=True)) == []
+
+
+def test_checks_whose_time_nobody_knows_are_asked_about() -> None:
+    """Without an op trace the graph shows the checks: one is wanted."""
+    assert asked_of(debug(graph_only(checked_tables()), on=True)) == ["CFG005"]
+    assert asked(checked_tables()) == []
 
 
 def test_long_turns_gain_nothing() -> None:

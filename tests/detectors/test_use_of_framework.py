@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tests.derive.sessions import MS, SCRIPT, US, Frame, Job, S
 from tests.detectors.graph_jobs import unrolled_and_read
 from tests.detectors.jobs import (
@@ -10,11 +11,13 @@ from tests.detectors.jobs import (
     PERIOD,
     REPORT,
     STEPS,
+    TF,
     compiled_anew,
     eager,
     eagerly_fitted,
     growing,
     keras_fit,
+    pulled,
     reloading,
     small_batches,
     synced,
@@ -25,7 +28,8 @@ from tests.detectors.test_look_alikes import codes, find
 
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.events import GraphSize, Setting
+from stepscope.model.events import GraphSize, Name
+from stepscope.model.program import Setting
 from stepscope.model.session import HostInfo
 from stepscope.wire.kinds import Kind
 
@@ -123,6 +127,21 @@ def test_functions_that_run_eagerly_are_named() -> None:
     assert [(p.file, p.line) for p in found.where] == [("train.py", 3), ("train.py", 12)]
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_the_debug_mode_of_tf_data_is_what_makes_python_of_a_map(*, own: bool) -> None:
+    """Functions of maps that TensorFlow itself calls as Python: the setting is the cause, not for a py_function."""
+    job = pulled(60 * MS, python=58 * MS, role="py_function")
+    job.event(Setting(name="data_debug_mode", value=True, file=SCRIPT, line=3, function="main"))
+    if not own:
+        file = f"{TF}/data/ops/structured_function.py"
+        job.events = [replace(e, own=False, file=file) if isinstance(e, Name) and e.role else e for e in job.events]
+    (found,) = find(job)
+    assert found.code == "INP002"
+    assert ("debug mode of tf.data is on" in found.title) == (not own)
+    assert found.remedies[0].id == ("use-tensorflow-ops" if own else "data-debug-mode-off")
+    assert (found.where[0].file, found.where[0].line) == ("train.py", 15 if own else 3)
+
+
 def test_a_program_of_sessions_does_not_run_eagerly() -> None:
     """Ops that are added to the graph of a session are not run."""
     job = Job()
@@ -175,6 +194,22 @@ def test_a_wait_that_loses_nothing_is_none(wait: int, host: int, every: int) -> 
 def test_batches_that_cannot_be_larger_are_none(size: int, batches: int) -> None:
     """Usual batches, a data set of a few, and batches of unknown size are no small batches."""
     assert "CFG002" not in codes(small_batches(size, batches=batches))
+
+
+@pytest.mark.parametrize(("size", "batches", "ns_per_op"), [(1, 4_000, 2_000), (1, 1, 2_000), (64, 4_000, 2_000)])
+def test_one_predict_on_tiny_batches(size: int, batches: int, ns_per_op: int) -> None:
+    """One call of predict that cuts its array into rows; not many calls of one row each, nor usual batches."""
+    job = Job()
+    job.loop("predict", line=50).at(0, STEPS * PERIOD)
+    job.execution("predict").every(PERIOD, STEPS, dur=90 * MS, arg=size)
+    job.trace(0, MS, cause="first", owner="keras", function="one_step_on_data", nodes=90 * MS // ns_per_op)
+    job.batch(0, role="predict", size=size, steps=batches)
+    found = [f for f in find(job) if f.code == "CFG002"]
+    assert bool(found) == (size == 1 and batches > 1)
+    for one in found:
+        assert (one.introduced_stage, one.exposed_stage) == ("prediction", "prediction")
+        assert [(p.file, p.line) for p in one.where] == [("train.py", 50)]
+        assert [r.id for r in one.remedies] == ["larger-batch"]
 
 
 @pytest.mark.parametrize("updates", [0, 4])

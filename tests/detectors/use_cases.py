@@ -16,6 +16,7 @@ from tests.detectors.jobs import (
     synced,
     unsampled,
 )
+from tests.detectors.session_jobs import HELD_OUT, LOSS, TRAIN, fetching
 
 CFG002 = Fixtures(
     firing=small_batches,
@@ -109,4 +110,21 @@ HST008 = Fixtures(
     missing="steps",
     below=lambda: synced(5 * MS - US, 30 * MS),
     at=lambda: synced(5 * MS, 30 * MS),
+)
+HST012 = Fixtures(
+    firing=lambda: fetching(40 * MS),
+    expected=Expected(
+        severity="high",
+        cost=0.4,
+        where=(("train.py", LOSS), ("train.py", TRAIN)),
+        metrics=("repeated_ratio", "shared_ratio", "runs_per_step"),
+        title=("same part of the graph 2 times", "Mean:0", "GradientDescent", "40 ms a step"),
+        pipeline_stage="forward-backward",
+        remedy="one-run",
+    ),
+    silent=lambda: fetching(40 * MS, line=HELD_OUT),
+    not_applicable=lambda: growing(MS),
+    missing="nodes of traced graphs",
+    below=lambda: fetching(10 * MS - 200 * US),
+    at=lambda: fetching(10 * MS),
 )

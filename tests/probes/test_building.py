@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stepscope.model.events import AgentDiagnostic, GraphSize, Probe, Setting
+from stepscope.model.events import AgentDiagnostic, GraphSize, Probe
+from stepscope.model.program import Setting
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -27,11 +28,16 @@ def test_results_are_those_of_a_plain_run(run: Any) -> None:
     assert run.all(AgentDiagnostic) == []
 
 
-def test_functions_run_eagerly_is_told(run: Any) -> None:
-    """Each call of tf.config.run_functions_eagerly is told with its value and its line."""
+def test_settings_are_told(run: Any) -> None:
+    """What turns eager functions, checks of numbers or the debug mode of tf.data on or off, with its line."""
     said = [(s.name, s.value, s.line, s.function) for s in run.all(Setting)]
-    name = "run_functions_eagerly"
-    assert said == [(name, True, run.line("on"), "main"), (name, False, run.line("off"), "main")]
+    assert said == [
+        ("run_functions_eagerly", True, run.line("on"), "main"),
+        ("run_functions_eagerly", False, run.line("off"), "main"),
+        ("check_numerics", True, run.line("checks on"), "debugging"),
+        ("check_numerics", False, run.line("checks off"), "debugging"),
+        ("data_debug_mode", True, run.line("data"), "debugging"),
+    ]
 
 
 @pytest.mark.parametrize(

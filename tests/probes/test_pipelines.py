@@ -19,10 +19,13 @@ from stepscope.model.events import (
     PyFunctionMade,
     Traced,
 )
+from stepscope.model.program import Padding
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.probes.conftest import Recorded
 
 pytestmark = [pytest.mark.tf, pytest.mark.slow]
 
@@ -153,6 +156,12 @@ def test_functions_of_the_pipeline_are_traced_for_it(run: Any) -> None:
 def models_of(run: Any, fit: Any) -> list[IteratorModel]:
     """Models read while ``fit`` ran."""
     return [m for m in run.all(IteratorModel) if fit.start <= m.at <= fit.end + 5_000_000]
+
+
+def test_padding_is_told_with_the_line_that_pads(run: Recorded) -> None:
+    """Lengths of padded sequences: at the line of pad_sequences, else where a dataset is made of them."""
+    said = [(p.rows, p.columns, p.p95, p.line) for p in run.all(Padding)]
+    assert said == [(64, 80, 10.0, run.line("pads")), (64, 96, 5.0, run.line("pads by hand"))]
 
 
 def test_models_split_the_wait_out_of_the_step(run: Any, has_models: bool) -> None:

@@ -35,7 +35,7 @@ SOON_NS = 20_000_000_000
 """After the first trace was seen its log is read each second."""
 MAX_LOOKS = 8
 """At one process: one that traces again and again is not looked at each time."""
-DETECTORS = tuple(detector for detector in registry.ALL if base.Signal.NODES in detector.needs)
+DETECTORS = tuple(d for d in registry.ALL if base.Signal.NODES in d.needs or d.asks is not None)
 
 
 class EarlyGraphs:

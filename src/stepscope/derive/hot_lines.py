@@ -34,10 +34,10 @@ from stepscope.model.events import (
     Name,
     ProcessStarted,
     PyFunctionMade,
-    Setting,
     Stack,
     Traced,
 )
+from stepscope.model.program import Setting
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ class Compilation:
     start_ns: int
     dur_ns: int
     again: bool
-    """A program of this name had run before, in the trace."""
+    """A program of this name had run, or had been compiled, before in the trace."""
     changes: tuple[Change, ...]
     """What differs from the one that ran before; empty where signatures are not known or equal."""
 
@@ -58,7 +58,7 @@ class Compiles:
     steps: tuple[int, ...]
     """Positions of the steps with a compilation."""
     usual_ns: float
-    """Median of the others; 0 where all have one."""
+    """Median of the others; of all without their compilations where each has one."""
     extra_ns: float
     """What the steps with one took beyond the usual, all together: compiling, and tracing before it."""
 
@@ -76,21 +76,28 @@ def build(trace: OpTrace, domain: Domain, periods: Periods) -> Compiles:
     outer, step = outer[within], step[within]
     names = _program_names(trace, domain, outer)
     runs = _runs(trace)
+    first: dict[str, int] = {}
+    for row, name in zip(outer.tolist(), names, strict=True):
+        first.setdefault(name, row)
     found = tuple(
         Compilation(
             step=int(at),
             program=name,
             start_ns=int(events.start_ns[row]),
             dur_ns=int(events.dur_ns[row]),
-            again=any(begun < events.start_ns[row] for begun, _ in runs.get(name, ())),
+            again=(name != "" and first[name] != row)
+            or any(begun < events.start_ns[row] for begun, _ in runs.get(name, ())),
             changes=_changes(trace, name, runs.get(name, ()), int(events.start_ns[row])),
         )
         for row, at, name in zip(outer.tolist(), step.tolist(), names, strict=True)
     )
     steps = tuple(sorted({c.step for c in found}))
     others = np.delete(periods.dur_ns, list(steps))
+    if not len(others):
+        spent = np.bincount(step, weights=events.dur_ns[outer], minlength=len(periods))
+        others = periods.dur_ns - spent.astype(np.int64)
     usual = float(np.median(others)) if len(others) else 0.0
-    extra = sum(max(0.0, float(periods.dur_ns[i]) - usual) for i in steps) if len(others) else 0.0
+    extra = sum(max(0.0, float(periods.dur_ns[i]) - usual) for i in steps)
     return Compiles(found=found, steps=steps, usual_ns=usual, extra_ns=extra)
 
 

@@ -112,6 +112,8 @@ class Detector(Generic[P]):
     the one that is reported."""
     applies: Callable[[SessionView], str] | None = None
     """Why it does not apply to this job at all (there is no GPU): "" where it does. Nothing is missing then."""
+    asks: Callable[[SessionView], str] | None = None
+    """Where nothing but an op trace is missing: what of this job makes it want one, "" where nothing does."""
     since: str = "0.1"
     status: str = "preview"
 
@@ -176,6 +178,9 @@ def run(
             missing = [Signal.RUN]
         elif detector.applies is not None and (why := detector.applies(view)):
             checked.append(_checked(detector, "not-applicable", [], why))
+            continue
+        if missing == [Signal.OP_TRACE] and detector.asks is not None and (what := detector.asks(view)):
+            checked.append(_checked(detector, "undecided", missing, f"{what}: {hints[Signal.OP_TRACE]}", "ops"))
             continue
         if missing:
             checked.append(_checked(detector, "not-applicable", missing, hints[missing[0]]))

@@ -22,7 +22,9 @@ model; the wait inside of Keras' compiled step is then undecided until an op tra
 
 ## Remedy
 Run the stage in parallel (`num_parallel_calls=tf.data.AUTOTUNE`), do its work once (`cache()` after it, or offline),
-batch before a map that can work on whole batches, and keep `prefetch(tf.data.AUTOTUNE)` last.
+batch before a map that can work on whole batches, and keep `prefetch(tf.data.AUTOTUNE)` last. Filter before the map
+where a filter behind it throws away much of what it makes (`dropped_ratio`). Where single rows of arrays pass by the
+thousand, batch their indices and gather.
 
 ## References
 tf.data performance guide, sections parallelizing, vectorizing and caching; TensorFlow's model.proto.
@@ -62,6 +64,13 @@ class Params:
 
 SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Csv", "ReadFile", "ListFiles", "Sql")
 """Stages that read: the raw input rather than preprocessing. Source: tensorflow/core/kernels/data."""
+HANDING_ON = ("Batch", "Shuffle", "TensorSlice", "Repeat", "Prefetch", "Zip", "Unbatch")
+"""Stages that do nothing to an element but pass it on."""
+MIN_ROWS = 256
+MAX_ROW_NS = 10_000
+"""For each row, in the stage: copying one and the locks around it. Rows that are large take longer."""
+MAX_LEFT_RATIO = 0.7
+"""Of the elements of a map: a filter behind it that leaves more is none of its business."""
 
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
@@ -121,6 +130,11 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
             Evidence(metric="stage_ns_per_element", value=stage.element_ns, unit="ns", refs=ref),
             Evidence(metric="stage_parallelism", value=stage.parallelism, unit="threads", refs=ref),
         ]
+    dropped = _dropped(session, stage)
+    if dropped is not None:
+        title += f"; {format_ratio(dropped.ratio)} of what it makes is filtered out afterwards"
+        evidence.append(Evidence(metric="dropped_ratio", value=dropped.ratio, unit="ratio"))
+        places = (*places, *(p for d in dropped.filter.datasets if (p := session.dataset_place(d)) is not None))
     error = 2 * cause.error_ratio
     return Finding(
         code=DETECTOR.code,
@@ -138,11 +152,31 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
         where=places,
         evidence=tuple(evidence),
         cost=cost_of(session, cause.wait_ratio, low=cause.wait_ratio - error, high=cause.wait_ratio + error),
-        remedies=_remedies(stage),
+        remedies=_remedies(session, stage, dropped),
         explanation="The batch is not ready when the step asks for it. The stage named is the one with the "
         "largest self time per batch after tf.data's own optimisation; stages behind it can only be as fast as it is."
         f"{pipeline_python.by_trace(cause)}",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Dropped:
+    """A filter that throws away much of what the slow stage made."""
+
+    filter: Stage
+    ratio: Ratio
+
+
+def _dropped(session: SessionView, stage: Stage | None) -> _Dropped | None:
+    """The filter nearest behind a map that leaves less than ``MAX_LEFT_RATIO`` of its elements."""
+    stages = session.pipeline.stages if session.pipeline is not None else ()
+    if stage is None or stage not in stages or "Map" not in stage.name or not stage.elements:
+        return None
+    for behind in reversed(stages[: stages.index(stage)]):
+        if "Filter" in behind.name:
+            left = behind.elements / stage.elements
+            return _Dropped(filter=behind, ratio=Ratio(1.0 - left)) if left < MAX_LEFT_RATIO else None
+    return None
 
 
 def _plain(stage: Stage) -> str:
@@ -170,8 +204,25 @@ def _places(session: SessionView, stage: Stage | None) -> tuple[Place, ...]:
     return tuple(dict.fromkeys(places))
 
 
-def _remedies(stage: Stage | None) -> tuple[Remedy, ...]:
+def _rows(session: SessionView, stage: Stage | None) -> float:
+    """Rows of a batch, where a stage that only hands them on is slow; 0 where it is not, or they are few."""
+    stages = session.pipeline.stages if session.pipeline is not None else ()
+    rows = max((s.elements for s in stages), default=0.0)
+    hands_on = stage is not None and stage.name.startswith(HANDING_ON)
+    return rows if stage is not None and hands_on and rows >= MIN_ROWS and stage.self_ns < MAX_ROW_NS * rows else 0.0
+
+
+def _remedies(session: SessionView, stage: Stage | None, dropped: _Dropped | None) -> tuple[Remedy, ...]:
     remedies = []
+    rows = _rows(session, stage)
+    if rows:
+        text = f"rows pass one by one, {rows:,.0f} a batch: let the pipeline work on whole batches (shuffle and batch "
+        text += "indices, tf.gather the rows), or give fit the arrays"
+        remedies.append(Remedy(id="batches-not-rows", text=text, safety="review"))
+    if dropped is not None:
+        text = "filter before the map, where the condition does not need what the map makes: it works on elements that "
+        text += f"are thrown away, {format_ratio(dropped.ratio)} of them"
+        remedies.append(Remedy(id="filter-first", text=text, safety="review"))
     if stage is not None and "Map" in stage.name:
         if stage.sequential:
             text = "give the map num_parallel_calls=tf.data.AUTOTUNE: it runs one element at a time now"
@@ -187,8 +238,10 @@ def _remedies(stage: Stage | None) -> tuple[Remedy, ...]:
     elif stage is not None and ("FlatMap" in stage.name or "Interleave" in stage.name):
         text = "use interleave with num_parallel_calls=tf.data.AUTOTUNE instead of one source after the other"
         remedies.append(Remedy(id="parallel-interleave", text=text, safety="review"))
-    text = "end the pipeline with prefetch(tf.data.AUTOTUNE), so that it works while the step does"
-    remedies.append(Remedy(id="prefetch", text=text, safety="safe"))
+    made = session.pipeline.datasets if session.pipeline is not None else ()
+    if not remedies or not any(d.file and d.cls.startswith("Prefetch") for d in made):
+        text = "end the pipeline with prefetch(tf.data.AUTOTUNE), so that it works while the step does"
+        remedies.append(Remedy(id="prefetch", text=text, safety="safe"))
     return tuple(remedies)
 
 

@@ -2,7 +2,8 @@
 
 ## What it detects
 `tf.one_hot` whose result goes into a matrix product (`tf.matmul`, `tensordot`, `einsum`, a `Dense` layer) of the
-compiled step, where the matrix and the product take a large part of the step.
+compiled step, where the matrix and the product take a large part of the step. Likewise a multi-hot or count matrix
+(`CategoryEncoding`, `tf.math.bincount`, the maximum or sum of one-hot rows): a bag of words.
 
 ## Why it matters
 A product with a one-hot matrix multiplies every row of the table with zero but one: for 12,000 categories 12,000
@@ -20,7 +21,8 @@ A matrix that is changed before it is multiplied (masked, smoothed) is not follo
 made for it, nothing is said.
 
 ## Remedy
-`tf.gather(table, ids)` or `tf.nn.embedding_lookup`, `keras.layers.Embedding` instead of one-hot and `Dense`.
+`tf.gather(table, ids)` or `tf.nn.embedding_lookup`, `keras.layers.Embedding` instead of one-hot and `Dense`. For a
+multi-hot matrix the sum of these rows; where an id that occurs twice must count once, `tf.unique` or weights of 0.
 
 ## References
 TensorFlow: `tf.nn.embedding_lookup`; FSE'22 study, not using an efficient API.
@@ -39,7 +41,7 @@ from stepscope.model.optrace import PlaneKind
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from stepscope.derive.one_hot_products import OneHotProducts
     from stepscope.derive.step_ops import StepOps
@@ -66,7 +68,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     if ops is None:
         deepest = max(one.depth(index) for one in found)
         if deepest >= params.min_depth:
-            yield noded.question(f"a one-hot matrix of {deepest:,} columns is multiplied; what that costs")
+            kind = _kind(found)
+            yield noded.question(f"a {kind} matrix of {deepest:,} columns is multiplied; what that costs")
         return
     if ops.trace.device >= 0 and ops.trace.trace.planes[ops.trace.device].kind is PlaneKind.TPU:
         return
@@ -79,12 +82,13 @@ def _finding(session: SessionView, ops: StepOps, found: list[OneHotProducts], pa
     share = ops.of_nodes([row for one in found for row in one.nodes], gradients=True)
     depth = found[0].depth(ops.index)
     columns = f" of {depth:,} columns" if depth else ""
+    bag = found[0].bag
     places = noded.places(session, ops.index, [row for one in found for row in (one.one_hot, *one.products)])
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"rows are looked up by multiplying with a one-hot matrix{columns}: {format_ratio(share.ratio)} of the "
-        "step, gather does it for next to nothing",
+        title=f"rows are {'added up' if bag else 'looked up'} by multiplying with a {_kind(found)} matrix{columns}: "
+        f"{format_ratio(share.ratio)} of the step, gather does it for next to nothing",
         severity=severity_of(share.ratio),
         confidence=0.9,
         symptom="Time: slow execution time",
@@ -102,12 +106,17 @@ def _finding(session: SessionView, ops: StepOps, found: list[OneHotProducts], pa
         remedies=(
             Remedy(
                 id="gather",
-                text="look the rows up: tf.gather(table, ids), tf.nn.embedding_lookup, or keras.layers.Embedding",
+                text="look the rows up: tf.gather(table, ids), tf.nn.embedding_lookup, or keras.layers.Embedding"
+                + (", and add them up: tf.reduce_sum over the ids of a sample" if bag else ""),
             ),
         ),
-        explanation="The graph shows the one-hot matrix on one side of the products, the op trace their time and "
-        "that of their gradients.",
+        explanation=f"The graph shows the {_kind(found)} matrix on one side of the products, the op trace their time "
+        "and that of their gradients.",
     )
+
+
+def _kind(found: Sequence[OneHotProducts]) -> str:
+    return "multi-hot" if found[0].bag else "one-hot"
 
 
 DETECTOR = Detector(

@@ -2,7 +2,7 @@
 
 ## What it detects
 A `tf.py_function` or `tf.numpy_function` in a tf.data pipeline whose calls explain most of the time of the slowest
-stage, while steps wait for their input.
+stage, while steps wait for their input. So is every function of a map in the debug mode of tf.data, which is said.
 
 ## Why it matters
 Such a function holds Python's global interpreter lock: it runs on one core however many parallel calls the map is
@@ -29,7 +29,7 @@ counts.
 
 ## Remedy
 Write the work with TensorFlow ops (`tf.strings`, `tf.image`, `tf.io`, lookup tables), or do it once before training
-and store the result; where only Python can do it, work on whole batches.
+and store the result; where only Python can do it, work on whole batches. Turn the debug mode off.
 
 ## References
 tf.data performance guide; documentation of tf.py_function on the interpreter lock and serialisation.
@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING
 from stepscope.detectors import pipeline_python
 from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.program import Setting
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     if waited is None:
         return
     cause, function = waited.cause, waited.function
-    name = function.name.text
+    debug = None if function.name.own else _debug_mode(session)
+    inside = function.inside.function if function.inside is not None and debug is not None else ""
+    name = inside or function.name.text
     wait = format_ratio(cause.wait_ratio)
     besides = (
         f" and lose {format_ratio(cause.disturbed_ratio)} to its GIL" if cause.disturbed_ratio > params.told else ""
@@ -77,22 +80,24 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"{name} runs as Python in the input pipeline (tf.{function.role}), "
-        f"{format_ns(waited.per_batch_ns)} per batch{waits}",
+        title=f"{'the debug mode of tf.data is on: ' if debug is not None else ''}{name} runs as Python in the input "
+        f"pipeline (tf.{function.role}), {format_ns(waited.per_batch_ns)} per batch{waits}",
         severity=severity_of(waited.saved),
         confidence=0.95,
         symptom="Time: slow execution time",
-        cause="API: not using efficient API",
+        cause="API: not using efficient API" if debug is None else "API: inefficient API usage",
         introduced_stage="data preparation",
         exposed_stage="training",
         pipeline_stage="preprocessing",
-        where=_places(session, function),
+        where=_places(session, function, debug),
         evidence=(
             *waited.evidence(params),
             Evidence(metric="python_calls", value=function.calls, unit="calls", refs=(f"name:{function.name.id}",)),
         ),
         cost=waited.cost(session),
-        remedies=(
+        remedies=_REMEDY_OF_DEBUG_MODE
+        if debug is not None
+        else (
             Remedy(
                 id="use-tensorflow-ops",
                 text=f"write {name} with TensorFlow ops (tf.strings, tf.image, tf.io, lookup tables): Python "
@@ -108,9 +113,27 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     )
 
 
-def _places(session: SessionView, function: PythonFunction) -> tuple[Place, ...]:
-    """The function itself, where it was put into the graph, and the transformation that runs it."""
-    places = [*pipeline_python.own_places(session, function), *pipeline_python.made_places(session, function)]
+_REMEDY_OF_DEBUG_MODE = (
+    Remedy(
+        id="data-debug-mode-off",
+        text="remove tf.data.experimental.enable_debug_mode(): with it every function runs op by op from Python, one "
+        "element at a time, whatever num_parallel_calls says",
+    ),
+)
+
+
+def _debug_mode(session: SessionView) -> Setting | None:
+    """Who turned the debug mode of tf.data on."""
+    settings = session.worker.all(Setting) if session.worker is not None else ()
+    return next((s for s in settings if s.name == "data_debug_mode" and s.value), None)
+
+
+def _places(session: SessionView, function: PythonFunction, debug: Setting | None) -> tuple[Place, ...]:
+    """The debug mode; the function itself, where it was put into the graph, and the transformation that runs it."""
+    own = pipeline_python.own_places(session, function)
+    if debug is not None:
+        own = [session.place(debug.file, debug.line, function=debug.function), *own[1:]]
+    places = [*own, *pipeline_python.made_places(session, function)]
     cause = session.input_cause
     if cause is not None and cause.stage is not None:
         places += [p for d in cause.stage.datasets if (p := session.dataset_place(d)) is not None]

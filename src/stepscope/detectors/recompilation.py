@@ -17,7 +17,8 @@ after.
 ## Known limits
 A program that is compiled for the first time in the trace is no repeated one. The share is of the traced steps: how
 often it happens in the rest of the job is not known from them. Where signatures are equal or not held, the cause is
-not told.
+not told. A trace is asked for where a function with `jit_compile` was traced for shapes that are not known (one trace
+serves them all, and says nothing of what XLA does), or traced again.
 
 ## Remedy
 Keep shapes constant: drop or pad the last partial batch, pad sequences to a few lengths (buckets), pass what changes
@@ -34,7 +35,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.detectors import traced
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Finding, Remedy
+from stepscope.model.events import Traced
+from stepscope.model.finding import Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns
 
 if TYPE_CHECKING:
@@ -73,11 +75,13 @@ def _finding(session: SessionView, trace: OpView, again: list[Compilation], rati
     main = max(again, key=lambda c: c.dur_ns)
     steps = sorted({int(trace.periods.number[c.step]) for c in again})
     extra = ratio * float(trace.periods.dur_ns.sum())
+    places = _places(session, main)
+    name = places[0].function if len(places) == 1 and places[0].function in main.program else main.program
     at = f"step {steps[0]}" if len(steps) == 1 else f"{len(steps)} of {len(trace.periods)} traced steps"
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"recompilation: {main.program or 'a program'} was compiled again in {at}, {format_ns(extra)} in all"
+        title=f"recompilation: {name or 'a program'} was compiled again in {at}, {format_ns(extra)} in all"
         f"{_because(main.changes)}",
         severity=severity_of(ratio),
         confidence=0.95 if main.changes else 0.8,
@@ -86,6 +90,7 @@ def _finding(session: SessionView, trace: OpView, again: list[Compilation], rati
         introduced_stage="data preparation" if main.changes else "unknown",
         exposed_stage=traced.exposed(session),
         pipeline_stage="forward-backward",
+        where=places,
         evidence=(
             traced.evidence(trace, "recompilation_ratio", ratio, "ratio", params.min_ratio),
             traced.evidence(trace, "compilations", len(again), "compilations"),
@@ -101,6 +106,31 @@ def _finding(session: SessionView, trace: OpView, again: list[Compilation], rati
         ),
         explanation=_told(main.changes) + "The share is of the traced steps.",
     )
+
+
+def _places(session: SessionView, main: Compilation) -> tuple[Place, ...]:
+    """The user's function with ``jit_compile`` whose name the program bears; else the only one that there is."""
+    compiled = [t for t in _compiled(session) if t.owner == "user" and t.file]
+    named = [t for t in compiled if t.function and t.function in main.program] or compiled
+    found = dict.fromkeys(session.place(t.file, t.line, t.end_line, t.function) for t in named)
+    if len(found) == 1:
+        return tuple(found)
+    fit = session.fit_place()
+    return (fit,) if fit is not None and not found else ()
+
+
+def _compiled(session: SessionView) -> list[Traced]:
+    """Traces of functions that XLA compiles."""
+    traces = session.worker.all(Traced) if session.worker is not None else ()
+    return [t for t in traces if t.jit]
+
+
+def _of_many_shapes(session: SessionView) -> str:
+    """A function that XLA may compile again and again, although it is traced once."""
+    for made in _compiled(session):
+        if "None" in made.signature or made.ordinal > 1:
+            return f"XLA compiles {made.function} for each shape that it is called with, and its shapes change"
+    return ""
 
 
 def _because(changes: tuple[Change, ...]) -> str:
@@ -124,5 +154,6 @@ DETECTOR = Detector(
     needs=frozenset({Signal.OP_TRACE}),
     params=Params(),
     detect=detect,
+    asks=_of_many_shapes,
 )
 """JAX and XLA. Traces of tf.functions are GRF001's."""

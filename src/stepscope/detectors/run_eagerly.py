@@ -34,8 +34,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.events import ModelBuilt, Setting
+from stepscope.model.events import ModelBuilt
 from stepscope.model.finding import Evidence, Finding, Place, Remedy, Stage
+from stepscope.model.program import Setting
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
-"""Training steps of a few samples each, whose time is the fixed cost of a step rather than work on the samples.
+"""Steps of a few samples each, whose time is the fixed cost of a step rather than work on the samples.
 
 ## What it detects
-Training on batches of eight samples or fewer, many of them in a pass over the data, whose compiled step takes so little
-time for each op of its graph that scheduling the ops is most of it.
+Training, or one call of Keras' `predict` or `evaluate`, on batches of eight samples or fewer, many of them in a pass
+over the data, whose compiled step takes so little time for each op of its graph that scheduling the ops is most of it.
 
 ## Why it matters
 Calling the step and scheduling its ops costs the same for four samples as for a hundred. Where that is most of the
@@ -11,17 +11,19 @@ step, a larger batch does more samples in nearly the same time.
 ## Evidence
 `ns_per_op`: time of the call, less what neighbours take from the CPUs, for each op of the step's graph; scheduling an
 op and starting its kernel takes one or two microseconds. `fixed_ratio`: share of the steady wall time in the call and
-in Keras' own loop. `batch`, `batches`: samples of a step, and steps of a pass or of the run.
+in Keras' own loop, and of taking batches that Keras itself cuts from arrays. `batch`, `batches`:
+samples of a step, and steps of a pass or of the run.
 
 ## Known limits
 The batch size is a parameter of the training: a larger one may want another learning rate, and what it gains is
 modelled, for 128 samples or 32 times the batch. Batches of 16 and more are taken as chosen. Steps whose ops take longer
 (convolutions, loops in the graph) are not small. Where no pipeline makes the batches (an environment that gives one
-observation at a time, requests one by one) there is no larger batch to take, and nothing is said; nor in inference.
+observation at a time, requests one by one) there is no larger batch to take, and nothing is said. Many calls of
+`predict` on little data each are HST003.
 
 ## Remedy
-A larger `batch_size` (and learning rate); where the small batch is wanted, `steps_per_execution` of ten or more in
-`compile`, or a loop over the batches inside of the tf.function.
+A larger `batch_size` (in training with a learning rate to it); where the small batch is wanted, `steps_per_execution`
+of ten or more in `compile`, or a loop over the batches inside of the tf.function.
 
 ## References
 Keras documentation of Model.compile, steps_per_execution; FSE'22 study, improper hyper parameter.
@@ -44,6 +46,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.view import SessionView
+
+
+CALL_NS = 200_000
+"""What calling a compiled function takes whatever is in it: most of predict's call for a graph of a few dozen ops.
+Measured: 150 to 300 us with TensorFlow 2.21."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,16 +81,20 @@ class _Batches:
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
     steps, anatomy = session.steps, session.anatomy
-    if steps is None or anatomy is None or not _trains(session) or session.eager_setting is not None:
+    infers = _infers(session)
+    if steps is None or anatomy is None or not (infers or _trains(session)) or session.eager_setting is not None:
         return
     batches = _batches(session)
-    nodes = max((t.nodes for t in steps.worker.all(Traced) if t.updates > 0), default=0)
+    traced = [t for t in steps.worker.all(Traced) if (t.owner == "keras" if infers else t.updates > 0)]
+    nodes = max((t.nodes for t in traced), default=0)
     if batches is None or not 0 < batches.size <= params.max_batch or nodes == 0:
         return
     fixed = anatomy.ratio("call") + anatomy.ratio("framework")
+    if infers and not _has_datasets(session):
+        fixed += anatomy.ratio("input-wait") + anatomy.ratio("callbacks")
     free = 1.0 - (session.contention.lost_ratio if session.contention else 0.0)
     turns = max([1, *(m.steps_per_execution for m in steps.worker.all(ModelBuilt))])
-    per_op = free * anatomy.mean_ns("call") / turns / nodes
+    per_op = max(0.0, free * anatomy.mean_ns("call") / turns - (CALL_NS if infers else 0)) / nodes
     if turns > 1 or batches.count < params.min_batches:
         return
     if fixed >= params.min_fixed_ratio and per_op <= params.max_ns_per_op:
@@ -95,6 +106,19 @@ def _trains(session: SessionView) -> bool:
     return anchor is not None and (anchor.role == "train" or anchor.id in session.updating_functions)
 
 
+def _infers(session: SessionView) -> bool:
+    """The steps are batches of a predict or evaluate that was given many of them."""
+    steps = session.steps
+    return steps is not None and steps.kind == Kind.EXECUTION and session.predicts
+
+
+def _has_datasets(session: SessionView) -> bool:
+    """Whether the program makes datasets itself: those that Keras makes of arrays stand at the line of its loop."""
+    loops = {(name.call_file, name.call_line) for name in session.names.values() if name.call_file}
+    made = session.steps.worker.all(DatasetMade) if session.steps is not None else []
+    return any(d.file and (d.file, d.line) not in loops for d in made)
+
+
 def _batches(session: SessionView) -> _Batches | None:
     """What the steps train on, where something of the program makes batches: an argument of fit, or a dataset."""
     steps = session.steps
@@ -102,7 +126,8 @@ def _batches(session: SessionView) -> _Batches | None:
         return None
     worker = steps.worker
     made = [d for d in worker.all(DatasetMade) if d.batch > 0 and d.file]
-    seen = [b for b in worker.all(BatchSeen) if b.role == "train" and b.size > 0]
+    roles = {"train"} if not _infers(session) else {"predict", "test", "evaluate"}
+    seen = [b for b in worker.all(BatchSeen) if b.role in roles and b.size > 0]
     if steps.kind == Kind.EXECUTION and seen:
         size, count = seen[-1].size, seen[-1].steps or steps.steady_count
     else:
@@ -114,24 +139,32 @@ def _batches(session: SessionView) -> _Batches | None:
     return _Batches(size=size, count=count, where=tuple(dict.fromkeys([*datasets[:1], *([fit] if fit else [])])))
 
 
+_MANY_STEPS_A_CALL = Remedy(
+    id="steps-per-execution",
+    text="or keep the batch and run many steps in one call: steps_per_execution in compile, a loop inside of the "
+    "tf.function",
+)
+
+
 def _finding(session: SessionView, batches: _Batches, fixed: float, per_op: float, params: Params) -> Finding:
     steps = session.steps
     mean = steps.steady_ns / steps.steady_count if steps else 0.0
     larger = min(params.wanted_batch, 32 * batches.size)
     ratio = fixed * (1.0 - batches.size / larger)
     samples = "sample" if batches.size == 1 else "samples"
+    infers = _infers(session)
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"small batches: each step of {format_ns(mean)} trains on {batches.size} {samples}, and "
-        f"{format_ratio(fixed)} of it is the fixed cost of a step ({format_ns(per_op)} per op of its graph); a larger "
-        "batch costs the same",
+        title=f"small batches: each step of {format_ns(mean)} {'is for' if infers else 'trains on'} {batches.size} "
+        f"{samples}, and {format_ratio(fixed)} of it is the fixed cost of a step ({format_ns(per_op)} per op of its "
+        "graph); a larger batch costs the same",
         severity=severity_of(ratio),
-        confidence=0.6,
+        confidence=0.85 if infers else 0.6,
         symptom="Time: slow execution time",
         cause="Model: improper hyper parameter",
-        introduced_stage="data preparation",
-        exposed_stage="training",
+        introduced_stage="prediction" if infers else "data preparation",
+        exposed_stage="prediction" if infers else "training",
         pipeline_stage="forward-backward",
         where=batches.where,
         evidence=(
@@ -144,13 +177,11 @@ def _finding(session: SessionView, batches: _Batches, fixed: float, per_op: floa
         remedies=(
             Remedy(
                 id="larger-batch",
-                text=f"take a larger batch size, 32 to {larger}, and tune the learning rate with it",
+                text=f"take a larger batch size, {larger} or more: the results are the same"
+                if infers
+                else f"take a larger batch size, 32 to {larger}, and tune the learning rate with it",
             ),
-            Remedy(
-                id="steps-per-execution",
-                text="or keep the batch and run many steps in one call: steps_per_execution in compile, a loop inside "
-                "of the tf.function",
-            ),
+            *(() if infers else (_MANY_STEPS_A_CALL,)),
         ),
         explanation="The ops of the step take hardly longer than scheduling them does, so the time of a step does not "
         "depend on how many samples it has.",

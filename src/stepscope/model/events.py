@@ -11,6 +11,7 @@ import msgspec
 
 from stepscope.model.event import Event, Frame
 from stepscope.model.graph import GraphRead, GraphsRead, Layer
+from stepscope.model.program import Padding, Setting
 
 
 class ProcessStarted(Event, tag="process", frozen=True, kw_only=True):
@@ -130,14 +131,15 @@ class Traced(Event, tag="trace", frozen=True, kw_only=True):
     variables: int = -1
     """Variables that the graph reads or writes, those of the optimizer included; -1 unknown."""
     updates: int = 0
-    """Ops of the graph that change variables as optimizers do (Assign, AssignSub, ResourceApply..., ResourceScatter...;
-    not AssignAdd, which metrics use)."""
+    """Ops that change variables as optimizers do: Assign, AssignSub, Resource(Apply|Scatter)...; not AssignAdd."""
     stack: list[Frame] = []
     """User frames of the call that led to the trace, root to leaf."""
     owner: str = ""
     """"user", "keras" (its train_function ...), "tf.data", "tensorflow"."""
     outer: int = 0
     """Id of the trace that encloses this one, 0 if none."""
+    jit: bool = False
+    """``jit_compile``: XLA compiles it, anew for each set of shapes."""
 
 
 class DatasetMade(Event, tag="dataset", frozen=True, kw_only=True):
@@ -199,8 +201,7 @@ class IteratorModel(Event, tag="itermodel", frozen=True, kw_only=True):
 class BatchSeen(Event, tag="batch", frozen=True, kw_only=True):
     """Samples per execution for a compiled Keras function, where records cannot know it.
 
-    ``loop``: start_ns of the enclosing LOOP record. ``size``: batch size; ``samples``: samples per epoch, 0 unknown;
-    ``steps``: batches per epoch, 0 unknown."""
+    ``loop``: start_ns of its LOOP record. ``size``: of a batch; ``samples``, ``steps``: per epoch, 0 unknown."""
 
     loop: int
     role: str
@@ -230,16 +231,6 @@ class ModelBuilt(Event, tag="model", frozen=True, kw_only=True):
     jit_compile: bool = False
     file: str = ""
     line: int = 0
-
-
-class Setting(Event, tag="setting", frozen=True, kw_only=True):
-    """A setting of the framework that changes how everything runs was set. ``name``: run_functions_eagerly."""
-
-    name: str
-    value: bool
-    file: str = ""
-    line: int = 0
-    function: str = ""
 
 
 class InferenceSession(Event, tag="inference-session", frozen=True, kw_only=True):
@@ -374,6 +365,7 @@ AnyEvent = (
     | ChildStarted
     | ModelBuilt
     | Setting
+    | Padding
     | InferenceSession
     | ServerStarted
     | GraphSize

@@ -21,8 +21,18 @@ def main():
     print("eager", float(twice(tf.constant(2.0))), tf.config.functions_run_eagerly())
     tf.config.run_functions_eagerly(False)  # off
     print("compiled", float(twice(tf.constant(3.0))), tf.config.functions_run_eagerly())
+    debugging()
     models()
     sessions()
+
+
+def debugging():
+    tf.debugging.enable_check_numerics()  # checks on
+    print("checked", float(tf.constant(2.0) * 3.0))
+    tf.debugging.disable_check_numerics()  # checks off
+    tf.data.experimental.enable_debug_mode()  # data
+    print("debugged", [int(x) for x in tf.data.Dataset.range(2).map(lambda x: x + 1)])
+    sys.modules["tensorflow.python.data.ops.debug_mode"].toggle_debug_mode(False)
 
 
 def models():

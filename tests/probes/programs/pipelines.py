@@ -54,6 +54,14 @@ def batches():  # generator user
         yield X[start : start + 8], Y[start : start + 8]
 
 
+def padded():
+    short = keras.utils.pad_sequences([range(1, 11)] * 64, maxlen=80, padding="post")  # pads
+    print("padded", sum(int(tf.reduce_sum(x)) for x in tf.data.Dataset.from_tensor_slices(short)))
+    by_hand = np.zeros((64, 96), "int64")
+    by_hand[:, :5] = 7
+    print("by hand", len(list(tf.data.Dataset.from_tensor_slices((by_hand, Y)))))  # pads by hand
+
+
 def make_dataset():
     data = tf.data.Dataset.from_tensor_slices((X, Y))  # slices
     data = data.map(through_numpy, num_parallel_calls=2)  # map numpy
@@ -124,6 +132,7 @@ def main():
     model.fit(endless(), steps_per_epoch=4, verbose=0)  # fit endless
     loop_in_graph(tf.data.Dataset.from_tensor_slices((X, Y)).batch(8))  # graph loop
     cardinalities()
+    padded()
 
     def sleepy():
         for _ in range(150):

@@ -13,6 +13,8 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.graph_lines import Lines
+from stepscope.agent.padding import Padding
+from stepscope.agent.probes.support import leaf, user_stack
 from stepscope.agent.weak_ids import WeakIds
 
 if TYPE_CHECKING:
@@ -159,6 +161,8 @@ class Shared:
         self.wrapped = Wrapped()
         self.read_models: Callable[[Loop | None], None] | None = None
         """Reads the iterator models of a loop that is about to end (tf_data_model)."""
+        self.padding: Padding | None = None
+        """Looks at the arrays that fits and datasets are given (padding)."""
         self.graphs = WeakIds()
         """Graphs -> ``Made``: the lines and layers that made their ops (graph_nodes)."""
         self.lines = Lines(time.monotonic_ns, self.graphs)
@@ -198,3 +202,11 @@ def shared(state: AgentState) -> Shared:
         found = attributes["probes_shared"] = Shared()
         os.register_at_fork(after_in_child=found.local.after_fork)
     return found
+
+
+def padding_of(state: AgentState) -> Padding:
+    """What looks at arrays in this process."""
+    common = shared(state)
+    if common.padding is None:
+        common.padding = Padding(state, lambda: leaf(user_stack()))
+    return common.padding

@@ -10,7 +10,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.common import Loop, shared
+from stepscope.agent.probes.common import Loop, padding_of, shared
 from stepscope.agent.probes.support import Sites, lacking, leading, leave, report, static_leading
 from stepscope.wire.kinds import Flag, Kind
 
@@ -112,6 +112,7 @@ def _after_init(state: AgentState, cls: Any, look: Callable[[AgentState, Any], d
     common = shared(state)
     local = common.local
     original = cls.__dict__["__init__"]
+    padding = padding_of(state)
     seen: dict[tuple[Any, ...], int] = {}
 
     def tell(handler: Any) -> None:
@@ -145,6 +146,8 @@ def _after_init(state: AgentState, cls: Any, look: Callable[[AgentState, Any], d
             raise
         with state.guard("keras_loops.inputs"):
             tell(self)
+        with state.guard("keras_loops.padding"):
+            padding.look(args[0] if args else kwargs.get("x"))
 
     state.patch(cls, "__init__", init)
 

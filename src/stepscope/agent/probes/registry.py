@@ -24,6 +24,7 @@ PROBES = (
     "settings",
     "graph_nodes",
     "tf_function",
+    "padding",
     "tf_data",
     "tf_data_model",
     "py_functions",

@@ -5,6 +5,7 @@ Nothing here patches anything, or keeps state of its own.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,25 @@ def leave(error: BaseException) -> int:
     if isinstance(error, StopIteration) or type(error).__name__ == "OutOfRangeError":
         return int(Flag.END)
     return int(Flag.RAISED)
+
+
+def followed(
+    state: AgentState, original: Callable[..., object], where: str, tell: Callable[..., object]
+) -> Callable[..., object]:
+    """``original``, then ``tell(result, args, kwargs)`` where it did not raise. For what is called now and then."""
+
+    @functools.wraps(original)
+    def call(*args: object, **kwargs: object) -> object:
+        try:
+            result = original(*args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
+        with state.guard(where):
+            tell(result, args, kwargs)
+        return result
+
+    return call
 
 
 def user_stack() -> list[tuple[str, str, int]]:

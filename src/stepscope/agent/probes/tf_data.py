@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.common import Consumed, Loop, shared
+from stepscope.agent.probes.common import Consumed, Loop, padding_of, shared
 from stepscope.agent.probes.sources import user_source
 from stepscope.agent.probes.support import (
     defined,
@@ -68,6 +68,7 @@ def _wrap_init(state: AgentState, original: Callable[..., Any], module: Any) -> 
     local = common.local
     datasets = common.datasets
     eager = eager_test()
+    padding = padding_of(state)
     adapter_class = getattr(module, "DatasetV1Adapter", ())
     repeats: dict[tuple[Any, ...], Made] = {}
 
@@ -112,6 +113,8 @@ def _wrap_init(state: AgentState, original: Callable[..., Any], module: Any) -> 
         }
         told.update(_function(state, dataset, local.me.generator))
         state.log(told)
+        if cls == "TensorSliceDataset" and eager():
+            padding.look([_in_memory(tensor) for tensor in dataset._tensors])
 
     @functools.wraps(original)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -124,6 +127,12 @@ def _wrap_init(state: AgentState, original: Callable[..., Any], module: Any) -> 
             tell(self)
 
     return init
+
+
+def _in_memory(tensor: Any) -> object:
+    """The array of an eager tensor of integers on the host, which is no copy; else the tensor."""
+    read = getattr(tensor, "_numpy_internal", None)
+    return read() if read is not None and tensor.dtype.is_integer and "CPU" in tensor.device else tensor
 
 
 def _construction(loop: Loop | None, cls: str, inputs: list[Made]) -> tuple[Any, ...] | None:

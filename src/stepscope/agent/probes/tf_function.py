@@ -41,6 +41,7 @@ MAX_REPEATS = 20_000
 MAX_OPS_LOOKED_AT = 4_000
 UPDATES = ("AssignVariable", "AssignSubVariable", "ResourceApply", "ResourceScatter", "ResourceSparseApply")
 """Ops of optimizers: their updates stand at the end of a graph."""
+XLA_COMPILE = "_XlaMustCompile"  # of functions with jit_compile; source: polymorphic_function/attributes.py
 LOOK_ARGS = 3
 NO_ITERATOR = 1 << 30
 LOOK_FIRST = 5
@@ -291,6 +292,7 @@ class Traces:
             "line": where["line"],
             "end_line": where["end_line"],
             "owner": whose,
+            "jit": bool((getattr(options, "attributes", None) or {}).get(XLA_COMPILE)),
             "signature": "" if brief else text_of(function_type, SIGNATURE_LIMIT),
             **self._reason(history, function_type, options, self._definitions.setdefault(place, history.key)),
             "stack": [] if brief else user_stack(),

@@ -1,0 +1,120 @@
+"""A step runs the same part of a session's graph several times, once for each thing that it fetches.
+
+## What it detects
+Several calls of `session.run` with the same `feed_dict` in every step, of which one (mostly the training op) computes
+most of what the others need: loss, accuracy and predictions that are fetched by runs of their own.
+
+## Why it matters
+Each run computes all that its fetches need from the feed on. What two runs need is computed twice: the forward pass
+once for the training, once for the loss, once for the accuracy.
+
+## Evidence
+`repeated_ratio`: share of the steady wall time in runs whose nodes another run of the step computes too, each by the
+part of its nodes that do (`shared_ratio` of the longest). `runs_per_step`: how many such runs. The times are those of
+the calls, the nodes are read from the session's graph, the feeds from the source.
+
+## Known limits
+Feeds are the same where they are written the same and their names were not bound anew between the runs. What is fetched
+after the update sees the new weights, and together with it the old ones. Runs that take their batch from a
+queue or an iterator are no repetition: each has a batch of its own.
+
+## Remedy
+Fetch everything in one run: `_, loss, accuracy = session.run([train_op, loss, accuracy], feed_dict=feed)`; what is only
+looked at now and then every N steps.
+
+## References
+TensorFlow 1 documentation of Session.run; FSE'22 study, inefficient API usage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive import session_reruns
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_ns
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.named_times import NamedTime
+    from stepscope.derive.session_reruns import Reruns
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of steady wall time."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    steps = session.steps
+    found = session_reruns.build(session)
+    if steps is None or found is None or found.lost_ns < params.min_ratio * steps.steady_ns:
+        return
+    yield _finding(session, found, steps.steady_ns, steps.steady_count, params)
+
+
+def _finding(session: SessionView, found: Reruns, steady_ns: int, count: int, params: Params) -> Finding:
+    ratio = found.lost_ns / steady_ns
+    longest = found.others[0]
+    what = " and ".join(f"{other.run.name.text}" for other in found.others)
+    calls = sum(other.run.calls for other in found.others)
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"each step runs the same part of the graph {1 + len(found.others)} times: {what} "
+        f"{'is' if len(found.others) == 1 else 'are'} fetched by session.run calls of their own on the feed of "
+        f"{found.main.name.text}, {format_ns(found.high_ns / count)} a step",
+        severity=severity_of(ratio),
+        confidence=0.85,
+        symptom="Time: slow execution time",
+        cause="API: inefficient API usage",
+        introduced_stage="training" if session.trains else "prediction",
+        exposed_stage="training" if session.trains else "prediction",
+        pipeline_stage="forward-backward",
+        where=tuple(dict.fromkeys(_place(session, run) for run in (*(o.run for o in found.others), found.main))),
+        evidence=(
+            Evidence(metric="repeated_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
+            Evidence(metric="shared_ratio", value=longest.shared, unit="ratio", threshold=session_reruns.MIN_SHARED),
+            Evidence(metric="runs_per_step", value=calls / count, unit="runs"),
+        ),
+        cost=cost_of(session, ratio, low=0.8 * ratio, high=found.high_ns / steady_ns),
+        remedies=(
+            Remedy(
+                id="one-run",
+                text="fetch all of it in one run, session.run(["
+                f"{', '.join((found.main.name.text, *(o.run.name.text for o in found.others)))}], feed_dict=...), "
+                "or what is only looked at now and then every N steps",
+            ),
+        ),
+        explanation="A run computes everything that its fetches need from the feed on; the graph shows that the runs "
+        "named need nodes that the step's largest run computes as well.",
+    )
+
+
+def _place(session: SessionView, run: NamedTime) -> Place:
+    return session.place(run.name.call_file, run.name.call_line, function=run.name.call_function)
+
+
+def _sessions(session: SessionView) -> str:
+    steps = session.steps
+    runs = steps is None or bool((steps.worker.records.kind == Kind.SESSION_RUN).any())
+    return "" if runs else "the job runs no session"
+
+
+DETECTOR = Detector(
+    code="HST012",
+    name="repeated-session-run",
+    needs=frozenset({Signal.STEPS, Signal.NODES}),
+    params=Params(),
+    detect=detect,
+    applies=_sessions,
+)

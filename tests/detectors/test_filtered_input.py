@@ -1,0 +1,52 @@
+"""A filter behind the slow map: what it throws away was made for nothing."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, SCRIPT, Job, node
+from tests.detectors.jobs import MAIN_CALL, PERIOD, STEPS
+from tests.detectors.test_look_alikes import find
+
+
+def filtered(kept: int, *, before: bool = False) -> Job:
+    """Steps wait for a map of 64 elements a batch, of which a filter leaves ``kept``, or it stands ``before`` it."""
+    job = Job()
+    source = job.dataset("RangeDataset", line=70)
+    own = {"fn_file": SCRIPT, "fn_line": 15, "fn_end_line": 18}
+    first, second = ("FilterDataset", "MapDataset") if before else ("MapDataset", "FilterDataset")
+    lower = job.dataset(first, source, line=71, fn_name="decode", **own)
+    upper = job.dataset(second, lower, line=72, fn_name="wanted", **own)
+    iterator = job.iterator(job.dataset("BatchDataset", upper, line=73, batch=8), batch=8)
+    job.function(**MAIN_CALL).every(PERIOD, STEPS, dur=20 * MS, start=60 * MS)
+    job.nexts().every(PERIOD, STEPS, dur=60 * MS, arg=iterator)
+    names = [name.removesuffix("Dataset") for name in (second, first)]
+    for batches in (50, 90):
+        counts = {"Map": kept if before else 64, "Filter": kept}
+        busy = {"Map": batches * 60 * MS, "Filter": batches * MS}
+        job.model(
+            iterator,
+            batches * PERIOD,
+            [
+                node(1, "Batch", 2, elements=batches, busy=batches * MS),
+                node(2, names[0], 3, elements=batches * counts[names[0]], busy=busy[names[0]]),
+                node(3, names[1], 4, elements=batches * counts[names[1]], busy=busy[names[1]]),
+                node(4, "Range", elements=batches * 64, busy=batches),
+            ],
+        )
+    return job
+
+
+def test_what_is_filtered_out_should_not_be_made() -> None:
+    """56 of 64 elements are thrown away behind the map: filter first, and the filter is a place."""
+    (found,) = find(filtered(8))
+    assert found.code == "INP001"
+    assert found.remedies[0].id == "filter-first"
+    assert "88 % of what it makes is filtered out afterwards" in found.title
+    assert ("train.py", 72) in [(p.file, p.line) for p in found.where]
+
+
+@pytest.mark.parametrize("job", [filtered(60), filtered(8, before=True)], ids=["leaves-most", "before-the-map"])
+def test_a_filter_that_saves_nothing_is_no_remedy(job: Job) -> None:
+    """A filter that leaves nearly all, or that stands before the map already."""
+    (found,) = find(job)
+    assert "filter-first" not in [r.id for r in found.remedies]
