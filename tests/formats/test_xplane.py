@@ -12,7 +12,7 @@ from tests.formats import xspace
 from tests.formats.xspace import Event, Line, Plane, Value
 
 from stepscope.errors import FormatError
-from stepscope.formats import xplane, xplane_heads
+from stepscope.formats import xplane, xplane_columns, xplane_heads
 from stepscope.formats.protobuf import encode_bytes, encode_varint
 from stepscope.formats.varints import PADDING, Buffer, decode
 from stepscope.model.optrace import Category, LineKind, OpTrace, PlaneKind
@@ -158,6 +158,12 @@ def _pairs(column: StatColumn) -> list[tuple[int, str]]:
 def test_stats_are_read_alike_in_every_way(others: int, stats: list[list[tuple[str, Value]]]) -> None:
     """Whatever stands between them: ids of one byte and of two, stats that stand twice, or say nothing."""
     _every_way_of_reading_says_the_same(others, stats)
+
+
+def test_stats_of_files_above_two_gigabytes_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where positions need more than 32 bits."""
+    monkeypatch.setattr(xplane_columns, "_INT32_BYTES", 0)
+    _every_way_of_reading_says_the_same(1, [[("id", 3), ("correlation_id", 4)], [("a", "text"), ("a", 5)]])
 
 
 def test_stats_whose_ids_have_three_bytes_are_read() -> None:

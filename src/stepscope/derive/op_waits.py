@@ -14,6 +14,7 @@ import numpy as np
 
 from stepscope.derive import intervals
 from stepscope.derive.op_domain import Activity
+from stepscope.model.blocks import take
 
 if TYPE_CHECKING:
     from stepscope.derive.intervals import Intervals
@@ -69,6 +70,11 @@ def _late_starts(trace: OpTrace, domain: Domain, asked: I64) -> Intervals:
 
 def _starts(trace: OpTrace, domain: Domain, name: str) -> I64:
     """When the step's events of a name began, rising."""
-    rows = trace.events_of(trace.metas_named(name))
-    rows = rows[domain.host[rows] & ~domain.of_input[rows]]
-    return np.sort(trace.events.start_ns[rows], kind="stable")  # made of sorted runs, one of each line
+    named = np.zeros(len(trace.metas), np.bool_)
+    named[trace.metas_named(name)] = True
+    chosen = take(named, trace.events.meta)
+    chosen &= domain.host
+    chosen &= ~domain.of_input
+    start = trace.events.start_ns[chosen]
+    start.sort(kind="stable")  # made of sorted runs, one of each line
+    return start

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _EVENT_BYTES = 12
 """Events take more, but for a few: there is room for a file's before they are read. What is not used costs nothing."""
+_INT32_BYTES = 1 << 31
+"""Positions in shorter files take half the room."""
 _GROWTH = 2
 
 
@@ -31,7 +33,7 @@ class EventTable:
         self.dur_ns: I64 = np.empty(room, np.int64)
         self.rem_ps: I16 | None = None
         self.meta: I32 = np.empty(room, np.int32)
-        self.stats_at: I64 = np.empty(room, np.int64)
+        self.stats_at: I64 | I32 = np.empty(room, np.int32 if size_bytes < _INT32_BYTES else np.int64)
         self.stats_size: I32 = np.empty(room, np.int32)
         self.occurrences: dict[int, int] = {}
         """By row."""

@@ -48,6 +48,9 @@ class Found:
     @classmethod
     def concat(cls, parts: Sequence[Found]) -> Found:
         """All of them."""
+        filled = [part for part in parts if len(part)]
+        if len(filled) == 1:
+            return filled[0]
         none = np.empty(0, np.int64)
         return cls(
             rows=np.concatenate([none, *(p.rows for p in parts)]),

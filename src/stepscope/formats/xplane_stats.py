@@ -73,7 +73,7 @@ class XplaneStats:
         self,
         *,
         source: ByteSource,
-        at: I64,
+        at: I64 | I32,
         size: I64 | I32,
         places: Sequence[StatPlace],
         metas: Sequence[MetaStats],
@@ -128,7 +128,7 @@ class XplaneStats:
     def _first_of(self, rows: I64, place: StatPlace, wanted: I64, strings: Strings) -> Iterator[Values]:
         """The first stat of some ids of each event, a window at a time; of some events those behind it, too."""
         for window, within in self._windows(rows):
-            at = self._at[within] - window.base
+            at = self._starts(within) - window.base
             walked = walk(window, within, at, at + self._size[within], wanted.tolist())
             usual = Found(rows=walked.rows, ids=walked.rows, at=walked.at, end=walked.end)
             others = self._walk(window, *walked.left, walked.left[2], wanted)
@@ -192,9 +192,13 @@ class XplaneStats:
         rows: I64 = np.flatnonzero(self._size[first:last]) + first if first < last else np.empty(0, np.int64)
         return rows
 
+    def _starts(self, rows: I64) -> I64:
+        """Where in the file the stats of some events begin."""
+        return self._at[rows].astype(np.int64, copy=False)
+
     def _windows(self, rows: I64) -> Iterator[tuple[Buffer, I64]]:
         """The bytes of some events' stats, window by window, with those rows that lie in it, by position."""
-        starts = self._at[rows]
+        starts = self._starts(rows)
         if (starts[1:] < starts[:-1]).any():
             order = np.argsort(starts, kind="stable")
             rows, starts = rows[order], starts[order]
@@ -203,7 +207,7 @@ class XplaneStats:
         while first < len(rows):
             last = int(np.searchsorted(starts, starts[first] + _WINDOW_BYTES))
             chosen = rows[first:last]
-            yield windows.at(int(starts[first]), int((self._at[chosen] + self._size[chosen]).max())), chosen
+            yield windows.at(int(starts[first]), int((starts[first:last] + self._size[chosen]).max())), chosen
             first = last
 
     def _read(
@@ -211,7 +215,7 @@ class XplaneStats:
     ) -> Iterator[Values]:
         """The stats of some events, of some ids or of all, a window at a time; ``sought``: ``rows`` may have them."""
         for window, within in self._windows(rows):
-            chosen, at = within, self._at[within] - window.base
+            chosen, at = within, self._starts(within) - window.base
             end = until = at + self._size[chosen]
             if wanted is not None and not sought:
                 likely, first, until = perhaps(window, at, end, wanted)
