@@ -23,18 +23,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from _windows import armed
+from stepscope.app import capturing
 from stepscope.app.bundle import open_session
-from stepscope.collector import perf
+from stepscope.collector import captures, perf
 from stepscope.collector.address_space import AddressSpace
 from stepscope.collector.native_decode import CPU, ONEDNN_CODE, StackDecoder
 from stepscope.collector.native_window import NativeWindow
 from stepscope.collector.python_memory import Memory
-from stepscope.derive import native_names, session_stacks
-from stepscope.derive.pool_ops import with_ops
+from stepscope.derive import native_names, session_stacks, timed_ops
+from stepscope.derive.pool_ops import OP_TRACE, with_ops
 from stepscope.derive.python_splice import NOT_SAMPLED, runs_python, spliced
+from stepscope.derive.timed_ops import Told
 from stepscope.formats import perf_data, unwind
 from stepscope.model.events import ThreadSeen
 from stepscope.model.stacks import FrameKind, StackFlag, StackProfile
+from stepscope.store.manifests import read_manifest
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
@@ -51,11 +54,11 @@ leaf and all Python functions in it have names. Samples in generated code (oneDN
 to their callers, never whole. Each window is decoded twice: with the frames that a BPF program saw at the very moment
 of each sample (root), and without it. generated_input.py is a Keras fit that gets its input from a Python generator
 through numpy_function and traces new graphs all the time; convolutions.py is a Keras fit of an image network, with
-matrix products of changing sizes between its epochs; call_backs.py calls Python from sorted, map, re, json, repr,
-reduce, properties and comparisons, on two threads, without an agent.
+matrix products of changing sizes between its epochs, and an op trace over each window; call_backs.py calls Python from
+sorted, map, re, json, repr, reduce, properties and comparisons, on two threads, without an agent.
 
 """
-WARM_S, SETTLE_S = 20.0, 1.0
+WARM_S, SETTLE_S, WRITTEN_S = 20.0, 1.0, 60.0
 ASKED = 0.99
 WITH, WITHOUT = "with frames of the moment", "without"
 
@@ -76,7 +79,9 @@ class Measured:
         self.reasons: dict[str, Counter[str]] = {WITH: Counter(), WITHOUT: Counter()}
         """Why stacks are not whole, by way of decoding."""
         self.samples = self.rows = 0
-        self._profiles: list[StackProfile] = []
+        self.profiles: list[StackProfile] = []
+        self.ops: dict[int, timed_ops.TimedOps] = {}
+        """Of op traces over the windows, by process."""
 
     def add(self, window: Window, named: Callable[[StackProfile], StackProfile]) -> None:
         """One window; ``named``: puts what the agent saw into a profile."""
@@ -85,12 +90,28 @@ class Measured:
         for way, profile in window.profiles.items():
             made = named(profile)
             self.reasons[way].update(reason(made, at, cut) for at, cut in enumerate(window.cuts))
-            self._profiles += [made] * (way == WITH)
+            self.profiles += [made] * (way == WITH)
 
     def generated(self) -> Counter[str]:
         """What is known of samples in generated code."""
-        profiles = with_ops(self._profiles)
-        return Counter(one for made in profiles for at in range(len(made.samples)) for one in generated(made, at))
+        timed, told = timed_ops.with_timed_ops(self.profiles, self.ops)
+        found = Counter(
+            one for made in with_ops(timed) for at in range(len(made.samples)) for one in generated(made, at)
+        )
+        return found + Counter(how.name for hows in told for how in hows) + self._checked()
+
+    def _checked(self) -> Counter[str]:
+        """Where a single op of oneDNN's ran: does the thread that generated code works for lead to it?"""
+        found: Counter[str] = Counter()
+        for profile in self.profiles:
+            columns = (profile.samples.at_ns, profile.samples.thread, profile.samples.op_thread)
+            for at_ns, thread, op_thread in zip(*(column.tolist() for column in columns), strict=True):
+                ops = self.ops.get(profile.threads[thread].pid)
+                exact = ops.on(op_thread, at_ns) if ops is not None and op_thread else None
+                runs = [run for run in ops.all_at(at_ns) if run.type.startswith(timed_ops.ONEDNN)] if ops else []
+                if exact is not None and len(runs) == 1:
+                    found.update(["single", *(["agrees"] if runs == [exact] else [])])
+        return found
 
 
 def decoded(folder: Path, window: NativeWindow) -> Window:
@@ -144,7 +165,8 @@ def generated(profile: StackProfile, at: int) -> list[str]:
         known.append("named")
     if flags & StackFlag.ATTACHED:
         known += ["attached", *(["approximate"] if flags & StackFlag.APPROXIMATE else [])]
-        known += ["op"] * bool(native_names.owner(frames))
+        traced = any(frame.module == OP_TRACE for frame in frames)
+        known += ["op"] * (traced or bool(native_names.owner(frames))) + ["traced"] * traced
     if flags & StackFlag.WHOLE:
         known.append("whole")
     return known
@@ -175,12 +197,32 @@ def measure(python: str, program: Path, windows: int, seconds: float) -> Measure
             found = []
             for number in range(windows):
                 commands.send(inbox, {"kind": commands.STACKS, "hz": perf.MAX_HZ, "seconds": seconds + 3.0})
+                if program == ONEDNN:
+                    commands.send(inbox, beside(seconds))
                 found.append(take(pid, folder / f"w{number}", seconds))
+                until = time.monotonic() + WRITTEN_S
+                while program == ONEDNN and len(read_manifest(session).captures) <= number and time.monotonic() < until:
+                    time.sleep(SETTLE_S)
                 time.sleep(SETTLE_S)
         finally:
             job.terminate()
             job.wait()
         return counted(session, found)
+
+
+def beside(seconds: float) -> dict[str, object]:
+    """The command for an op trace over a window, as the sidecar gives it."""
+    lasts = seconds + perf.COUNT_SECONDS + capturing.BESIDE_MARGIN_S
+    return {
+        "kind": "ops",
+        "steps": 1,
+        "seconds": lasts,
+        "level": captures.LEVEL,
+        "margin": 0,
+        "thread": 0,
+        "anchors": [],
+        "task": None,
+    }
 
 
 def measure_plain(python: str, windows: int, seconds: float) -> Measured:
@@ -223,12 +265,18 @@ def counted(session: Path, found: list[Window]) -> Measured:
     }
 
     def named(profile: StackProfile) -> StackProfile:
-        moved = replace(profile, samples=replace(profile.samples, at_ns=profile.samples.at_ns - origin_ns))
+        moved = replace(
+            profile,
+            samples=replace(profile.samples, at_ns=profile.samples.at_ns - origin_ns),
+            begin_ns=profile.begin_ns - origin_ns,
+            end_ns=profile.end_ns - origin_ns,
+        )
         return spliced(moved, seen, agents=agents, ours=ours)
 
     measured = Measured()
     for window in found:
         measured.add(window, named)
+    measured.ops = timed_ops.of_session(recorded, measured.profiles)
     return measured
 
 
@@ -238,10 +286,18 @@ def apart(known: Counter[str]) -> str:
     if not number:
         return "none"
     shares = {what: f"{known[what]:,} ({100 * known[what] / number:.1f} %)" for what in ("named", "attached", "op")}
+    told = {how: known[how.name] for how in Told}
     return (
         f"{number:,} samples in generated code. Named as oneDNN's: {shares['named']}, the others\nas generated code; "
         f"attached to callers: {shares['attached']}, of these {known['approximate']:,} with some by time;\n"
-        f"to their op: {shares['op']}; counted as whole: {known['whole']:,}"
+        f"to their op: {shares['op']}; counted as whole: {known['whole']:,}.\n\n"
+        f"By the op trace: {known['traced']:,}: {told[Told.EXACT]:,} by the thread that the sample works for, "
+        f"{told[Told.BESIDE]:,} by the thread's samples\nbeside, {told[Told.ALONE]:,} as the only op that ran, "
+        f"{told[Told.PRIMITIVE]:,} as the only one with that primitive. By other samples alone: "
+        f"{known['op'] - known['traced']:,}.\nAmbiguous: {told[Told.AMBIGUOUS]:,}; no op that it may be: "
+        f"{told[Told.NONE]:,}; outside of the op trace: {told[Told.NO_TRACE]:,}.\n"
+        f"Where a single op of oneDNN's ran, the thread that the sample works for led to it in {known['agrees']:,} of "
+        f"{known['single']:,}"
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 import pytest
 
-from stepscope.agent.capture import runs
+from stepscope.agent.capture import profiler, runs
 from stepscope.agent.capture.orders import MAX_STEPS, PROFILER, RUN_METADATA, Order
 from stepscope.agent.capture.watch import StepWatch
 from stepscope.wire.kinds import STEP_MARKER, Flag, Kind
@@ -192,6 +192,26 @@ def test_traced_runs_are_left_alone_until_the_last(monkeypatch: pytest.MonkeyPat
     assert levels == [3, 0, 3, 3, 0]
     assert woken == [4]
     assert (told[0]["outcome"], told[0]["steps"], told[0]["bytes"]) == ("done", 3, 9)
+
+
+def test_both_clocks_are_read_where_nothing_comes_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may have its turn between two looks, for longer than an op lasts: the closest pair counts."""
+    away = iter((20, 5, 7, 0, 9))
+    now = [1_000]
+
+    def monotonic_ns() -> int:
+        now[0] += 1
+        return now[0]
+
+    def time_ns() -> int:
+        said = now[0] + 500_000
+        now[0] += next(away) * 1_000_000
+        return said
+
+    monkeypatch.setattr(profiler, "time", SimpleNamespace(monotonic_ns=monotonic_ns, time_ns=time_ns))
+    at, unix_ns = profiler.moment()
+    assert unix_ns - at == 500_000
+    assert next(away, None) is None
 
 
 def test_enough_is_enough() -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.app.capture_job import KEY, MS, Job, S
 
 from stepscope.app.capturing import MAX_TRIES, REPEATS, RETRY_NS, Capturing
+from stepscope.collector import perf
 from stepscope.model.session import CaptureInfo, WorkerInfo
 from stepscope.wire import commands
 from stepscope.wire.kinds import Kind
@@ -51,7 +52,7 @@ def test_who_asks_is_served_at_once(job: Job) -> None:
 def test_native_stacks_are_made_by_their_own_capture_and_alone(job: Job) -> None:
     """A native window begins where it is asked for; an op trace waits until it is over."""
     deciding = capturing(job)
-    request = job.ask(kind="native", seconds=2.0)
+    request = job.ask(kind="native", seconds=2.0, ops=False)
     deciding.tick(1 * S, "running")
     job.ask(kind="ops", force=True)
     deciding.tick(1 * S + MS, "running")
@@ -61,6 +62,61 @@ def test_native_stacks_are_made_by_their_own_capture_and_alone(job: Job) -> None
     deciding.tick(2 * S, "running")
     assert job.state(request).state == "done"
     assert len(job.captures.asked) == 1
+
+
+def test_a_native_window_has_an_op_trace_beside_it(job: Job) -> None:
+    """As long as the window and without steps of its own; its cost is booked, and who asked hears of the window."""
+    deciding = capturing(job)
+    request = job.ask(kind="native", seconds=2.0)
+    deciding.tick(1 * S, "running")
+    (beside,) = job.captures.asked
+    assert (beside.by, beside.worker, beside.anchors, beside.request) == ("user", KEY, (), "")
+    assert beside.seconds > 2.0 + perf.COUNT_SECONDS
+    job.captures.done = finished(300 * MS, id="id", steps=0)
+    deciding.tick(2 * S, "running")
+    assert job.state(request).state == "tracing"
+    job.native.done = finished(200 * MS, id="n", kind="native", steps=0, request=request)
+    deciding.tick(3 * S, "running")
+    assert (job.state(request).state, job.state(request).cost_ns) == ("done", 200 * MS)
+    waits = job.ask()
+    deciding.tick(4 * S, "running")
+    assert "waits 46 s" in job.state(waits).text
+
+
+def test_an_op_trace_that_outlasts_its_window_holds_up_the_next_capture(job: Job) -> None:
+    """Who asked for the window has it; nothing else begins while the trace is written."""
+    deciding = capturing(job)
+    request = job.ask(kind="native")
+    deciding.tick(1 * S, "running")
+    job.native.done = finished(0, id="n", kind="native", steps=0, request=request)
+    deciding.tick(2 * S, "running")
+    assert job.state(request).state == "done"
+    job.ask()
+    deciding.tick(3 * S, "running")
+    assert len(job.captures.asked) == 1
+    job.captures.done = finished(0, id="id", steps=0)
+    deciding.tick(4 * S, "running")
+    assert len(job.captures.asked) == 2
+
+
+@pytest.mark.parametrize(("second", "beside"), [(20, 0), (40, 1)])
+def test_a_detector_s_window_has_an_op_trace_where_the_budget_covers_both(job: Job, second: int, beside: int) -> None:
+    """50 ms for the window and 300 ms for the trace: at 1 % there is enough for both after 35 s."""
+    deciding = capturing(job)
+    job.wanted = (("MEM002", "native"),)
+    deciding.tick(second * S, "running")
+    assert [a.by for a in job.native.asked] == ["MEM002"]
+    assert [a.by for a in job.captures.asked] == ["MEM002"] * beside
+
+
+def test_no_op_trace_beside_the_user_s_own_profiler(job: Job) -> None:
+    """The window goes on without; that there is none is told."""
+    job.drainer.workers[KEY].profiled = True
+    deciding = capturing(job)
+    job.ask(kind="native")
+    deciding.tick(1 * S, "running")
+    assert (len(job.native.asked), job.captures.asked) == (1, [])
+    assert job.notes == ["no op trace beside native stacks: the user's own profiler runs"]
 
 
 def test_who_has_overdrawn_waits_and_is_told(job: Job) -> None:
@@ -102,7 +158,7 @@ def test_a_detector_is_served_once_and_within_the_budget(job: Job) -> None:
 def test_what_a_native_window_cost_is_no_measure_for_op_traces(job: Job) -> None:
     """Its cost is booked; an op trace is expected to cost what op traces do."""
     deciding = capturing(job)
-    job.ask(kind="native")
+    job.ask(kind="native", ops=False)
     deciding.tick(1 * S, "running")
     job.native.done = finished(100 * MS, kind="native", steps=0)
     deciding.tick(2 * S, "running")
@@ -267,7 +323,7 @@ def test_nobody_waits_for_steps_for_ever(job: Job) -> None:
     deciding = capturing(job)
     job.ask(wait_s=10)
     deciding.tick(1 * S, "running")
-    job.ask(kind="native")
+    job.ask(kind="native", ops=False)
     deciding.tick(10 * S, "running")
     assert (len(job.captures.asked), len(job.native.asked)) == (0, 1)
     job.native.done = finished(0, kind="native", steps=0)
@@ -305,6 +361,7 @@ def test_native_stacks_need_no_tensorflow(job: Job) -> None:
     job.ask(kind="native")
     deciding.tick(1 * S, "running")
     assert [a.worker for a in job.native.asked] == [KEY]
+    assert job.captures.asked == []
 
 
 def test_what_an_earlier_sidecar_spent_and_asked_counts(tmp_path: Path) -> None:
@@ -338,5 +395,6 @@ def test_one_capture_answers_all_detectors_that_ask(job: Job) -> None:
     for second in range(101, 110):
         deciding.tick(second * S, "running")
         job.captures.done = finished() if job.captures.busy else None
-    assert [a.by for a in job.captures.asked] == ["INP001", "user"]
+    beside = [a.by for a in job.captures.asked if a.title == "beside native stacks"]
+    assert ([a.by for a in job.captures.asked], beside) == (["INP001", "user", "MEM002"], ["MEM002"])
     assert [a.by for a in job.native.asked] == ["MEM002"]

@@ -18,7 +18,11 @@ def of_text(stacks: Mapping[str, float], *, unit: str = "", event: str = "cpu") 
 
 
 def of_samples(
-    samples: Sequence[tuple[int, Sequence[Frame]]], *, threads: Sequence[int] = (), flags: Sequence[int] = ()
+    samples: Sequence[tuple[int, Sequence[Frame]]],
+    *,
+    threads: Sequence[int] = (),
+    flags: Sequence[int] = (),
+    op_threads: Sequence[int] = (),
 ) -> StackProfile:
     """A profile of single samples: (time, frames root to leaf), each of weight 1 and of thread 0 or as said."""
     builder = StackBuilder()
@@ -37,6 +41,7 @@ def of_samples(
             weight=np.ones(size),
             count=np.ones(size, np.int64),
             flags=np.array(flags or [0] * size, np.int64),
+            op_thread=np.array(op_threads or [0] * size, np.int64),
         ),
         threads=tuple(Thread(7, 7 + i, f"t{i}") for i in range(int(owners.max()) + 1 if size else 0)),
     )

@@ -56,6 +56,7 @@ def profile(event: str, stacks: Sequence[tuple[Sequence[Frame], float]]) -> Stac
             weight=np.array([weight for _, weight in stacks], np.float64),
             count=np.ones(count, np.int64),
             flags=np.ones(count, np.int64),
+            op_thread=np.zeros(count, np.int64),
         ),
         threads=(Thread(100, 101, "tf_Compute"),),
     )

@@ -24,6 +24,7 @@ def profile_of(chains: list[list[str]]) -> tuple[StackProfile, list[int]]:
         weight=np.ones(count),
         count=np.ones(count, np.int64),
         flags=np.zeros(count, np.int64),
+        op_thread=np.zeros(count, np.int64),
     )
     made = StackProfile(
         event="cpu",
@@ -83,7 +84,13 @@ def test_what_leads_nowhere_is_refused(stacks: tuple[int, int], row: tuple[int, 
     (parent, frame), (stack, thread, weight) = stacks, row
     one = np.ones(1, np.int64)
     samples = SampleTable(
-        at_ns=one, thread=thread * one, stack=stack * one, weight=np.array([weight]), count=one, flags=one
+        at_ns=one,
+        thread=thread * one,
+        stack=stack * one,
+        weight=np.array([weight]),
+        count=one,
+        flags=one,
+        op_thread=one,
     )
     with pytest.raises(ValueError, match=said):
         StackProfile(
@@ -103,7 +110,13 @@ def test_sums_keep_what_was_there(rows: list[tuple[int, int, int, int]]) -> None
     size = len(rows)
     weight = np.arange(size, dtype=np.float64)
     table = SampleTable(
-        at_ns=np.arange(size), thread=thread, stack=stack, weight=weight, count=count, flags=flags
+        at_ns=np.arange(size),
+        thread=thread,
+        stack=stack,
+        weight=weight,
+        count=count,
+        flags=flags,
+        op_thread=np.arange(size),
     ).summed()
     keys = list(zip(table.thread.tolist(), table.stack.tolist(), table.flags.tolist(), strict=True))
     assert keys == list(dict.fromkeys(row[:3] for row in rows))

@@ -25,6 +25,7 @@ def sampled() -> StackProfile:
         weight=np.array([1e7, 0.5]),
         count=np.array([1, 3]),
         flags=np.array([StackFlag.WHOLE | StackFlag.APPROXIMATE, 0]),
+        op_thread=np.array([0x7F0000001000, 0]),
     )
     return StackProfile(
         event="cpu-clock",
@@ -91,3 +92,11 @@ def test_wrong_columns() -> None:
         stacks.decode(tables.encode({**good, "weight": np.zeros(2, np.int64)}, metadata))
     with pytest.raises(ValueError, match="flags is missing"):
         stacks.decode(tables.encode({k: v for k, v in good.items() if k != "flags"}, metadata))
+
+
+def test_windows_of_before_know_no_op_threads() -> None:
+    """A column that came later: nothing is known where it is missing."""
+    columns = tables.columns_of(sampled().samples)
+    del columns["op_thread"]
+    metadata = tables.read_columns(stacks.encode(sampled()))[1]
+    assert stacks.decode(tables.encode(columns, metadata)).samples.op_thread.tolist() == [0, 0]

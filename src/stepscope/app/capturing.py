@@ -3,6 +3,10 @@
 What somebody asks for begins at once, unless earlier captures have overdrawn the budget, or the job still starts and
 there are no steps to capture; what nobody waits for begins when the budget covers it. Detectors are served under
 ``run`` only: who enabled measuring for a whole environment has not agreed to traces.
+
+A native window of a process that runs TensorFlow has an op trace over the same time, which tells the ops that generated
+code works for: always where a person asks, else where the budget covers both. It counts no steps of its own: what steps
+were slower meanwhile stands in the window's account, what writing and reading it took in its own.
 """
 
 from __future__ import annotations
@@ -14,7 +18,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.app import capture_account, capture_target, early_input
-from stepscope.collector import budget
+from stepscope.collector import budget, native_window, perf
+from stepscope.collector.captures import Asked
 from stepscope.errors import CaptureError, UsageError
 from stepscope.model.capture_ask import DEFAULT_STEPS, KINDS, MAX_STEPS, CaptureAsk
 from stepscope.model.status import LiveCapture
@@ -29,6 +34,12 @@ if TYPE_CHECKING:
 
 FIRST_COST_NS = 50_000_000
 """What a capture is expected to cost before there has been one: 10 steps of a small model."""
+BESIDE_COST_NS = 300_000_000
+"""What the op trace beside a native window is expected to cost before there has been one."""
+BESIDE_SECONDS = 15.0
+"""It goes over so much of a window at most."""
+BESIDE_MARGIN_S = 1.0
+"""It lasts so much longer than the window: perf takes its time to start."""
 FRESH_NS = 10_000_000_000
 """An analysis of that age says well enough what the steps are."""
 MAX_TRIES = 3
@@ -67,6 +78,9 @@ class Capturing:
         self._wanted: list[_Wanted] = []
         self._now: _Wanted | None = None
         """Whose capture goes on."""
+        self._beside = ""
+        """Id of the op trace that goes on beside a native window."""
+        self._beside_cost_ns = BESIDE_COST_NS
         self._tracing = LiveCapture(request="")
         self._served: dict[str, int] = {}
         self._last_cost: dict[tuple[str, str], float] = {}
@@ -160,6 +174,7 @@ class Capturing:
             try:
                 asked = capture_target.resolve(wanted.ask, wanted.by, self._recording, self._live)
                 self._captures[wanted.ask.kind].begin(asked, now_ns)
+                self._trace_beside(wanted, asked, now_ns)
             except CaptureError as error:
                 self._failed(wanted, str(error), now_ns)
                 continue
@@ -168,6 +183,37 @@ class Capturing:
                 request=wanted.ask.id, asked_by=wanted.by, state="tracing", title=asked.title, number=wanted.made + 1
             )
             return
+
+    def _trace_beside(self, wanted: _Wanted, window: Asked, now_ns: int) -> None:
+        """Begin an op trace over a native window that has begun, where there may be one."""
+        worker = self._recording.drainer.workers.get(window.worker)
+        if wanted.ask.kind != "native" or not wanted.ask.ops or worker is None:
+            return
+        if "tensorflow" not in worker.info.frameworks or not self._covers_both(wanted, now_ns):
+            return
+        seconds = (window.seconds or native_window.SECONDS) + perf.COUNT_SECONDS + BESIDE_MARGIN_S
+        beside = Asked(
+            by=wanted.by,
+            worker=window.worker,
+            steps=1,
+            title="beside native stacks",
+            seconds=min(seconds, BESIDE_SECONDS),
+            keep_raw=wanted.ask.keep_raw,
+        )
+        why = "the user's own profiler runs" if self._profiled() else ""
+        try:
+            self._beside = self._recording.captures.begin(beside, now_ns) if not why else ""
+        except CaptureError as error:
+            why = str(error)
+        if why:
+            self._recording.note("DX118", f"no op trace beside native stacks: {why}")
+
+    def _covers_both(self, wanted: _Wanted, now_ns: int) -> bool:
+        """Whether an op trace may cost what it will, beside a window."""
+        if wanted.by == "user":
+            return True
+        expected = self._expected_ns(wanted.ask) + self._beside_cost_ns
+        return self._budget.wait_ns(now_ns, expected) == 0
 
     def _must_wait(self, wanted: _Wanted, now_ns: int) -> bool:
         """Whether the budget does not allow it yet."""
@@ -197,6 +243,9 @@ class Capturing:
 
     def _finish(self, done: CaptureInfo, now_ns: int) -> None:
         self._budget.book(done.cost_ns)
+        if done.id == self._beside:
+            self._beside, self._beside_cost_ns = "", done.cost_ns or self._beside_cost_ns
+            return
         wanted, self._now = self._now, None
         if done.outcome == "done" and (done.steps or done.kind != "ops"):
             self._last_cost[done.kind, done.title] = done.cost_ns / (done.steps if done.kind == "ops" else 1)

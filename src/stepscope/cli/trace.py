@@ -12,6 +12,9 @@ from stepscope.model.capture_ask import DEFAULT_WAIT_S, KINDS, MAX_STEPS
 @click.option("--steps", type=click.IntRange(1, MAX_STEPS), help="How many. [default: 10; of a session 1 run]")
 @click.option("--kind", type=click.Choice(KINDS), default=KINDS[0], show_default=True, help="What is recorded of them.")
 @click.option("--seconds", type=click.FloatRange(0.5, 60), help="Of native stacks: how long. [default: 5]")
+@click.option(
+    "--ops/--no-ops", default=True, show_default=True, help="With native stacks: an op trace of the same time."
+)
 @click.option("--task", metavar="NAME", help="Calls of this task, as `stepscope top` names it, are the steps.")
 @click.option("--every", type=click.FloatRange(min=0), metavar="SECONDS", help="Again and again, until the job ends.")
 @click.option("--count", type=click.IntRange(min=1), help="How often at most.")

@@ -64,7 +64,7 @@ class Asked:
     """What a Session.run fetches: its next runs are traced by the session itself."""
     keep_raw: bool = False
     seconds: float = 0.0
-    """Of a native window; 0: the usual ones."""
+    """Of a native window, or of an op trace without steps; 0: the usual ones."""
     request: str = ""
     """Id of who asked."""
 
@@ -105,9 +105,9 @@ class OpCaptures:
         command = {
             "kind": KIND,
             "steps": asked.steps,
-            "seconds": SECONDS if asked.anchors else BLIND_SECONDS,
+            "seconds": SECONDS if asked.anchors else asked.seconds or BLIND_SECONDS,
             "level": LEVEL,
-            "margin": min(100, max(asked.steps, 5)),
+            "margin": min(100, max(asked.steps, 5)) if asked.anchors else 0,
             "thread": asked.thread,
             "anchors": [list(pair) for pair in asked.anchors],
             "task": asked.task,

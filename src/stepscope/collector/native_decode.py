@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stepscope.collector import kernel_symbols
+from stepscope.collector import kernel_symbols, thread_stacks
 from stepscope.collector.address_space import AddressSpace
 from stepscope.collector.jit_map import JitMap
 from stepscope.collector.moved_stacks import MovedStacks
@@ -19,6 +19,7 @@ from stepscope.collector.perf import CALL_PREFIX, SITE_PREFIX
 from stepscope.collector.python_memory import codes_of
 from stepscope.collector.python_places import PythonPlaces, Running
 from stepscope.collector.watched_python import WatchedPython
+from stepscope.derive import native_names
 from stepscope.derive.python_splice import NOT_SAMPLED
 from stepscope.formats import unwind
 from stepscope.formats.stacks.labels import KERNEL_MODULE, UNKNOWN_NAME
@@ -58,6 +59,24 @@ class _Stack(NamedTuple):
     flags: int
     python: tuple[tuple[int, Running], ...] = ()
     """Which of ``user`` are Python's loop, and what that ran."""
+
+
+class _Row(NamedTuple):
+    """A sample with what is known of it."""
+
+    sample: Sample
+    stack: _Stack
+    own: int
+    """``pthread_self()`` of its thread; 0: not known."""
+    waits: int
+    """The same of the thread that waits for it."""
+
+
+def _op_thread(row: _Row, *, own: bool) -> int:
+    """The thread whose op generated code works for; ``own``: its stack leads through that op."""
+    if not row.stack.flags & StackFlag.ATTACHED:
+        return 0
+    return row.own if own else row.waits or row.own
 
 
 def event_of(name: str) -> tuple[str, str]:
@@ -108,15 +127,21 @@ class StackDecoder:
         for sample, walk in walks:
             if walk.whole or walk.attached:
                 moved.add(sample, walk)
-        rows: dict[tuple[str, str], list[tuple[Sample, _Stack]]] = defaultdict(list)
+        generated = any(walk.attached for _, walk in walks)
+        threads = thread_stacks.read(self._pid, self._memory) if self._memory is not None and generated else None
+        rows: dict[tuple[str, str], list[_Row]] = defaultdict(list)
         for sample, walk in walks:
             running = places.running(sample, walk)
             if watched is not None:
                 running = watched.running(sample, walk, running)
-            rows[event_of(events[sample.event].name)].append((sample, self._raw(sample, walk, moved, running)))
-        stacks = {stack for pairs in rows.values() for _, stack in pairs}
-        frames = self._frames(stacks)
-        return tuple(self._profile(event, unit, name, pairs, frames) for (event, unit), pairs in rows.items())
+            own, waits = 0, 0
+            if threads is not None:
+                own = threads.numbers.get(sample.tid, 0)
+                waits = threads.waiting(sample, walk) if walk.attached else 0
+            row = _Row(sample, self._raw(sample, walk, moved, running), own, waits)
+            rows[event_of(events[sample.event].name)].append(row)
+        frames = self._frames({row.stack for of_event in rows.values() for row in of_event})
+        return tuple(self._profile(event, unit, name, of_event, frames) for (event, unit), of_event in rows.items())
 
     def diagnostics(self) -> list[Diagnostic]:
         """Files whose code could not be named or left, and memory that could not be read."""
@@ -192,17 +217,20 @@ class StackDecoder:
         event: str,
         unit: str,
         name: str,
-        rows: Sequence[tuple[Sample, _Stack]],
+        rows: Sequence[_Row],
         frames: Mapping[int, Frame],
     ) -> StackProfile:
         builder = StackBuilder()
-        interned: dict[_Stack, int] = {}
+        interned: dict[_Stack, tuple[int, bool]] = {}
         threads: dict[int, int] = {}
-        for sample, stack in rows:
+        for sample, stack, _, _ in rows:
             if stack not in interned:
-                interned[stack] = builder.stack_of(self._chain(stack, frames))
+                chain = self._chain(stack, frames)
+                own = any(native_names.computes(frame.function) for frame in chain)
+                interned[stack] = builder.stack_of(chain), own
             threads.setdefault(sample.tid, len(threads))
-        at = np.array([sample.at_ns - self._origin_ns for sample, _ in rows], np.int64)
+        at = np.array([row.sample.at_ns - self._origin_ns for row in rows], np.int64)
+        op_threads = [_op_thread(row, own=interned[row.stack][1]) for row in rows]
         return StackProfile(
             event=event,
             unit=unit,
@@ -211,11 +239,12 @@ class StackDecoder:
             stacks=builder.stacks,
             samples=SampleTable(
                 at_ns=at,
-                thread=np.array([threads[sample.tid] for sample, _ in rows], np.int64),
-                stack=np.array([interned[stack] for _, stack in rows], np.int64),
-                weight=np.array([sample.period for sample, _ in rows], np.float64),
+                thread=np.array([threads[row.sample.tid] for row in rows], np.int64),
+                stack=np.array([interned[row.stack][0] for row in rows], np.int64),
+                weight=np.array([row.sample.period for row in rows], np.float64),
                 count=np.ones(len(rows), np.int64),
-                flags=np.array([stack.flags for _, stack in rows], np.int64),
+                flags=np.array([row.stack.flags for row in rows], np.int64),
+                op_thread=np.array(op_threads, np.int64),
             ),
             threads=tuple(Thread(self._pid, tid, self._threads.get(tid, "")) for tid in threads),
             begin_ns=int(at.min()) if len(at) else UNKNOWN,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ _OPENING, _CLOSING = "<(", ">)"
 _QUALIFIERS = frozenset({"const", "volatile", "noexcept", "&", "&&"})
 _ANONYMOUS = "(anonymous namespace)::"
 _OWNERS = ("tensorflow::", "onnxruntime::", "torch::", "at::", "xla::", "pyarrow::", "arrow::")
+_COMPUTES = ("::Compute", "::ComputeAsync")
+_DEVICE = re.compile(r"tensorflow::\w*Device::.*")
 _NOBODY = ("tensorflow::Shard", "tensorflow::ThreadPoolDevice", "tensorflow::(anonymous namespace)::ExecutorState")
 
 
@@ -37,6 +40,12 @@ def short(function: str) -> str:
             kept.append(letter)
     words = [word for word in "".join(kept).split() if word not in _QUALIFIERS]
     return words[-1] if words else function
+
+
+def computes(function: str) -> bool:
+    """Whether a function is where an op computes, rather than the device that has it do so."""
+    name = short(function)
+    return name.endswith(_COMPUTES) and not _DEVICE.fullmatch(name)
 
 
 def owner(frames: Sequence[Frame]) -> str:

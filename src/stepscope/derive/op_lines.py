@@ -152,6 +152,16 @@ def build(trace: OpTrace, index: GraphIndex) -> OpLines:
     return OpLines(ops=tuple(ops), total_ps=total, joined_ps=sum(op.self_ps for op in ops if op.row != NOT_FOUND))
 
 
+def made_at(index: GraphIndex, node: int) -> Line | None:
+    """The line of user code that made a node, or the one that it is the gradient of."""
+    forward = index.forward_of(node) if index.is_gradient(node) else NOT_FOUND
+    for row in (forward, node):
+        line = index.maker_of(row)[0] if row != NOT_FOUND else None
+        if line is not None:
+            return Line(*line)
+    return None
+
+
 def _op(index: GraphIndex, node: int, row: op_stats.OpRow, plane: str, part: float) -> OpTime:
     gradient = node != NOT_FOUND and index.is_gradient(node)
     forward = index.forward_of(node) if gradient else NOT_FOUND

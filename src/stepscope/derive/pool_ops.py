@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stepscope.derive import native_names
-from stepscope.model.stacks import UNKNOWN, StackBuilder, StackFlag
+from stepscope.model.stacks import UNKNOWN, FrameKind, StackBuilder, StackFlag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,9 +36,11 @@ _BACKWARD = "_bwd_"
 _PRIMITIVE = re.compile(r"dnnl::impl::cpu::(?:x64::|aarch64::)?(\w+)")
 _EXECUTES = "dnnl_primitive::execute"
 """What is below it runs a primitive; what is not may only make one."""
-_COMPUTES = ("::Compute", "::ComputeAsync")
-_DEVICE = re.compile(r"tensorflow::\w*Device::.*")
 _IN_POOL = ("OneDnnThreadPool", "dnnl")
+_POOL = "WorkerLoop"
+"""In the names of the functions that pools' threads run."""
+OP_TRACE = "[op trace]"
+"""Module of a frame that an op trace of the same moment tells (``derive.timed_ops``)."""
 
 
 _Known = dict[tuple[int, str], list[tuple[int, "Frame"]]]
@@ -54,7 +56,46 @@ class _Seen(NamedTuple):
     inner: frozenset[str]
     """All of them that its op executes."""
     place: int
-    """Of its first frame of oneDNN's."""
+    """Where its op belongs."""
+    traced: bool
+    """An op trace has told its op."""
+
+
+def primitive_of(frames: Sequence[Frame]) -> str:
+    """The primitive of oneDNN's that a stack is in, the outermost; "" for none."""
+    return next((primitive for frame in frames if (primitive := _names(frame.function)[1])), "")
+
+
+def place_of_op(frames: Sequence[Frame]) -> int:
+    """Where an op's frame belongs in a stack: before the op's own function, else where a pool's ends."""
+    own = [i for i, frame in enumerate(frames) if native_names.computes(frame.function)]
+    if own:
+        return own[-1]
+    inner = next((i for i, frame in enumerate(frames) if any(word in frame.function for word in _IN_POOL)), None)
+    if inner is not None:
+        return inner
+    pool = [i + 1 for i, frame in enumerate(frames) if _POOL in frame.function]
+    code = (i for i, frame in enumerate(frames) if frame.kind is FrameKind.GENERATED)
+    return pool[-1] if pool else next(code, len(frames))
+
+
+def has_traced_ops(profile: StackProfile) -> bool:
+    """Whether op traces have told ops of it."""
+    return any(frame.module == OP_TRACE for frame in profile.frames)
+
+
+def without_traced_ops(profile: StackProfile) -> StackProfile:
+    """The profile without the ops that op traces have told: its stacks are those of one without an op trace."""
+    if not has_traced_ops(profile):
+        return profile
+    builder = StackBuilder()
+    numbers: list[int] = []
+    for parent, frame in zip(profile.stacks.parent.tolist(), profile.stacks.frame.tolist(), strict=True):
+        caller, called = UNKNOWN if parent == UNKNOWN else numbers[parent], profile.frames[frame]
+        numbers.append(caller if called.module == OP_TRACE else builder.child(caller, builder.frame(called)))
+    stack = np.array([*numbers, UNKNOWN], np.int64)[profile.samples.stack]
+    samples = replace(profile.samples, stack=stack)
+    return replace(profile, frames=builder.frames, stacks=builder.stacks, samples=samples)
 
 
 def with_ops(profiles: Sequence[StackProfile]) -> tuple[StackProfile, ...]:
@@ -86,7 +127,7 @@ def _attached(profile: StackProfile, stacks: Sequence[_Seen], known: _Known) -> 
             continue
         about, chain = stacks[stack], chains[stack]
         op = None
-        if flag & StackFlag.ATTACHED and about.op is None and thread != UNKNOWN:
+        if flag & StackFlag.ATTACHED and about.op is None and not about.traced and thread != UNKNOWN:
             moments = known.get((profile.threads[thread].pid, about.primitive), ())
             op = _op_at(moments, at_ns, 1 if _BACKWARD in about.primitive else OFTEN)
         if op is not None:
@@ -116,14 +157,15 @@ def _op_at(moments: Sequence[tuple[int, Frame]], at_ns: int, often: int) -> Fram
 
 def _seen(frames: Sequence[Frame]) -> _Seen:
     names = [_names(frame.function) for frame in frames]
-    ops = [i for i, (short, _) in enumerate(names) if short.endswith(_COMPUTES) and not _DEVICE.fullmatch(short)]
+    ops = [i for i, frame in enumerate(frames) if native_names.computes(frame.function)]
     executes = next((i for i, (short, _) in enumerate(names) if short == _EXECUTES), len(names))
     inner = frozenset(primitive for _, primitive in names[executes:] if primitive) if ops else frozenset()
     return _Seen(
         op=frames[ops[-1]] if ops else None,
-        primitive=next((primitive for _, primitive in names if primitive), ""),
+        primitive=primitive_of(frames),
         inner=inner,
-        place=next((i for i, frame in enumerate(frames) if any(word in frame.function for word in _IN_POOL)), 0),
+        place=place_of_op(frames),
+        traced=any(frame.module == OP_TRACE for frame in frames),
     )
 
 

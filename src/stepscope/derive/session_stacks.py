@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive import timed_ops
 from stepscope.derive.pool_ops import with_ops
 from stepscope.derive.python_splice import spliced
 from stepscope.derive.stack_merge import merged
@@ -45,7 +46,7 @@ def profiles(session: Session) -> tuple[StackProfile, ...]:
     """One profile for each event, in the order: native events as captured, then "python". None without samples.
 
     Native stacks have Python's functions and lines where the agent sampled the thread close by in time, and the op that
-    generated code works for where a pool's thread runs it.
+    generated code works for: by an op trace of the same moment, else by samples where a pool's thread runs it.
     """
     by_event: dict[str, list[StackProfile]] = {}
     ours = session.manifest.run_dir
@@ -56,7 +57,8 @@ def profiles(session: Session) -> tuple[StackProfile, ...]:
         for thread in worker.all(ThreadSeen)
         if thread.name == AGENT_THREAD
     }
-    for profile in with_ops(session.stacks):
+    timed, _ = timed_ops.with_timed_ops(session.stacks, timed_ops.of_session(session, session.stacks))
+    for profile in with_ops(timed):
         by_event.setdefault(profile.event, []).append(spliced(profile, seen, agents=agents, ours=ours))
     python = [made for worker in session.workers if len((made := python_profile(worker, ours=ours)).samples)]
     if python:
@@ -109,6 +111,7 @@ def python_profile(worker: Worker, *, ours: str = "") -> StackProfile:
             weight=np.maximum(taken.dur_ns, 0).astype(np.float64),
             count=np.ones(len(taken), np.int64),
             flags=np.array([flags for _, flags in found], np.int64),
+            op_thread=np.zeros(len(found), np.int64),
         ),
         threads=tuple(_thread(worker.info.pid, seen.get(number)) for number in numbers),
         begin_ns=worker.info.started_ns,

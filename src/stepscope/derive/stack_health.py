@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive import native_names
+from stepscope.derive.pool_ops import OP_TRACE
 from stepscope.derive.python_splice import without_python
 from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, StackFlag
 
@@ -57,7 +59,9 @@ class Health:
     truncated_ratio: float | None
     """The stack does not reach its thread's start, or lacks frames between. Of what the source tells."""
     attached_ratio: float
-    """Generated code that was attached to its op."""
+    """Generated code that was attached to its callers."""
+    without_op_ratio: float
+    """The part of it whose op is not known."""
     approximate_ratio: float
     """Python frames, or callers of generated code, from a sample close by."""
     unnamed_python_ratio: float
@@ -77,16 +81,24 @@ def health(profile: StackProfile) -> Health:
     unnamed = np.array([not frame.resolved for frame in profile.frames], np.bool_)
     leaf, within = _marks(profile, unnamed)
     none = samples.stack == UNKNOWN
+    attached = (samples.flags & StackFlag.ATTACHED) != 0
     told = (samples.flags & (StackFlag.WHOLE | StackFlag.TRUNCATED | StackFlag.ATTACHED)) != 0
     return Health(
         unresolved_leaf_ratio=ratio(none | leaf[samples.stack]),
         unresolved_ratio=ratio(none | within[samples.stack]),
         truncated_ratio=ratio((samples.flags & StackFlag.TRUNCATED) != 0) if told.any() else None,
-        attached_ratio=ratio((samples.flags & StackFlag.ATTACHED) != 0),
+        attached_ratio=ratio(attached),
+        without_op_ratio=ratio(attached & ~_with_op(profile)[samples.stack]) if attached.any() else 0.0,
         approximate_ratio=ratio((samples.flags & StackFlag.APPROXIMATE) != 0),
         unnamed_python_ratio=ratio(without_python(profile)[samples.stack]),
         frameless_ratio=ratio(none),
     )
+
+
+def _with_op(profile: StackProfile) -> Bool:
+    """Of each stack whether the op that it works for is in it; the last entry is for stack -1."""
+    op = [frame.module == OP_TRACE or native_names.computes(frame.function) for frame in profile.frames]
+    return _marks(profile, np.array(op, np.bool_))[1]
 
 
 def _marks(profile: StackProfile, mark: Bool) -> tuple[Bool, Bool]:

@@ -28,6 +28,8 @@ class CaptureAsk(msgspec.Struct, frozen=True, kw_only=True):
     """How often at most; 0: until the job ends where ``every_s`` is given, else once."""
     seconds: float = 0.0
     """Of a native window; 0: five."""
+    ops: bool = True
+    """With a native window: an op trace of the same time, which tells the ops that generated code works for."""
     keep_raw: bool = False
     """Keep the framework's own file beside what was read of it."""
     wait_s: float = DEFAULT_WAIT_S

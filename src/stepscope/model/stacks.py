@@ -66,9 +66,10 @@ class StackFlag(enum.IntFlag):
     TRUNCATED = 2
     """Part of it is missing: the unwinder gave up, or the stack was deeper than what was kept."""
     APPROXIMATE = 4
-    """Frames of Python are from a sample of the same thread close by in time, not of this very moment."""
+    """Frames of Python, or callers or the op of generated code, are told by samples close by in time, or by what ran at
+    that moment, not by the sample itself."""
     ATTACHED = 8
-    """Generated code that has no caller of its own: callers are from the thread's op at that time. Never WHOLE."""
+    """Generated code, which says nothing of its caller: callers were looked for on the stack. Never WHOLE."""
 
 
 class Frame(NamedTuple):
@@ -123,15 +124,26 @@ class SampleTable(Table):
     """How many samples this row is the sum of; 0 unknown."""
     flags: I64
     """``StackFlag``."""
+    op_thread: I64
+    """``pthread_self()`` of the thread whose op the sample works for: its own, or the one that a pool's thread works
+    for; 0 unknown. Since 0.1."""
 
     @classmethod
     def empty(cls) -> Self:
         """No rows."""
         none = np.empty(0, np.int64)
-        return cls(at_ns=none, thread=none, stack=none, weight=np.empty(0, np.float64), count=none, flags=none)
+        return cls(
+            at_ns=none,
+            thread=none,
+            stack=none,
+            weight=np.empty(0, np.float64),
+            count=none,
+            flags=none,
+            op_thread=none,
+        )
 
     def summed(self) -> Self:
-        """One row for each thread, stack and flags, in the order of first appearance; times are gone.
+        """One row for each thread, stack and flags, in the order of first appearance; times and op threads are gone.
 
         A count is unknown where one of its parts is.
         """
@@ -149,6 +161,7 @@ class SampleTable(Table):
             weight=np.bincount(group, self.weight).astype(np.float64),
             count=np.where(unknown, 0, counts),
             flags=self.flags[kept],
+            op_thread=np.zeros(len(kept), np.int64),
         )
 
 

@@ -86,9 +86,12 @@ def decode(data: bytes) -> StackProfile:
     head = _head(metadata.get(_KEY, ""))
     if len(head.parents) != len(head.leaves):
         raise ValueError(f"{len(head.parents)} callers of {len(head.leaves)} stacks")
-    samples = {}
+    samples: dict[str, np.ndarray] = {}
     for field in fields(SampleTable):
         kind = np.float64 if field.name == "weight" else np.int64
+        if field.name == "op_thread" and field.name not in columns:  # of a window of an earlier stepscope
+            samples[field.name] = np.zeros(len(columns["at_ns"]), np.int64)
+            continue
         if field.name not in columns:
             raise ValueError(f"column {field.name} is missing")
         values = columns[field.name].to_numpy(zero_copy_only=False)

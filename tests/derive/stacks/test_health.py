@@ -8,6 +8,7 @@ import pytest
 from tests.derive.stack_profiles import of_samples, of_text
 
 from stepscope.derive.frame_kinds import classified, kind_of
+from stepscope.derive.pool_ops import OP_TRACE
 from stepscope.derive.stack_health import health, with_roots_checked, without_idle
 from stepscope.model.stacks import Frame, FrameKind, StackFlag, Thread
 
@@ -126,6 +127,16 @@ def test_shares_of_what_is_not_whole() -> None:
     assert (found.unresolved_leaf_ratio, found.unresolved_ratio) == (0.5, 0.75)
     assert (found.truncated_ratio, found.approximate_ratio, found.attached_ratio) == (0.25, 0.25, 0.25)
     assert found.frameless_ratio == 0.25
+
+
+def test_generated_code_without_an_op_is_told_apart() -> None:
+    """Its op is in the stack by its own function, or by an op trace."""
+    code, caller = Frame("[generated code]", kind=FrameKind.GENERATED), Frame("start_thread", kind=FrameKind.NATIVE)
+    own = Frame("tensorflow::MatMulOp<float>::Compute(tensorflow::OpKernelContext*)", kind=FrameKind.NATIVE)
+    traced = Frame("dense/MatMul:MatMul", module=OP_TRACE, kind=FrameKind.FRAMEWORK)
+    stacks = [[caller, code], [caller, own, code], [caller, traced, code], [caller]]
+    found = health(of_samples([(0, stack) for stack in stacks], flags=[StackFlag.ATTACHED] * 3 + [StackFlag.WHOLE]))
+    assert (found.attached_ratio, found.without_op_ratio) == (0.75, 0.25)
 
 
 def test_idle_tasks_are_nobodys_work() -> None:

@@ -270,6 +270,7 @@ def of_stacks(
         weight=np.array(weight or [1] * size, np.float64),
         count=np.ones(size, np.int64),
         flags=np.array(flags or [0] * size, np.int64),
+        op_thread=np.zeros(size, np.int64),
     )
     return StackProfile(
         event="cpu",

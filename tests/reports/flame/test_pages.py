@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 from tests.derive.stack_profiles import of_samples, of_text
 
+from stepscope.derive.pool_ops import OP_TRACE
 from stepscope.model.stacks import Frame, FrameKind
 from stepscope.reports.flame import page, payload, svg, text
-from stepscope.reports.flame.graph import Compared, Graph, graph, kind_shares, top_functions
+from stepscope.reports.flame.graph import Compared, Graph, compare, graph, kind_shares, top_functions
 from stepscope.reports.flame.palette import _themes, style
 
 SCRIPT = resources.files("stepscope.reports.flame").joinpath("flame.js").read_text(encoding="utf-8")
@@ -209,6 +210,21 @@ def test_no_difference_is_said(pair: Callable[..., Compared]) -> None:
     assert said.startswith("No significant change of cpu\n")
     assert "0 of" in said
     assert "629 and 629 samples" in said
+
+
+def test_ops_of_an_op_trace_are_no_difference_to_a_run_without() -> None:
+    """Both runs do the same; where both have such ops, they count."""
+    caller, code = Frame("work", kind=FrameKind.NATIVE), Frame("kernel", kind=FrameKind.GENERATED)
+    op, another = (Frame(name, module=OP_TRACE, kind=FrameKind.FRAMEWORK) for name in ("a:MatMul", "b:MatMul"))
+    plain, traced, other = (
+        graph(of_samples([(i, [caller, *ops, code]) for i in range(200)]), source="x")
+        for ops in ((), (op,), (another,))
+    )
+    for pair in ((plain, traced), (traced, plain), (traced, traced)):
+        compared = compare(*pair, basis="work", work=(1.0, 1.0))
+        assert not compared.difference.functions
+        assert compared.before.profile.total == compared.after.profile.total == 200
+    assert compare(traced, other, basis="work", work=(1.0, 1.0)).difference.functions
 
 
 def test_shares_by_kind_and_function(shown: Graph) -> None:

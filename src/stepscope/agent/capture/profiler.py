@@ -33,6 +33,8 @@ MIN_FREE_BYTES = 256 << 20
 """On the file system that takes the trace."""
 HONOURS_OPTIONS_BEFORE = (2, 19)
 """From 2.20 on every option is refused, with a line on stderr for each; 2.19 was not looked at."""
+_LOOKS = 5
+"""At the clocks."""
 _SUFFIX = ".xplane.pb"
 _FIRST_BYTES = (b"\n", b"\x12", b"\x1a", b'"')
 """What an XSpace message may begin with: the tags of its four fields. Source: xplane.proto."""
@@ -119,7 +121,7 @@ class Profiler:
 
     def _record(self, order: Order, watch: StepWatch) -> dict[str, object]:
         """Wait for the steps. ``at`` and ``unix_ns`` are one moment by both clocks: TensorFlow's is the second."""
-        at, unix_ns = time.monotonic_ns(), time.time_ns()
+        at, unix_ns = moment()
         size = _resident()
         until = at + int(order.seconds * 1e9)
         grown: list[int] = []
@@ -142,6 +144,15 @@ class Profiler:
         elif order.anchors and trace_me is None:
             line["text"] = "this TensorFlow has no TraceMe: steps are not marked"
         return line
+
+
+def moment() -> tuple[int, int]:
+    """This moment by both clocks, as close as they can be read: in between another thread may have its turn."""
+    found = []
+    for _ in range(_LOOKS):
+        before, unix_ns, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        found.append((after - before, (before + after) // 2, unix_ns))
+    return min(found)[1:]
 
 
 def options(level: int) -> dict[str, int]:

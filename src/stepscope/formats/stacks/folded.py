@@ -104,6 +104,7 @@ def samples_of(stacks: Sequence[int], weights: Sequence[float], flags: Sequence[
         weight=np.array(weights, np.float64),
         count=np.zeros(len(stacks), np.int64),
         flags=np.array(flags, np.int64),
+        op_thread=np.zeros(len(stacks), np.int64),
     )
 
 

@@ -318,6 +318,7 @@ class _Reader:
                     weight=weight[mine],
                     count=np.ones(len(mine), np.int64),
                     flags=np.zeros(len(mine), np.int64),
+                    op_thread=np.zeros(len(mine), np.int64),
                 )
             )
         return tables

@@ -180,6 +180,7 @@ def _profiles(message: _Message, where: str) -> tuple[StackProfile, ...]:
         "thread": np.array(owners, np.int64),
         "stack": np.array(stacks, np.int64),
         "flags": np.array(flags, np.int64),
+        "op_thread": np.zeros(len(values), np.int64),
         "count": np.zeros(len(values), np.int64) if counts is None else table[:, counts],
     }
     made = []

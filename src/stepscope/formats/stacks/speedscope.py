@@ -143,6 +143,7 @@ def _profile(unit: str, rows: _Rows, builder: StackBuilder, name: str) -> StackP
             weight=np.array(rows.weight, np.float64),
             count=np.zeros(size, np.int64),
             flags=np.array(rows.flags, np.int64),
+            op_thread=np.zeros(size, np.int64),
         ),
         threads=tuple(rows.threads),
         diagnostics=tuple(rows.diagnostics),

@@ -9,6 +9,7 @@ import numpy as np
 
 from stepscope.derive.call_tree import function_keys, function_totals
 from stepscope.derive.frame_kinds import classified
+from stepscope.derive.pool_ops import has_traced_ops, without_traced_ops
 from stepscope.derive.stack_difference import Difference, difference, sample_weight
 from stepscope.derive.stack_health import Health, health, with_roots_checked, without_idle
 from stepscope.derive.stack_merge import function_of, paired
@@ -77,8 +78,14 @@ def graph(profile: StackProfile, *, source: str, window: str = "", hidden: float
 
 
 def compare(before: Graph, after: Graph, *, basis: Basis, work: tuple[float, float]) -> Compared:
-    """Put two profiles on one tree and test what differs. A function is the same wherever its files lie."""
-    pair = paired(before.profile, after.profile, same=function_of)
+    """Put two profiles on one tree and test what differs. A function is the same wherever its files lie.
+
+    Ops that an op trace has told stand in stacks only where there was one: they count where both profiles have some.
+    """
+    one, other = before.profile, after.profile
+    if has_traced_ops(one) != has_traced_ops(other):
+        one, other = without_traced_ops(one), without_traced_ops(other)
+    pair = paired(one, other, same=function_of)
     return Compared(
         before=replace(before, profile=pair.before),
         after=replace(after, profile=pair.after),

@@ -155,6 +155,7 @@ def _summed_by(samples: SampleTable, moments: I64) -> SampleTable:
         weight=np.bincount(place, samples.weight, minlength=size).astype(np.float64),
         count=np.bincount(place, samples.count, minlength=size).astype(np.int64),
         flags=np.zeros(size, np.int64),
+        op_thread=np.zeros(size, np.int64),
     )
 
 

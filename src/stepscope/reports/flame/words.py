@@ -88,7 +88,9 @@ def health_items(shown: Graph) -> list[str]:
     else:
         items.append("all stacks are whole")
     if health.attached_ratio:
-        items.append(f"{percent(health.attached_ratio)} is generated code attached to its op")
+        text = f"{percent(health.attached_ratio)} is generated code attached to its callers"
+        open_ = f"; of {percent(health.without_op_ratio)} the op is not known" if health.without_op_ratio else ""
+        items.append(text + open_)
     if health.approximate_ratio:
         items.append(f"{percent(health.approximate_ratio)} have Python frames or callers from a sample close by")
     if health.unnamed_python_ratio:
