@@ -65,6 +65,7 @@ def _same(one: OpTrace, other: OpTrace) -> None:
         dense = one.ints(name)
         had, values = other.ints_of(name, rows)
         assert values.tolist() == dense[had].tolist()
+        assert other.ints_at(name, rows).tolist() == dense[rows].tolist()
         assert set(rows[dense[rows] != -1].tolist()) <= set(had.tolist()) <= set(rows.tolist())
     for name in one.stats.meta_names():
         _same_column(one.stats.of_metas(name), other.stats.of_metas(name))

@@ -106,8 +106,8 @@ def build(trace: OpTrace, domain: Domain, waits: Waits) -> Calls | None:
     rows = _named(trace, domain, lambda name: name.startswith(_PREFIX))
     if not len(rows):
         return None
-    ids, first, which = np.unique(trace.ints(RUN_ID, missing=0)[rows], return_index=True, return_inverse=True)
-    callers = trace.ints("parent_id", missing=0)[rows[first]]
+    ids, first, which = np.unique(trace.ints_at(RUN_ID, rows, missing=0), return_index=True, return_inverse=True)
+    callers = trace.ints_at("parent_id", rows, missing=0)[first]
     path_of = [_path(trace.strings[i]) for i in trace.names()[rows[first]].tolist()]
     root = np.array(_roots(ids.tolist(), callers.tolist()), np.int64)
     shapes: dict[int, set[Path]] = {}
@@ -129,8 +129,8 @@ def build(trace: OpTrace, domain: Domain, waits: Waits) -> Calls | None:
         row=rows,
         dur_ns=trace.events.dur_ns[rows],
         path=stage[mine],
-        parallelism=trace.ints("parallelism")[rows],
-        buffered=trace.ints("buffered_elements")[rows],
+        parallelism=trace.ints_at("parallelism", rows),
+        buffered=trace.ints_at("buffered_elements", rows),
         paths=paths,
         datasets=_datasets(trace, rows, stage[mine], paths),
         batches=taken,
