@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import MS, SCRIPT, TRACED, US, Frame, Job, S
 from tests.detectors.jobs import (
+    LOOP_LINE,
     PERIOD,
     REPORT,
     STEPS,
@@ -189,3 +190,34 @@ def test_samples_of_the_cpu_timer_are_accounted() -> None:
         for i in range(4, 380)
     ]
     assert overhead.account(job.view()).ratio > before
+
+
+def rested_predicts(batches: int) -> Job:
+    """Calls of predict on many batches of 10 ms each, of which only the first five of each call are recorded."""
+    job = Job()
+    loop, batch = job.loop("predict", line=LOOP_LINE), job.execution("predict")
+    for call in range(20):
+        at = call * (batches + 2) * 10 * MS
+        loop.at(at, (batches + 1) * 10 * MS, arg=batches)
+        for i in range(5):
+            batch.at(at + (i + 1) * 10 * MS, 10 * MS - US, arg=1)
+        job.rest(at + 60 * MS, (batches - 6) * 10 * MS, batches - 5)
+        job.batch(at, role="predict", size=32, steps=batches)
+    return job
+
+
+def test_long_calls_that_all_hold_a_rest_have_steps() -> None:
+    """Where each predict holds a rest, its batches are the steps; what rests is no overhead of Keras'."""
+    job = rested_predicts(60)
+    steps = job.view().steps
+    assert steps is not None
+    assert (steps.kind, steps.steady_count > 20) == (Kind.EXECUTION, True)
+    assert "HST003" not in [f.code for f in find(job)]
+
+
+@pytest.mark.parametrize("batches", [1, 400])
+def test_predict_on_many_batches_at_once_is_what_it_is_for(batches: int) -> None:
+    """What Keras does around a call of hundreds of batches is not worth a call of one's own."""
+    job = predicting(60 * MS)
+    job.batch(0, role="predict", size=32, steps=batches)
+    assert ("HST003" in [f.code for f in find(job)]) == (batches == 1)

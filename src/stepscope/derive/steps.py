@@ -139,8 +139,13 @@ def find(workers: Sequence[Worker]) -> Steps | None:
         anchors = calls
     else:
         best = pulls
-    chosen = min((a for a in anchors if a.cover_ns >= SAME_COVER_RATIO * best), key=lambda a: a.rank)
-    return step_validation.counted(_build(chosen))
+    same = sorted((a for a in anchors if a.cover_ns >= SAME_COVER_RATIO * best), key=lambda a: a.rank)
+    found = [step_validation.counted(_build(a)) for a in same[:1]]
+    # Long calls, each of which holds a rest: what is called in them has steady steps.
+    found += [
+        step_validation.counted(_build(a)) for a in same[1:] if found[0].rested.any() and not found[0].steady.any()
+    ]
+    return next((steps for steps in found if steps.steady.any()), found[0])
 
 
 def _rank(kind: int, role: str) -> int | None:

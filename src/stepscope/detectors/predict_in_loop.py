@@ -10,7 +10,8 @@ so the loop runs an order of magnitude below what the model could do.
 
 ## Evidence
 `calls_per_step`, `call_ns`: how often and how long; `overhead_ns`: the part of a call outside of the compiled function,
-both timed call by call. `overhead_ratio`: its share of the steady wall time.
+both timed call by call. `overhead_ratio`: its share of the steady wall time. Calls of more than 64 batches are not
+meant.
 
 ## Known limits
 The time that the compiled function itself spends waiting for its (tiny) input counts as the function's, so the
@@ -34,6 +35,7 @@ import numpy as np
 
 from stepscope.derive import intervals
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.events import BatchSeen
 from stepscope.model.finding import Evidence, Finding, Remedy, Stage
 from stepscope.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Flag, Kind
@@ -50,11 +52,15 @@ class Params:
 
     min_calls: int = 10
     """Within the steady steps."""
+    max_batches: int = 64
+    """Of a call: what Keras does around so many is small beside them, or belongs to each batch."""
     min_ratio: Ratio = Ratio(0.05)
     """Overhead of the calls, of steady wall time."""
 
 
 STAGES: dict[str, Stage] = {"predict": "prediction", "evaluate": "evaluation", "fit": "training"}
+BATCHES = {"predict": "predict", "evaluate": "test", "fit": "train"}
+"""Role of the batches of each."""
 REMEDIES = {
     "predict": "call the model itself, model(x, training=False) inside of a tf.function, or predict_on_batch; "
     "or collect the "
@@ -85,21 +91,23 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         starts, ends = records.start_ns[rows], records.start_ns[rows] + records.dur_ns[rows]
         outside = intervals.clipped_sum(starts, ends, callbacks) < ends - starts
         starts, ends, ids = starts[outside], ends[outside], records.name[rows][outside]
-        if len(starts) < params.min_calls:
+        if len(starts) < params.min_calls or _batches(session, role) > params.max_batches:
             continue
-        busy = intervals.clipped_sum(starts, ends, inner)
-        overhead = (ends - starts) - busy
+        # Only the steady steps: what a call runs while wrappers rest is not recorded, and is no overhead.
+        whole = intervals.clipped_sum(starts, ends, steps.windows)
+        overhead = whole - intervals.clipped_sum(starts, ends, intervals.clip(inner, steps.windows))
         ratio = float(overhead.sum()) / steps.steady_ns
         if ratio < params.min_ratio:
             continue
         name = session.names[int(np.bincount(ids).argmax())]
         where = (session.place(name.call_file, name.call_line, function=name.call_function),) if name.call_file else ()
-        mean, part = float((ends - starts).mean()), float(overhead.mean())
+        mean, often = float((ends - starts).mean()), len(starts) / (steps.steady_count + steps.skipped)
+        part = mean * float(overhead.sum()) / float(whole.sum())
         training = _trains(session)
         yield Finding(
             code=DETECTOR.code,
             name=DETECTOR.name,
-            title=f"model.{role} is called {len(starts) / steps.steady_count:.2g} times a step in a loop: "
+            title=f"model.{role} is called {often:.2g} times a step in a loop: "
             f"{format_ns(mean)} a "
             f"call, of which {format_ns(part)} is Keras' own overhead ({format_ratio(ratio)} of the time)",
             severity=severity_of(ratio),
@@ -122,12 +130,18 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
                 Evidence(metric="call_ns", value=mean, unit="ns"),
                 Evidence(metric="overhead_ns", value=part, unit="ns"),
             ),
-            cost=cost_of(session, ratio, low=0.9 * ratio, high=float((ends - starts).sum()) / steps.steady_ns),
+            cost=cost_of(session, ratio, low=0.9 * ratio, high=float(whole.sum()) / steps.steady_ns),
             remedies=(Remedy(id=f"no-{role}-in-loop", text=advice),),
             explanation="Every such call builds a data adapter and an iterator and runs callbacks; the compiled "
             "function is "
             "the smaller part of it.",
         )
+
+
+def _batches(session: SessionView, role: str) -> float:
+    """Batches of the usual call, 0 where that is not known."""
+    seen = [b.steps for b in session.worker.all(BatchSeen) if b.role == BATCHES[role]] if session.worker else []
+    return float(np.median(seen)) if seen else 0.0
 
 
 def _trains(session: SessionView) -> bool:
