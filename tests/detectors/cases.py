@@ -332,6 +332,7 @@ CASES: dict[str, Fixtures] = {
     "HST010": trend_cases.HST010,
     "HST011": lock_cases.HST011,
     "HST012": use_cases.HST012,
+    "HST013": use_cases.HST013,
     "INI001": trend_cases.INI001,
     "INP001": INP001,
     "INP002": INP002,

@@ -144,6 +144,20 @@ def eager(python: int, ops: int, *, compiled: int = 0, job: Job | None = None, b
     return job
 
 
+def copying(samples: int, *, of: int = 98, own: bool = False) -> Job:
+    """A tf.function of whose ``of`` samples some fall on making tensors of its arguments.
+
+    ``own``: the user's code makes them in the function's stead, while it is called.
+    """
+    job = train_loop(99 * MS)
+    made = Frame(f"{TF}/framework/constant_op.py", "convert_to_eager_tensor", 96, own=False)
+    main = Frame(SCRIPT, "main", CALL)
+    at = PERIOD + 95 * MS
+    job.samples([at + i * PERIOD for i in range(samples)], main, *(() if own else (FUNCTION_CALL,)), made)
+    job.samples([at + i * PERIOD for i in range(samples, of)], main, FUNCTION_CALL)
+    return job
+
+
 def eagerly_fitted(python: int, ops: int) -> Job:
     """Keras' fit of a model that was compiled with run_eagerly; samples as in ``eager``."""
     job = keras_fit(99 * MS)

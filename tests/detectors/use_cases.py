@@ -5,8 +5,10 @@ from __future__ import annotations
 from tests.derive.sessions import MS, US
 from tests.detectors.fixture import Expected, Fixtures
 from tests.detectors.jobs import (
+    CALL,
     REPORT,
     TIDY,
+    copying,
     eagerly_fitted,
     growing,
     keras_fit,
@@ -127,4 +129,23 @@ HST012 = Fixtures(
     missing="nodes of traced graphs",
     below=lambda: fetching(10 * MS - 200 * US),
     at=lambda: fetching(10 * MS),
+)
+HST013 = Fixtures(
+    firing=lambda: copying(49),
+    expected=Expected(
+        severity="high",
+        cost=0.5,
+        where=(("train.py", CALL),),
+        metrics=("copy_ratio", "call_ratio", "samples"),
+        title=("each call copies NumPy arrays into tensors", "50 ms a step", "50 %"),
+        introduced="data preparation",
+        exposed="prediction",
+        pipeline_stage="host-to-device",
+        remedy="convert-once",
+    ),
+    silent=lambda: copying(49, own=True),
+    not_applicable=unsampled,
+    missing="stack samples",
+    below=lambda: copying(14),
+    at=lambda: copying(15),
 )

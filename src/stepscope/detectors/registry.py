@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.detectors import (
     blocking_save,
     choppy_network,
+    copied_arguments,
     copy_bound,
     debugging_left_on,
     dense_update,
@@ -101,6 +102,7 @@ ALL: tuple[Detector[Any], ...] = (
     summary_growth.DETECTOR,
     gil_contention.DETECTOR,
     repeated_runs.DETECTOR,
+    copied_arguments.DETECTOR,
     slow_initialisation.DETECTOR,
     input_stage.DETECTOR,
     python_in_pipeline.DETECTOR,

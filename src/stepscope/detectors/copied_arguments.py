@@ -1,0 +1,121 @@
+"""Each call of a tf.function copies NumPy arrays that it is given into tensors.
+
+## What it detects
+Calls of tf.functions in the steady steps that spend a seventh of the time or more on making tensors of the NumPy arrays
+among their arguments, before anything of the function runs.
+
+## Why it matters
+An array is copied on the thread that calls, and on a GPU sent to the device, in each call anew: also one that never
+changes, such as a matrix of embeddings, which is a hundred megabytes each time.
+
+## Evidence
+`copy_ratio`: share of the stack samples of the steady steps that fall on the conversion of an argument, inside of the
+call; `samples`: all of them. `call_ratio`: share of the steady wall time in the calls.
+
+## Known limits
+Which of the arguments is large is not looked at. Arrays that change with each step have to be copied once; tf.data does
+it beside the step. What user code converts itself (`tf.constant` in the loop) is told as Python of the loop.
+
+## Remedy
+Make what does not change a tensor (`tf.constant`) or a `tf.Variable` once, before the loop; take what changes from a
+`tf.data.Dataset` with `prefetch`.
+
+## References
+TensorFlow guide on tf.function, "Controlling retracing": pass tensors; FSE'22 study, inefficient data transmission.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive import hot
+from stepscope.derive.eager import FUNCTION_CALLS
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.hot import Sample
+    from stepscope.derive.view import SessionView
+
+CONVERSION = ("/framework/constant_op.py", "convert_to_eager_tensor")
+"""File and function that make a tensor of an array. Source: TensorFlow 2.15 to 2.21."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.15)
+    """Of the samples. Small batches of arrays take a few percent (clean programs of bench/cases)."""
+    min_samples: int = 20
+    """Fewer say nothing."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    anatomy, taken = session.anatomy, session.samples
+    mine = [sample for sample in taken if _converts(sample)]
+    whole = hot.weight_of(taken)
+    if anatomy is None or session.steps is None or len(taken) < params.min_samples or not whole:
+        return
+    ratio = hot.weight_of(mine) / whole
+    if ratio >= params.min_ratio:
+        yield _finding(session, mine, ratio, anatomy.ratio("call"), params)
+
+
+def _converts(sample: Sample) -> bool:
+    """Whether a sample lies in the conversion of an argument, below the call of a tf.function."""
+    if sample.component != "call":
+        return False
+    below = sample.below_user()
+    called = next((i for i, frame in enumerate(below) if FUNCTION_CALLS in frame.file), len(below))
+    return any(frame.file.endswith(CONVERSION[0]) and frame.function == CONVERSION[1] for frame in below[called:])
+
+
+def _finding(session: SessionView, mine: list[Sample], ratio: float, calls: float, params: Params) -> Finding:
+    steps = session.steps
+    mean = steps.steady_ns / steps.steady_count if steps is not None else 0.0
+    low, high = hot.confidence_interval(ratio, len(session.samples))
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"each call copies NumPy arrays into tensors, {format_ns(ratio * mean)} a step: {format_ratio(ratio)} of "
+        "the time, before anything of the function runs",
+        severity=severity_of(ratio),
+        confidence=0.9,
+        symptom="Time: slow execution time",
+        cause="Data: inefficient data transmission",
+        introduced_stage="data preparation",
+        exposed_stage="training" if session.trains else "prediction",
+        pipeline_stage="host-to-device",
+        where=tuple(session.place(file, first, last, name) for file, name, first, last in hot.lines_of(mine)),
+        evidence=(
+            Evidence(metric="copy_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
+            Evidence(metric="call_ratio", value=calls, unit="ratio"),
+            Evidence(metric="samples", value=len(session.samples), unit="samples", threshold=params.min_samples),
+        ),
+        cost=cost_of(session, ratio, low=low, high=high),
+        remedies=(
+            Remedy(
+                id="convert-once",
+                text="make arrays that do not change tensors once, before the loop (tf.constant, or a tf.Variable that "
+                "the function reads)",
+            ),
+            Remedy(id="feed-by-dataset", text="take arrays that change from a tf.data.Dataset with prefetch"),
+        ),
+        explanation="The stacks of the step lead from the call of the tf.function into the conversion of its "
+        "arguments. A tensor is handed over as it is.",
+    )
+
+
+DETECTOR = Detector(
+    code="HST013",
+    name="arrays-copied-each-call",
+    needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
+    params=Params(),
+    detect=detect,
+)
