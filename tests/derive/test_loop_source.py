@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.derive.loop_source import Role, feeds, role_of_line
+from stepscope.derive.loop_source import Role, feeds, role_of_line, role_within
 
 CASES: dict[str, tuple[str, Role]] = {
     "makes the argument": (
@@ -222,3 +222,19 @@ def test_what_feeds_a_call(line: int, call: int, expected: bool) -> None:
 def test_nothing_feeds_what_does_not_parse() -> None:
     """Python of another version has no statements."""
     assert not feeds("print 'x'\n", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("statement", "entered", "role"),
+    [
+        ("log.write(i, train_step(x))", "RunLog.write", "uses"),
+        ("log.write(i, values=float(self.train_step(x)[0]))", "RunLog.write", "uses"),
+        ("loss = train_step(make_batch(i))", "make_batch", "feeds"),
+        ("loss = train_step(*self.pad(make_batch(i)))", "pad", "feeds"),
+        ("loss = train_step(x)", "", "feeds"),
+        ("for (", "write", "feeds"),
+    ],
+)
+def test_code_that_the_statement_of_the_call_enters(statement: str, entered: str, role: str) -> None:
+    """What takes the step's result in one statement with it uses it; what makes its arguments feeds it."""
+    assert role_within(statement, 1, entered, "train_step") == role

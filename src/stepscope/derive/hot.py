@@ -125,6 +125,8 @@ class HotSpot:
     """Share of the component's sampled time."""
     tensorflow_ratio: float
     """Share of its sampled time inside of TensorFlow or Keras."""
+    entered: str
+    """The function that the statement of the loop called, as far as Python code was on the stack; "" for none."""
     called: str
     """What the line was in most often: "time.sleep" is unseen by Python, so "" is common."""
 
@@ -227,6 +229,7 @@ def _hot_spot(members: list[Sample], whole: int, loop: tuple[str, str] | None) -
     culprits = [c for s in members if (c := s.culprit) is not None]
     lines = [line for line, _ in Counter(c.line for c in culprits if c.line > 0).most_common()]
     below = Counter(b[0].function for s in members if (b := s.below_user()))
+    entered = Counter(f for s in members if (f := _entered(s, loop)))
     first = culprits[0]
     weight = weight_of(members)
     return HotSpot(
@@ -236,6 +239,7 @@ def _hot_spot(members: list[Sample], whole: int, loop: tuple[str, str] | None) -
         samples=len(members),
         ratio=weight / whole if whole else 0.0,
         tensorflow_ratio=weight_of(s for s in members if s.in_tensorflow) / weight if weight else 0.0,
+        entered=entered.most_common(1)[0][0] if entered else "",
         called=below.most_common(1)[0][0] if below else "",
     )
 
@@ -245,6 +249,13 @@ def statement_of(sample: Sample, loop: tuple[str, str] | None) -> Spot | None:
     if loop is None:
         return None
     return next((f for f in reversed(sample.frames) if (f.file, f.function) == loop), None)
+
+
+def _entered(sample: Sample, loop: tuple[str, str] | None) -> str:
+    """The function that the loop's frame called."""
+    names = [(f.file, f.function) for f in sample.frames]
+    last = len(names) - 1 - names[::-1].index(loop) if loop is not None and loop in names else len(names)
+    return names[last + 1][1] if last + 1 < len(names) else ""
 
 
 def confidence_interval(ratio: float, of: int) -> tuple[float, float]:

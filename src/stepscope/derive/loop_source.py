@@ -38,6 +38,26 @@ def role_of_line(source: str, call_line: int, hot_line: int) -> Role:
     return "uses" if hot in _slice_forward(statements, call) else "other"
 
 
+def role_within(source: str, line: int, entered: str, step: str) -> Role:
+    """Of code that the statement of the step's call enters by calling ``entered``: whether that is given what ``step``
+    returned ("uses"), or makes what it takes ("feeds").
+    """
+    tree = _parsed(source)
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)] if tree is not None else []
+    for call in calls:
+        if not call.lineno <= line <= (call.end_lineno or line) or _called(call) != entered.rpartition(".")[2]:
+            continue
+        given = [n for value in (*call.args, *call.keywords) for n in ast.walk(value)]
+        if any(isinstance(n, ast.Call) and _called(n) == step for n in given):
+            return "uses"
+    return "feeds"
+
+
+def _called(call: ast.Call) -> str:
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
 def in_header(source: str, call_line: int, line: int) -> bool:
     """Whether a line belongs to the header of the ``for`` around the step's call: what it iterates over."""
     tree = _parsed(source)

@@ -364,7 +364,7 @@ class SessionView:
     def role_of_statement(self, spot: HotSpot) -> str:
         """What the loop statement of a hot spot does for the step: feeds, call, uses, other or unknown.
 
-        User code that the call's own statement reaches below the loop makes its arguments: it feeds.
+        User code that the call's own statement reaches makes its arguments, or is given its result.
         """
         if self.loop is None or self.steps is None or spot.statement is None:
             return "unknown"
@@ -374,7 +374,8 @@ class SessionView:
             return "unknown"
         role = loop_source.role_of_line(source, line, spot.statement.line)
         deeper = (spot.culprit.file, spot.culprit.function) != self.loop
-        return "feeds" if role == "call" and deeper else role
+        step = self.steps.anchors.text if self.steps.anchors else ""
+        return loop_source.role_within(source, line, spot.entered, step) if role == "call" and deeper else role
 
     @cached_property
     def call_line(self) -> int | None:
