@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from stepscope.model.optrace import I16, I32
     from stepscope.model.records import I64, Bool
 
-_WINDOW_BYTES = 1 << 20
-"""Read at a time: it stays in the processor's cache."""
+_WINDOW_BYTES = 1 << 21
+"""Read at a time: many events share what the calls cost."""
 _TAIL_BYTES = 1 << 12
 """Read behind it, so that its last event is whole; one that is longer has the window read again."""
 _TABLE_FACTOR, _TABLE_MIN = 8, 1 << 16
 """Ids that lie closer than this are looked up in a table."""
-_BLOCK = 1 << 14
-"""Events decoded at a time: their columns stay in the processor's cache."""
+_BLOCK = 1 << 15
+"""Events decoded at a time, likewise."""
 _MORE = 0x80
 _EVENT_TAG = tag(LINE_EVENTS, BYTES)
 _ID_TAG = tag(EVENT_ID, VARINT)
