@@ -13,8 +13,9 @@ import pytest
 
 from stepscope.agent import lock_watch
 from stepscope.agent.lock_watch import LockWatch
+from stepscope.agent.sampler import Sampler
 from stepscope.agent.state import AgentState
-from stepscope.model.events import AgentDiagnostic
+from stepscope.model.events import AgentDiagnostic, ThreadSeen
 from stepscope.wire.kinds import Kind, LockState
 
 if TYPE_CHECKING:
@@ -163,3 +164,39 @@ def test_nobody_is_looked_at_alone(armed: Armed) -> None:
     samples = process.kinds(Kind.SAMPLE)
     assert samples
     assert {s.arg for s in samples} == {LockState.NOT_LOOKED}
+
+
+def test_in_a_rest_only_the_main_thread_is_looked_at(armed: Armed, opened: AgentState) -> None:
+    """Five times a second at most, in a sample that stands for no time, and only where there are other threads."""
+    sampler = Sampler(opened)
+    now = opened.now()
+    sampler._look_in_rest(now)
+    sampler._beside = True
+    for later in (0, 1_000_000, 250_000_000):
+        sampler._look_in_rest(now + later)
+    (process,) = armed.processes()
+    samples = process.kinds(Kind.SAMPLE)
+    assert [(s.start_ns - now, s.dur_ns) for s in samples] == [(0, 0), (250_000_000, 0)]
+    assert all(s.arg != LockState.NOT_LOOKED for s in samples)
+
+
+def test_a_thread_that_is_seen_only_where_it_waits_is_known(armed: Armed) -> None:
+    """User code that waits in a queue has samples that stand for no time, and others are looked at because of it."""
+    body = """
+import queue
+def serve(jobs):
+    while jobs.get(): pass
+jobs = queue.Queue()
+thread = threading.Thread(target=serve, args=(jobs,), name="server")
+thread.start()
+until(24)
+jobs.put(None)
+thread.join()
+"""
+    result = armed.start(PROGRAM + body)
+    assert result.stderr == ""
+    (process,) = armed.processes()
+    (server,) = [line.id for line in process.of(ThreadSeen) if line.name == "server"]
+    samples = process.kinds(Kind.SAMPLE)
+    assert {s.dur_ns for s in samples if s.thread == server} == {0}
+    assert {s.arg for s in samples if s.thread != server} > {LockState.NOT_LOOKED}

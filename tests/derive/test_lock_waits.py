@@ -66,6 +66,28 @@ def test_threads_of_one_function_are_one_holder() -> None:
     assert found.holders[0].cores == pytest.approx(0.3, abs=0.01)
 
 
+def test_looks_in_rests_count() -> None:
+    """Steps are shortest where wrappers rest, and little else is known of them."""
+    job = beside(70)
+    job.rest(7 * S, S, 10, Kind.FUNCTION)
+    times = [7 * S + i * 100 * MS for i in range(1, 10)]
+    job.samples(times, Frame(SCRIPT, "main", CALL), dur=0, arg=LockState.ELSEWHERE)
+    found = measured(job)
+    assert found.looks == 59
+    assert found.elsewhere == pytest.approx(19 / 59)
+
+
+def test_where_a_thread_only_waits_is_named_if_it_was_never_seen_at_work() -> None:
+    """Samples for no time are of an idle thread: its code is named for want of a better place."""
+    job = beside(70)
+    wait = Frame("/job/words.py", "fetch", 30)
+    job.samples([S + i * 100 * MS for i in range(80)], wait, thread=OTHER, dur=0)
+    (holder,) = measured(job).holders
+    assert (holder.spot.function, holder.samples) == ("count", 50)
+    (holder,) = measured(beside(70, frame=wait)).holders
+    assert (holder.spot.function, holder.lines) == ("fetch", (30,))
+
+
 def test_samples_of_the_cpu_clock_are_no_looks() -> None:
     """Only the agent's thread looks."""
     job = beside(70)

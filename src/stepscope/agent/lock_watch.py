@@ -4,7 +4,7 @@
 may read it of its own threads. A thread that waits for the lock is blocked in a futex that lies in CPython's
 ``_PyRuntime``, where the lock has its place from 3.9 to 3.13 at least. Nothing else there is waited on.
 
-The agent's thread looks only while a thread beside the main one is not idle. It keeps the lock: a look takes some
+The agent's thread looks once a thread beside the main one does something. It keeps the lock: a look takes some
 microseconds, and to let go of the lock first would change what is seen. Some kernels make who reads wait for a tick
 until the other thread is off its CPU; after a look that took long there is none for five hundred times as long.
 """

@@ -3,16 +3,18 @@
 It is one that the job does not see (``agent.side_thread``), and it never imports.
 
 Sampled are the main thread, threads that write records, and any other thread with user code on its stack; threads
-that wait idly in a pool are left out. While another thread than the main one is not idle, samples say five times a
+that wait idly in a pool are left out. Once another thread than the main one does something, samples say five times a
 second who waits for the GIL (``agent.lock_watch``), and who does is sampled whosever code it runs. A sample stands for
 the time since the previous one; of the main thread, for the part of it in which that thread used no CPU, for its CPU
 time has samples of its own (``agent.cpu_timer``). Bias to know: this thread needs the GIL to look, so it sees other
-threads where they let go of it. The period jitters by a quarter, so that it does not beat with the period of the steps.
+threads where they let go of it: one that computes for less than 5 ms between two waits is always seen to wait. The
+period jitters by a quarter, so that it does not beat with the period of the steps.
 
 During a window of native stacks it samples as often as that does (``denser``): its samples name the Python frames
 there. That is part of the window's cost, not of what is always measured.
 
 While hot wrappers rest (``agent.rest``) nothing is sampled either: samples are joined to records that are not there.
+Only whether the main thread waits for the GIL is looked at.
 
 The rate adapts: by what a tick has cost over the last ten seconds (median), this thread uses 0.07 % of one core at
 most; in the first minute of a job it keeps to four samples a second at least.
@@ -56,7 +58,8 @@ _NOTE_S = NOTE_NS / _SECOND_NS
 _ERRAND_S = 0.05
 _LOOKS_NS = 200_000_000
 """Between two looks at who waits for the GIL: one thread costs 25 to 40 us of CPU time where caches are cold."""
-_BESIDE_NS = 2_000_000_000
+_OURS = 2
+"""Threads that are always known: the main one and this."""
 _STOP_TIMEOUT_S = 0.5
 _LEAST_PAUSE_S = 0.02
 _IDLE = frozenset(
@@ -85,8 +88,8 @@ class Sampler:
         self._stacks = StackTable(state)
         self._timer = CpuTimer(state, self._stacks)
         self._locks = LockWatch(state)
-        self._beside_until = 0
-        """Until when another thread than the main one counts as not idle: Python of tf.data's comes and goes."""
+        self._beside = False
+        """Whether another thread than the main one has ever run user code, or anything that was not idle."""
         self._look_due = 0
         self._main_cpu = 0
         self._governor = Governor(state)
@@ -210,6 +213,7 @@ class Sampler:
                 if wait(timeout=step):
                     return True
                 if rest.on:
+                    self._look_in_rest(self._state.now())
                     rest.note()
                 if errand is not None:
                     self._call(errand, self._state.now())
@@ -241,7 +245,8 @@ class Sampler:
 
     def _sample(self, now: int, period: int) -> None:
         state = self._state
-        looks = self._look_due <= now < self._beside_until
+        due = now >= self._look_due
+        looks = due and self._beside
         # Before anything else: we hold the GIL, and who comes to want it now waits for us.
         main_lock = self._locks.look(self._main) if looks else 0
         for ident, frame in sys._current_frames().items():
@@ -254,16 +259,37 @@ class Sampler:
                     state.write(now, waited, main_lock, stack, _SAMPLE, 0, state.thread_of(ident))
                 continue
             if _is_idle(frame):
+                if due:
+                    self._idle(now, ident, frame)
                 continue
-            self._beside_until = now + _BESIDE_NS
+            self._beside = True
             stack, own = self._stacks.stack(frame)
             # As late as may be: who had to give us the GIL waits by now to have it back.
             lock = self._locks.look(ident) if looks else 0
             if not own and lock != _WAITS and not state.is_known(ident):
                 continue
             state.write(now, period, lock, stack, _SAMPLE, 0, state.thread_of(ident))
-        if looks:
+        if due:
+            self._beside = self._beside or state.known_threads() > _OURS
             self._look_due = now + _LOOKS_NS
+
+    def _look_in_rest(self, now: int) -> None:
+        """Of the main thread alone; the sample stands for no time. Steps are shortest where wrappers rest."""
+        if not self._beside or now < self._look_due:
+            return
+        lock = self._locks.look(self._main)
+        self._look_due = now + _LOOKS_NS
+        frame = sys._current_frames().get(self._main)
+        if frame is not None:
+            stack, _ = self._stacks.stack(frame)
+            self._state.write(now, 0, lock, stack, _SAMPLE, 0, self._state.thread_of(self._main))
+
+    def _idle(self, now: int, ident: int, frame: FrameType) -> None:
+        """A thread that waits in user code may compute whenever we cannot look: its sample stands for no time."""
+        stack, own = self._stacks.stack(frame)
+        if own:
+            self._beside = True
+            self._state.write(now, 0, 0, stack, _SAMPLE, 0, self._state.thread_of(ident))
 
     def _main_waited(self, period: int) -> int:
         """The part of the period in which the main thread used no CPU; the rest is for the timer's samples."""

@@ -317,6 +317,10 @@ class AgentState:
         """Whether that thread has an id already."""
         return ident in self._idents
 
+    def known_threads(self) -> int:
+        """How many threads have an id."""
+        return len(self._idents)
+
     # -- patches -------------------------------------------------------------------------------------------------
 
     def attach(self, probe: str, attach: Callable[[AgentState, Any], object], module: Any) -> None:

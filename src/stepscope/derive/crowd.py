@@ -101,7 +101,7 @@ def _python_threads(view: SessionView, used: dict[int, int]) -> tuple[float, Spo
     records = steps.worker.records
     numbers = [int(t) for t in np.unique(records.thread[records.kind == Kind.SAMPLE]) if t != steps.thread]
     spots: Counter[Spot] = Counter(
-        s.culprit for s in hot.thread_samples(steps.worker, numbers) if s.culprit is not None
+        s.culprit for s in hot.thread_samples(steps.worker, numbers) if s.culprit is not None and s.weight_ns
     )
     natives = {t.id: t.native for t in steps.worker.all(ThreadSeen)}
     mine = sum(used.get(natives.get(n, 0), 0) for n in numbers)

@@ -121,7 +121,8 @@ def build(view: SessionView) -> LockWaits | None:
     mine = used.get(natives.get(steps.thread, 0))
     if mine is None:
         return None
-    records = steps.worker.records
+    # Rests are looked at too: neither wrappers nor their absence change who has the lock.
+    records = next((w.records for w in view.recorded.workers if w.info == steps.worker.info), steps.worker.records)
     looked = (records.kind == Kind.SAMPLE) & (records.arg != LockState.NOT_LOOKED) & ((records.flags & Flag.CPU) == 0)
     looked &= (records.start_ns >= window[0]) & (records.start_ns <= window[1])
     states = records.arg[looked & (records.thread == steps.thread)]
@@ -179,14 +180,15 @@ def _holders(
     names = {t.id: t.name for t in steps.worker.all(ThreadSeen)}
     groups: dict[tuple[str, str], list[tuple[int, list[Sample]]]] = {}
     for thread, use in used.items():
-        taken = [s for s in hot.thread_samples(steps.worker, [thread]) if window[0] <= s.at <= window[1]]
+        every = [s for s in hot.thread_samples(steps.worker, [thread]) if window[0] <= s.at <= window[1]]
+        taken = [s for s in every if s.weight_ns] or every  # at work, if it was ever seen so
         if taken and use.run + use.ready >= MIN_HOLDER_CORES:
             functions = Counter((s.file, s.function) for s in map(_spot, taken))
             groups.setdefault(functions.most_common(1)[0][0], []).append((thread, taken))
     found = []
     for key, members in groups.items():
         spots = [spot for _, taken in members for s in taken if ((spot := _spot(s)).file, spot.function) == key]
-        lines = [line for line, _ in Counter(s.line for s in spots).most_common()]
+        lines = [line for line, _ in Counter(s.line for s in spots if s.line > 0).most_common()] or [0]
         threads = [thread for thread, _ in members]
         found.append(
             Holder(

@@ -53,7 +53,7 @@ HINTS = {
     Signal.GRAPHS: "no session was made while the agent's thread ran",
     Signal.NODES: "graphs are read a second after the last trace: the run was too short, or traced nothing",
     Signal.HOST: "the steady part must last at least 2 s (samples once a second)",
-    Signal.LOCK: "needs /proc/self/task/TID/syscall, five looks a second while another thread is not idle",
+    Signal.LOCK: "needs /proc/self/task/TID/syscall, five looks a second once another thread does something",
     Signal.RESOURCES: "the steady part must last at least 4 s (samples once a second)",
     Signal.GPU: "pip install 'stepscope[gpu]'; the steady part must last at least 4 s",
     Signal.LIVE_BYTES: "NVML shows what is reserved, which is nearly all; only the framework knows what is live",

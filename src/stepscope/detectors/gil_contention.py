@@ -20,7 +20,8 @@ lock (/proc/self/task/TID/syscall, five a second at most). `holder_cores`: CPUs 
 The cost is the time that the step's thread waits. Less is won where other CPUs are not free, or where a device has
 queued work meanwhile: no more is claimed than the GPU is idle. Python that tf.data calls may hold the lock too; where
 the steps wait for what it makes, INP002 or INP003 says so instead. In 10 s there are some 45 looks, which tell the
-share within 15 points.
+share within 15 points. Where others use the CPUs (CFG001), part of the wait for the lock passes as wait for a CPU, and
+the cost is too low.
 
 ## Remedy
 Do the work in another process (`multiprocessing`, a subprocess), in NumPy or other native code that lets go of the

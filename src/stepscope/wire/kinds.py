@@ -52,7 +52,8 @@ class Kind(enum.IntEnum):
     """One garbage collection. arg: generation."""
     SAMPLE = 15
     """One stack sample. name: id of a ``stack`` line, thread: the *sampled* thread, dur: the time that it stands for
-    (with Flag.CPU: CPU time; else what the thread did not use of the period). arg: the thread's ``LockState``."""
+    (with Flag.CPU: CPU time; else what the thread did not use of the period; 0: it was idle). arg: the thread's
+    ``LockState``."""
     MODEL_CALL = 16
     """Outermost eager call of a Keras model, outside of tracing. arg: samples."""
     APPLY = 17
