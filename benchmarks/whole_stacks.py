@@ -12,6 +12,7 @@ agent. Each may be given more than once. ``--write`` puts the tables into docs/b
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import subprocess
 import sys
@@ -197,9 +198,8 @@ def measure(python: str, program: Path, windows: int, seconds: float) -> Measure
             found = []
             for number in range(windows):
                 commands.send(inbox, {"kind": commands.STACKS, "hz": perf.MAX_HZ, "seconds": seconds + 3.0})
-                if program == ONEDNN:
-                    commands.send(inbox, beside(seconds))
-                found.append(take(pid, folder / f"w{number}", seconds))
+                asked = commands.send(inbox, beside(seconds)) if program == ONEDNN else ""
+                found.append(take(pid, folder / f"w{number}", seconds, functools.partial(_enough, inbox, asked)))
                 until = time.monotonic() + WRITTEN_S
                 while program == ONEDNN and len(read_manifest(session).captures) <= number and time.monotonic() < until:
                     time.sleep(SETTLE_S)
@@ -240,11 +240,18 @@ def measure_plain(python: str, windows: int, seconds: float) -> Measured:
     return measured
 
 
-def take(pid: int, folder: Path, seconds: float) -> Window:
-    """One window."""
+def _enough(inbox: str, asked: str) -> None:
+    """End the op trace that was asked for."""
+    if asked:
+        commands.send(inbox, {"kind": commands.ENOUGH, "capture": asked})
+
+
+def take(pid: int, folder: Path, seconds: float, over: Callable[[], object] = bool) -> Window:
+    """One window; ``over`` is called at its end."""
     window = NativeWindow(pid, folder, perf.abilities(), perf.Rates(cores=1.0, faults_per_s=10_000.0), seconds)
     while not window.poll(time.monotonic_ns()):
         time.sleep(0.1)
+    over()
     if window.watch is not None:
         window.watch.update()
     made = decoded(folder, window)

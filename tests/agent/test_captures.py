@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import pytest
 
 from stepscope.agent.capture import profiler, runs
+from stepscope.agent.capture.controller import Captures
 from stepscope.agent.capture.orders import MAX_STEPS, PROFILER, RUN_METADATA, Order
 from stepscope.agent.capture.watch import StepWatch
 from stepscope.wire.kinds import STEP_MARKER, Flag, Kind
@@ -192,6 +193,20 @@ def test_traced_runs_are_left_alone_until_the_last(monkeypatch: pytest.MonkeyPat
     assert levels == [3, 0, 3, 3, 0]
     assert woken == [4]
     assert (told[0]["outcome"], told[0]["steps"], told[0]["bytes"]) == ("done", 3, 9)
+
+
+def test_a_capture_ends_with_what_it_has_when_its_asker_has_enough() -> None:
+    """Another one, of an earlier command, is none of it."""
+    controller = Captures(cast("AgentState", SimpleNamespace()))
+    watch = controller._watch = StepWatch(frozenset())
+    controller._identity = "b"
+    controller.enough({"capture": "a"})
+    assert not watch.enough
+    controller.enough({"capture": "b"})
+    assert (watch.enough, watch.stopped) == (True, "")
+    assert not watch.wait(1, 60.0, lambda: watch.enough)
+    controller._watch = None
+    controller.enough({"capture": "b"})
 
 
 def test_both_clocks_are_read_where_nothing_comes_in_between(monkeypatch: pytest.MonkeyPatch) -> None:

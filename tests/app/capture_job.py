@@ -48,6 +48,17 @@ class Captures:
     done: CaptureInfo | None = None
     busy: bool = False
     problem: str = ""
+    ended: int = 0
+    """How often it was told that there is enough."""
+
+    @property
+    def recording(self) -> bool:
+        """Whether a window is open."""
+        return self.busy
+
+    def enough(self) -> None:
+        """End with what there is."""
+        self.ended += 1
 
     def begin(self, asked: Asked, _now_ns: int) -> str:
         """Begin one."""

@@ -14,7 +14,7 @@ from stepscope.agent.capture.controller import KIND
 from stepscope.agent.probes import registry
 from stepscope.agent.sampler import Sampler
 from stepscope.wire import trouble
-from stepscope.wire.commands import STACKS
+from stepscope.wire.commands import ENOUGH, STACKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Running:
         self.start_thread()
         self.state.children_after_fork.append(self.start_thread)
         with self.state.guard("commands"):
-            takes = {KIND: self.state.captures.order, STACKS: self._denser}
+            takes = {KIND: self.state.captures.order, ENOUGH: self.state.captures.enough, STACKS: self._denser}
             self.state.on_tick(Commands(self.state, takes).tick)
 
     def _say(self, name: str, module: Any) -> None:

@@ -36,10 +36,10 @@ FIRST_COST_NS = 50_000_000
 """What a capture is expected to cost before there has been one: 10 steps of a small model."""
 BESIDE_COST_NS = 300_000_000
 """What the op trace beside a native window is expected to cost before there has been one."""
-BESIDE_SECONDS = 15.0
-"""It goes over so much of a window at most."""
-BESIDE_MARGIN_S = 1.0
-"""It lasts so much longer than the window: perf takes its time to start."""
+BESIDE_SECONDS = 20.0
+"""It lasts so long at most."""
+BESIDE_MARGIN_S = 6.0
+"""So much later than the window should be over it ends by itself: perf takes its time to start."""
 FRESH_NS = 10_000_000_000
 """An analysis of that age says well enough what the steps are."""
 MAX_TRIES = 3
@@ -80,6 +80,8 @@ class Capturing:
         """Whose capture goes on."""
         self._beside = ""
         """Id of the op trace that goes on beside a native window."""
+        self._beside_told = True
+        """It knows that the window is over."""
         self._beside_cost_ns = BESIDE_COST_NS
         self._tracing = LiveCapture(request="")
         self._served: dict[str, int] = {}
@@ -108,6 +110,9 @@ class Capturing:
             done = captures.poll(now_ns)
             if done is not None:
                 self._finish(done, now_ns)
+        if not self._beside_told and not self._recording.native.recording:
+            self._beside_told = True
+            self._recording.captures.enough()
         if not any(captures.busy for captures in self._captures.values()):
             self._begin_next(now_ns)
         self._show(now_ns)
@@ -203,6 +208,7 @@ class Capturing:
         why = "the user's own profiler runs" if self._profiled() else ""
         try:
             self._beside = self._recording.captures.begin(beside, now_ns) if not why else ""
+            self._beside_told = bool(why)
         except CaptureError as error:
             why = str(error)
         if why:

@@ -6,6 +6,7 @@ taken from there. An answer that nobody waits for any more, because an earlier s
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from dataclasses import dataclass
@@ -125,6 +126,13 @@ class OpCaptures:
             raise CaptureError(f"process {worker.pid} cannot be asked: {error}") from error
         self._flight = _Flight(identity=identity, asked=asked, worker=worker, deadline_ns=now_ns + ANSWER_NS)
         return identity
+
+    def enough(self) -> None:
+        """End the one that goes on, with what it has; where it cannot be told, it ends when its time is over."""
+        if self._flight is not None:
+            command: dict[str, object] = {"kind": commands.ENOUGH, "capture": self._flight.identity}
+            with contextlib.suppress(OSError):
+                commands.send(str(self._flight.worker.folder / commands.COMMANDS_NAME), command)
 
     def poll(self, now_ns: int, *, final: bool = False) -> CaptureInfo | None:
         """The capture that has come to its end, once; its entry stands in the manifest then.

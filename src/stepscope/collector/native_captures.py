@@ -67,6 +67,11 @@ class NativeCaptures:
         """Whether one goes on."""
         return self._flight is not None
 
+    @property
+    def recording(self) -> bool:
+        """Whether a window is still open."""
+        return self._flight is not None and not self._flight.settled_ns
+
     def begin(self, asked: Asked, now_ns: int) -> str:
         """Begin a window; returns its id.
 

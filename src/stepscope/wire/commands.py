@@ -20,6 +20,8 @@ REQUESTS_NAME = "requests"
 COMMANDS_NAME = "commands"
 STACKS = "stacks"
 """Kind of the command that has a process sample its Python stacks at ``hz`` for ``seconds``."""
+ENOUGH = "enough"
+"""Kind of the command that ends the op trace whose id is ``capture``, with what it has."""
 MAX_BYTES = 8_192
 MAX_FILES = 16
 """Taken in one look; what is left is taken in the next."""

@@ -54,6 +54,8 @@ class Captures:
         """Whether the user's own profiler runs; set by who knows."""
         self._busy = allocate_lock()
         self._watch: StepWatch | None = None
+        self._identity = ""
+        """Of what goes on."""
 
     def after_fork(self) -> None:
         """In a forked child: the parent's capture is the parent's."""
@@ -78,6 +80,7 @@ class Captures:
             self._begin(order)
 
     def _begin(self, order: Order) -> None:
+        self._identity = order.identity
         watch = self._watch = StepWatch(order.anchors, order.thread)
         self._state.rest.hold(self._state.now())
         try:
@@ -85,6 +88,12 @@ class Captures:
         except RuntimeError as error:
             self._end()
             self._say(order.identity, {"outcome": "failed", "text": str(error)})
+
+    def enough(self, fields: dict[str, object]) -> None:
+        """On the agent's thread: end the capture that a command names, with what it has."""
+        watch = self._watch
+        if watch is not None and fields.get("capture") == self._identity:
+            watch.end()
 
     def stop(self, why: str) -> bool:
         """End what goes on as soon as that can be; whether there is something."""

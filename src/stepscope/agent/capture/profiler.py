@@ -129,7 +129,7 @@ class Profiler:
         def enough() -> bool:
             if _resident() - size > MAX_GROWTH_BYTES:
                 grown.append(1)
-            return bool(grown) or (watch.marked > 0 and time.monotonic_ns() > until)
+            return bool(grown) or watch.enough or (watch.marked > 0 and time.monotonic_ns() > until)
 
         trace_me = getattr(sys.modules.get("tensorflow.python.profiler.internal._pywrap_traceme"), "TraceMe", None)
         if order.anchors:

@@ -38,6 +38,8 @@ class StepWatch:
         """Steps whose marker is whole."""
         self.stopped = ""
         """Why nobody shall wait any more."""
+        self.enough = False
+        """Whoever asked wants no more steps than there are."""
         self._goal = _NEVER
         """Calls after whose end somebody looks; nobody is woken for others, who would then contend with the job."""
         self._wake = allocate_lock()
@@ -89,6 +91,11 @@ class StepWatch:
     def stop(self, why: str) -> None:
         """End every ``wait``."""
         self.stopped = self.stopped or why
+        self.wake()
+
+    def end(self) -> None:
+        """There is enough: what has been recorded is written."""
+        self.enough = True
         self.wake()
 
     def wake(self) -> None:
