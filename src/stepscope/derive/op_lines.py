@@ -152,24 +152,34 @@ def build(trace: OpTrace, index: GraphIndex) -> OpLines:
     return OpLines(ops=tuple(ops), total_ps=total, joined_ps=sum(op.self_ps for op in ops if op.row != NOT_FOUND))
 
 
-def made_at(index: GraphIndex, node: int) -> Line | None:
-    """The line of user code that made a node, or the one that it is the gradient of."""
-    forward = index.forward_of(node) if index.is_gradient(node) else NOT_FOUND
-    for row in (forward, node):
-        line = index.maker_of(row)[0] if row != NOT_FOUND else None
-        if line is not None:
-            return Line(*line)
-    return None
+class Origin(NamedTuple):
+    """Where a node comes from."""
+
+    gradient: bool
+    of: int
+    """Row of the node that it is the gradient of; its own where it is none or that was not found."""
+    line: Line | None
+    """Of the user's code that made it."""
+    layer: Layer | None
+    place: Line | None
+    """``line``, else where ``layer`` was built."""
 
 
-def _op(index: GraphIndex, node: int, row: op_stats.OpRow, plane: str, part: float) -> OpTime:
+def origin(index: GraphIndex, node: int) -> Origin:
+    """Where the node of a row comes from; nowhere, if that is ``NOT_FOUND``."""
     gradient = node != NOT_FOUND and index.is_gradient(node)
     forward = index.forward_of(node) if gradient else NOT_FOUND
     of = forward if forward != NOT_FOUND else node
     line, layer = index.maker_of(of) if of != NOT_FOUND else (None, None)
     if line is None and of != node:
         line = index.maker_of(node)[0]
+    made = Line(*line) if line is not None else None
     built = Line(layer.file, layer.function, layer.line) if layer is not None and layer.line else None
+    return Origin(gradient, of, made, layer, made or built)
+
+
+def _op(index: GraphIndex, node: int, row: op_stats.OpRow, plane: str, part: float) -> OpTime:
+    made = origin(index, node)
     return OpTime(
         name=row.name,
         type=row.type,
@@ -177,11 +187,11 @@ def _op(index: GraphIndex, node: int, row: op_stats.OpRow, plane: str, part: flo
         calls=round(row.calls * part),
         self_ps=round(row.self_ps * part),
         row=node,
-        gradient=gradient,
-        of=of,
-        line=Line(*line) if line is not None else None,
-        layer=layer,
-        place=Line(*line) if line is not None else built,
+        gradient=made.gradient,
+        of=made.of,
+        line=made.line,
+        layer=made.layer,
+        place=made.place,
     )
 
 

@@ -10,7 +10,7 @@ thread it works (``SampleTable.op_thread``), it is of the op of that one; where 
 
 Where several are left, the sample is ambiguous and gets none; nor where none ran. The op stands in the stack as a frame
 of the module "[op trace]", named as TensorFlow does ("scope/name:Type"), with the line of the user's code that made it
-where the graph was read. What 1 to 3 tell is APPROXIMATE.
+or its layer where the graph was read. What 1 to 3 tell is APPROXIMATE.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stepscope.derive import op_lines, op_nesting
-from stepscope.derive.graph_index import CALLING, NOT_FOUND, GraphIndex
+from stepscope.derive.graph_index import CALLING, GraphIndex
 from stepscope.derive.pool_ops import OP_TRACE, place_of_op, primitive_of
 from stepscope.errors import SessionError
 from stepscope.model.optrace import Category, LineKind
@@ -191,8 +191,7 @@ class TimedOps:
     def _place(self, name: str, kind: str) -> op_lines.Line | None:
         if self._index is None:
             return None
-        node = self._index.node_of(name, kind)
-        return op_lines.made_at(self._index, node) if node != NOT_FOUND else None
+        return op_lines.origin(self._index, self._index.node_of(name, kind)).place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from tests.derive.graph_tables import FILE, Tables
 from tests.derive.stack_profiles import of_samples
 
 from stepscope.derive import timed_ops
+from stepscope.derive.graph_index import GraphIndex
 from stepscope.derive.pool_ops import OP_TRACE, with_ops
-from stepscope.derive.timed_ops import NEAR_NS, TimedOps, Told, with_timed_ops
+from stepscope.derive.timed_ops import NEAR_NS, Run, TimedOps, Told, with_timed_ops
 from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.model.optrace import OpTrace, PlaneKind, TraceSource
 from stepscope.model.stacks import Frame, FrameKind, StackFlag, StackProfile, Thread
@@ -189,6 +191,19 @@ def test_a_thread_without_ops_of_that_moment_is_not_believed() -> None:
     stacks, how = told(TWO, pooled((35, IN_POOL, MAIN)))
     assert stacks[0][2] == op("dense/MatMul:_MklNativeFusedMatMul")
     assert how == [Told.ALONE]
+
+
+def test_the_op_has_the_line_that_made_it_or_its_layer() -> None:
+    """As far as the graph was read; else it has none."""
+    tables = Tables()
+    graph = tables.graph()
+    graph.op("own/MatMul", "MatMul", line=40)
+    graph.op("dense/MatMul", "MatMul", layer=tables.layer("dense", line=5))
+    ops = TimedOps([], GraphIndex(tables.worker()))
+    names = ("own/MatMul", "dense/MatMul", "elsewhere")
+    frames = [ops.frame(Run(0, 1, name, "_MklNativeMatMul")) for name in names]
+    assert [(frame.file, frame.line) for frame in frames] == [(FILE, 40), (FILE, 5), ("", 0)]
+    assert frames[0].function == "own/MatMul:_MklNativeMatMul"
 
 
 def test_other_samples_and_processes_stay_as_they_are() -> None:
