@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
 import pytest
 from tests.derive.sessions import MAIN, MS, SCRIPT, Frame, Job, S
 from tests.detectors.jobs import CALL
@@ -36,6 +39,18 @@ def test_the_wait_is_what_nothing_else_explains(job: object, ratio: float) -> No
     found = measured(job())
     assert found.ratio == pytest.approx(ratio, abs=0.001)
     assert found.low <= found.ratio <= found.high
+
+
+def test_of_the_wait_for_a_cpu_counts_what_waiting_is_of_the_looks() -> None:
+    """Ready for 16 % of the time, and waiting in three of four looks that found it not blocked elsewhere; or none."""
+    for waits, elsewhere, runs, expected in ((30, 10, 10, 0.44 + 0.12), (0, 10, 40, 0.44)):
+        job = beside(95, waits=waits, elsewhere=elsewhere, runs=runs)
+        mine = job.threads.native == 1000 + MAIN
+        job.threads = dataclasses.replace(job.threads, wait_ns=np.where(mine, job.threads.at_ns // 100 * 16, 0))
+        found = measured(job)
+        assert found.ratio == pytest.approx(expected, abs=0.001)
+        assert found.low < 0.44
+        assert (found.high > 0.44 + 0.16) == (waits > 0)
 
 
 def test_more_looks_say_more() -> None:

@@ -16,6 +16,7 @@ HST011 = Fixtures(
         metrics=(
             "lock_wait_ratio",
             "blocked_ratio",
+            "ready_ratio",
             "elsewhere_ratio",
             "looks",
             "holder_cores",

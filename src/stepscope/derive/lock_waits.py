@@ -7,6 +7,10 @@ for the lock.
 Looks are not counted that find it waiting: who looks has just been given the lock, and perhaps by the very thread that
 is looked at, which then waits because of the look. A thread that is blocked elsewhere does not care about the lock, so
 that is seen as often as it is true. Other threads cannot have held the lock for longer than they ran or wanted to.
+
+Who waits for the lock wakes up every 5 ms to ask for it, and is then ready for a CPU: where CPUs are short, part of the
+wait passes so. Of the time in which it was ready counts the part that waiting is of the looks that find it not blocked
+elsewhere; the interval is from none of it to all.
 """
 
 from __future__ import annotations
@@ -59,11 +63,15 @@ class LockWaits:
 
     blocked: float
     """It neither ran nor was ready to."""
+    ready: float
+    """It waited for a CPU."""
     elsewhere: float
     """It was blocked in something else than the lock."""
     elsewhere_low: float
     elsewhere_high: float
     looks: int
+    waiting: float
+    """Of the looks that did not find it blocked elsewhere, those that found it waiting for the lock."""
     waiting_at: Spot | None
     """The line of user code where it waits most often."""
     component: str
@@ -79,7 +87,7 @@ class LockWaits:
     @property
     def ratio(self) -> float:
         """What the step's thread waited for the lock while others held it."""
-        return self._within(self.blocked - self.elsewhere)
+        return self._within(self.blocked - self.elsewhere + self.ready * self.waiting)
 
     @property
     def low(self) -> float:
@@ -89,7 +97,7 @@ class LockWaits:
     @property
     def high(self) -> float:
         """Upper end."""
-        return self._within(self.blocked - self.elsewhere_low)
+        return self._within(self.blocked - self.elsewhere_low + (self.ready if self.waiting else 0.0))
 
     def _within(self, waited: float) -> float:
         return max(0.0, min(waited, self.held))
@@ -126,16 +134,18 @@ def build(view: SessionView) -> LockWaits | None:
     looked = (records.kind == Kind.SAMPLE) & (records.arg != LockState.NOT_LOOKED) & ((records.flags & Flag.CPU) == 0)
     looked &= (records.start_ns >= window[0]) & (records.start_ns <= window[1])
     states = records.arg[looked & (records.thread == steps.thread)]
-    elsewhere = float((states == LockState.ELSEWHERE).mean()) if len(states) else 0.0
+    elsewhere = float((states == LockState.ELSEWHERE).mean()) if len(states) else 1.0
     low, high = hot.confidence_interval(elsewhere, len(states))
     waits = looked & (records.arg == LockState.WAITS)
     spot, component = _waiting_at(view, set(records.start_ns[waits & (records.thread == steps.thread)].tolist()))
     return LockWaits(
         blocked=max(0.0, 1.0 - mine.run - mine.ready),
+        ready=mine.ready,
         elsewhere=elsewhere,
         elsewhere_low=low,
         elsewhere_high=high,
         looks=len(states),
+        waiting=float((states[states != LockState.ELSEWHERE] == LockState.WAITS).mean()) if elsewhere < 1 else 0.0,
         waiting_at=spot,
         component=component,
         holders=_holders(

@@ -11,17 +11,17 @@ once then takes 8 ms, however many CPUs are idle.
 
 ## Evidence
 `lock_wait_ratio`: share of the time in which the step's thread was blocked, less that in which it was blocked in
-something else; at most what the other threads ran or were ready to. `blocked_ratio`: it neither ran nor was ready to,
-by schedstat. `elsewhere_ratio`: share of `looks` that found it blocked in another system call than the wait for the
-lock (/proc/self/task/TID/syscall, five a second at most). `holder_cores`: CPUs that the threads named ran on;
-`samples_on_code`: their stack samples in the function named.
+something else, and a part of that in which it was ready for a CPU; at most what the other threads ran or were ready to.
+`blocked_ratio`, `ready_ratio`: by schedstat. `elsewhere_ratio`: share of `looks` that found it blocked in another
+system call than the wait for the lock (/proc/self/task/TID/syscall, five a second at most). `holder_cores`: CPUs that
+the threads named ran on; `samples_on_code`: their stack samples in the function named.
 
 ## Known limits
 The cost is the time that the step's thread waits. Less is won where other CPUs are not free, or where a device has
 queued work meanwhile: no more is claimed than the GPU is idle. Python that tf.data calls may hold the lock too; where
 the steps wait for what it makes, INP002 or INP003 says so instead. In 10 s there are some 45 looks, which tell the
-share within 15 points. Where others use the CPUs (CFG001), part of the wait for the lock passes as wait for a CPU, and
-the cost is too low.
+share within 15 points. Where others use the CPUs (CFG001), part of the wait for the lock passes as wait for a CPU,
+which is estimated: the cost is then rather too low.
 
 ## Remedy
 Do the work in another process (`multiprocessing`, a subprocess), in NumPy or other native code that lets go of the
@@ -93,6 +93,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         evidence=(
             Evidence(metric="lock_wait_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
             Evidence(metric="blocked_ratio", value=waits.blocked, unit="ratio"),
+            Evidence(metric="ready_ratio", value=waits.ready, unit="ratio"),
             Evidence(metric="elsewhere_ratio", value=waits.elsewhere, unit="ratio"),
             Evidence(metric="looks", value=waits.looks, unit="looks"),
             Evidence(metric="holder_cores", value=holder.cores, unit="cores"),
