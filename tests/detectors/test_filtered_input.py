@@ -1,11 +1,13 @@
-"""A filter behind the slow map: what it throws away was made for nothing."""
+"""What to do about a slow stage: filter before a map, smaller batches from other processes, whole batches of rows."""
 
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS, SCRIPT, Job, node
+from tests.derive.sessions import MS, SCRIPT, US, Job, node
 from tests.detectors.jobs import MAIN_CALL, PERIOD, STEPS
 from tests.detectors.test_look_alikes import find
+
+from stepscope.model.events import ChildStarted
 
 
 def filtered(kept: int, *, before: bool = False) -> Job:
@@ -50,3 +52,34 @@ def test_a_filter_that_saves_nothing_is_no_remedy(job: Job) -> None:
     """A filter that leaves nearly all, or that stands before the map already."""
     (found,) = find(job)
     assert "filter-first" not in [r.id for r in found.remedies]
+
+
+def handed_on(name: str, *, rows: int = 1, child: str = "") -> Job:
+    """Steps wait for a stage that makes batches of so many rows; ``child``: another process that the job started."""
+    job = Job()
+    iterator = job.iterator(job.dataset(f"{name}Dataset", line=70), batch=rows)
+    job.function(**MAIN_CALL).every(PERIOD, STEPS, dur=20 * MS, start=60 * MS)
+    job.nexts().every(PERIOD, STEPS, dur=60 * MS, arg=iterator)
+    for batches in (50, 90):
+        stage = node(1, name, 2, elements=batches, busy=batches * 60 * MS)
+        source = node(2, "TensorSlice", elements=batches * rows, busy=batches * rows * US)
+        job.model(iterator, batches * PERIOD, [stage, source])
+    if child:
+        job.event(ChildStarted(pid=7, command=child))
+    return job
+
+
+@pytest.mark.parametrize(
+    ("job", "remedy"),
+    [
+        (handed_on("Generator", child="ForkProcess ForkPoolWorker-1"), "smaller-batches-between-processes"),
+        (handed_on("Generator", child="uname -p"), "prefetch"),
+        (handed_on("Batch", rows=20_000), "batches-not-rows"),
+        (handed_on("Batch", rows=64), "prefetch"),
+    ],
+    ids=["other-processes", "no-other-process", "many-rows", "few-rows"],
+)
+def test_a_stage_that_only_hands_on(job: Job, remedy: str) -> None:
+    """Batches of other processes, and rows by the thousand, are told; nothing else is known of such a stage."""
+    (found,) = find(job)
+    assert (found.code, found.remedies[0].id) == ("INP001", remedy)

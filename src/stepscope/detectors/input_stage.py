@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.detectors import pipeline_python
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.events import ChildStarted
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
@@ -204,6 +205,12 @@ def _places(session: SessionView, stage: Stage | None) -> tuple[Place, ...]:
     return tuple(dict.fromkeys(places))
 
 
+def _has_children(session: SessionView) -> bool:
+    """Whether the process that makes the steps started workers of multiprocessing: no record tells what they make."""
+    started = session.worker.all(ChildStarted) if session.worker is not None else []
+    return any(child.command.partition(" ")[0].endswith("Process") for child in started)
+
+
 def _rows(session: SessionView, stage: Stage | None) -> float:
     """Rows of a batch, where a stage that only hands them on is slow; 0 where it is not, or they are few."""
     stages = session.pipeline.stages if session.pipeline is not None else ()
@@ -232,6 +239,10 @@ def _remedies(session: SessionView, stage: Stage | None, dropped: _Dropped | Non
             remedies.append(Remedy(id="batch-before-map", text=text, safety="review"))
         text = "if the function gives the same result every time: cache() after it, or do the work offline"
         remedies.append(Remedy(id="cache-after-map", text=text, safety="review"))
+    elif stage is not None and stage.name.startswith("Generator") and _has_children(session):
+        text = "batches come from other processes, each pickled and copied on its way: send them small (uint8, not "
+        text += "float64; scale and cast in the model), or make them on threads or with tf.data"
+        remedies.append(Remedy(id="smaller-batches-between-processes", text=text, safety="review"))
     elif stage is not None and stage.name.startswith(SOURCES):
         text = "read several files at once: interleave(..., num_parallel_calls=tf.data.AUTOTUNE) or num_parallel_reads"
         remedies.append(Remedy(id="parallel-reads", text=text, safety="review"))
