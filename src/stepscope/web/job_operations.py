@@ -39,6 +39,8 @@ class CaptureWanted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How often at most; 0: once, or without end where ``every_s`` is given."""
     seconds: Annotated[float, Meta(ge=0, le=60)] = 0.0
     """Of native stacks: how long; 0: five."""
+    ops: bool = True
+    """With native stacks: an op trace of the same time, which tells the ops that generated code works for."""
     keep_raw: bool = False
     wait_s: Annotated[float, Meta(ge=0, le=3_600)] = DEFAULT_WAIT_S
     """For steps, or the task, of a job that starts."""
