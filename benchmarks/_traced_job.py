@@ -85,7 +85,7 @@ class Ears(threading.Thread):
 
 
 class Job:
-    """The program under ``stepscope run``, from its thirtieth step on."""
+    """The program under ``stepscope run``, from when it has warmed up."""
 
     def __init__(self, folder: Path, python: Sequence[str], *words: str, budget: str = "1%") -> None:
         self.folder = folder
