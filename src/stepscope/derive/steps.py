@@ -132,6 +132,7 @@ def find(workers: Sequence[Worker]) -> Steps | None:
     anchors = [anchor for worker in workers for anchor in step_validation.left_out(worker, _anchors(worker))]
     if not anchors:
         return None
+    anchors = [a for a in anchors if a.kind == Kind.STEP] or anchors  # stepscope.step() says what a step is
     calls = [a for a in anchors if a.kind != Kind.NEXT]
     best = max((a.cover_ns for a in calls), default=0.0)
     pulls = max((a.cover_ns for a in anchors if a.kind == Kind.NEXT), default=0.0)
