@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from tests.derive.sessions import S, filled
 
-from stepscope.app.early_faults import LOOKS, MAX_TIMES, EarlyFaults
+from stepscope.app.early_faults import GOING_ON, LOOKS, MAX_TIMES, EarlyFaults
 from stepscope.collector import recording as collector
 from stepscope.model.records import MemoryTable, ProcessTable, Table
 from stepscope.wire.kinds import Kind
@@ -51,9 +51,9 @@ def seen_after(recording: Recording, seconds: list[tuple[float, int]]) -> list[b
 
 
 def test_faults_of_every_second_are_seen_soon() -> None:
-    """After as many looks as it takes, and then ever more rarely."""
+    """After as many looks as it takes, again soon as the analysis may want more steady steps, then more rarely."""
     found = seen_after(Recording(), [(0.1, 10)] * 40)
-    assert [second for second, seen in enumerate(found) if seen] == [LOOKS, 3 * LOOKS, 7 * LOOKS]
+    assert [second for second, seen in enumerate(found) if seen] == [GOING_ON, GOING_ON + LOOKS, GOING_ON + 3 * LOOKS]
     assert sum(found) == MAX_TIMES
 
 

@@ -21,6 +21,9 @@ LOOKS = 3
 """About a second each; the counters are looked at after so many: a window takes eight seconds more, jobs are short."""
 MIN_RATIO = 0.03
 """Of the CPU time, in each interval between looks. As ``detectors.steady_page_faults``."""
+GOING_ON = LOOKS + 1
+"""Intervals in which it must have made steps: the first of them is warm-up, and the analysis wants as many as ``LOOKS``
+of steady steps."""
 MIN_CALLS = 4
 MAX_TIMES = 3
 """The analysis may see it otherwise: then it is not run for this again and again."""
@@ -50,14 +53,15 @@ class EarlyFaults:
         processes = [t for t in tables.get("process", []) if isinstance(t, ProcessTable)]
         found = cost is not None and any(_faults(processes, pid, cost.fault_ns) for pid in going_on)
         self._times += found
-        self._wait = LOOKS << self._times  # the tables are made of the rows again for each look at them
+        # The tables are made of the rows again for each look at them. Steps may be steady later than is thought here.
+        self._wait = LOOKS << max(0, self._times - 1)
         return found
 
     def _goes_on(self, worker: WorkerDrain) -> bool:
-        """Whether it has made steps all the time since so many looks."""
-        history = self._calls.setdefault(worker.key, deque(maxlen=LOOKS + 1))
+        """Whether it has made steps in each of the last intervals."""
+        history = self._calls.setdefault(worker.key, deque(maxlen=GOING_ON + 1))
         history.append(early_input.calls(worker))
-        return len(history) > LOOKS and history[0] >= MIN_CALLS and history[-1] > history[0]
+        return len(history) > GOING_ON and history[0] >= MIN_CALLS and history[-1] > history[0]
 
 
 def _faults(processes: list[ProcessTable], pid: int, fault_ns: float) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ATTACHED = "attach"
 """The manifest's mode of a process that was started without stepscope."""
-PARTS, MIN_PARTS = 8, 4
+PARTS, MIN_PARTS = 8, 3
 PAGE_BYTES = 4096
 MIN_ROUNDS = 3
 """Measurements of a fault's cost: fewer say little on a busy host."""
