@@ -59,7 +59,7 @@ def test_without_tracefs(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = perf.abilities()
     assert not found.calls
     assert "mount -t tracefs" in found.missing[0].text
-    words = perf.command(found, 1, "o", 5, Rates(cores=1, faults_per_s=0))
+    words = perf.command(found, 1, "o", 5, Rates(cores=1, faults_per_s=50))
     assert not [word for word in words if "syscalls" in word or "tracepoint" in word]
 
 
@@ -84,7 +84,7 @@ def test_rates_bound_what_is_recorded(cores: float, faults: float, hz: int, peri
 def test_a_command() -> None:
     """Monotonic clock, addresses, stacks; sites at a period of their own; the kernel left out without rights."""
     can = Abilities(perf="perf", kernel=False, calls={"madvise": 7})
-    words = perf.command(can, 42, "out", 2.5, Rates(cores=1, faults_per_s=0, calls_per_s={"madvise": 400}))
+    words = perf.command(can, 42, "out", 2.5, Rates(cores=1, faults_per_s=50, calls_per_s={"madvise": 400}))
     assert words[:3] == ["perf", "record", "-q"]
     assert words[-3:] == ["--", "sleep", "2.5"]
     assert (words[words.index("-k")], words[words.index("-k") + 1]) == ("-k", "CLOCK_MONOTONIC")
@@ -97,6 +97,13 @@ def test_a_command() -> None:
     ]
     assert all(event.endswith("/u") for event in events[:2])
     assert "config=7,period=10," in events[3]
+
+
+def test_without_faults_no_calls_are_recorded() -> None:
+    """What is given back and not faulted in again costs nothing; each event costs at each turn of a thread."""
+    can = Abilities(perf="perf", calls={"madvise": 7})
+    words = perf.command(can, 42, "out", 2.5, Rates(cores=1, faults_per_s=3, calls_per_s={"madvise": 400}))
+    assert not [word for word in words if "madvise" in word]
 
 
 def test_counts_are_read() -> None:

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stepscope.collector import frame_fit, memory_events, perf
+from stepscope.collector import frame_fit, memory_events, perf, perf_start
 from stepscope.collector.frame_watch import FrameWatch
 from stepscope.collector.native_decode import StackDecoder
 from stepscope.collector.python_memory import Memory
@@ -87,6 +87,7 @@ class NativeWindow:
         """What sees Python's frames at each sample; None: not ours to see, or no Python."""
         try:
             folder.mkdir(parents=True)
+            self._prefix = perf_start.words(folder)
             if can.calls:
                 self._process = self._start(perf.counting(can, pid, str(self._counts)), perf.COUNT_SECONDS)
             else:
@@ -125,9 +126,8 @@ class NativeWindow:
         except OSError:
             counted = {}
         rates = replace(self._rates, calls_per_s=counted)
-        self._process = self._start(
-            perf.command(self._can, self.pid, str(self._file), self._seconds, rates), self._seconds
-        )
+        words = perf.command(self._can, self.pid, str(self._file), self._seconds, rates)
+        self._process = self._start([*self._prefix, *words], self._seconds)
         if self.watch is not None:
             self.watch.follow(self._process.pid)
         self._recording = True
