@@ -1,8 +1,8 @@
 """What windows of native stacks cost a job: its throughput in them against its neighbours in time, in one run.
 
 The job trains under ``stepscope run``; windows of 49 and 99 samples a second take turns. Each is opened as the sidecar
-opens it: perf with all its events, and the agent asked for Python stacks as often. Recordings are decoded when the job
-has ended, so that decoding is a figure of its own.
+opens it: as nice, perf with the events that the job gives cause for, and the agent asked for Python stacks as often.
+Recordings are decoded when the job has ended, so that decoding is a figure of its own.
 
 Time of steps varies by a tenth from one second to the next where others use the machine; so the CPU time is told, too:
 what a step of the job takes more in a window, and what perf takes. Where all cores are busy the sum is lost.
@@ -21,7 +21,7 @@ from statistics import median
 from typing import NamedTuple
 
 from _stats import Interval, bootstrap
-from stepscope.app import jobs
+from stepscope.app import jobs, sidecar
 from stepscope.collector import perf
 from stepscope.collector.native_window import SECONDS, NativeWindow
 from stepscope.formats.elf import ElfFile
@@ -86,7 +86,7 @@ def windows(rounds: int) -> str:
     lines = (
         f"benchmarks/programs/without_end.py (Keras fit) under `stepscope run`, windows of {SECONDS:g} s, "
         f"each against the {BESIDE_S:g} s before and after it; medians over windows with their intervals of 95 %. "
-        f"{os.cpu_count()} CPUs; perf's share is that of one, reading the kernel's symbols at its start included."
+        f"{os.cpu_count()} CPUs; perf's share is that of one, its start included."
     )
     return f"## Windows\n\n{lines}\n\n```text\n" + "\n".join(rows) + "\n```\n"
 
@@ -100,6 +100,7 @@ def _run(folder: Path, can: perf.Abilities, rounds: int) -> tuple[list[_Window],
         job = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.DEVNULL)
     try:
         pid, inbox = armed(job, folder / "s.stepscope")
+        os.nice(sidecar.NICE)
         time.sleep(_WARM_S)
         taken = [
             _open(folder / f"window{number}", can, pid, inbox, RATES[number % len(RATES)])

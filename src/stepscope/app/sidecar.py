@@ -28,7 +28,8 @@ _POLL_S = 1.0
 _ORPHAN_POLL_S = 0.2
 """Without a launcher nobody tells that the job has ended."""
 _STDIN = 0
-_NICE = 10
+NICE = 10
+"""Of the sidecar, and of perf, which it starts."""
 
 
 def main(argv: Sequence[str]) -> None:
@@ -72,7 +73,7 @@ def become_background() -> None:
         except OSError:  # leads a group already
             signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    os.nice(_NICE)
+    os.nice(NICE)
     try:
         Path("/proc/self/oom_score_adj").write_text("500", "ascii")
     except OSError:
