@@ -12,7 +12,7 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from stepscope.units import format_ns, format_rate
+from stepscope.units import format_bytes, format_ns, format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -219,13 +219,15 @@ def framework_text(summary: SessionSummary) -> str:
 
 
 def value_text(value: float, unit: str) -> str:
-    """A measured value with its unit: shares as percent, nanoseconds scaled, the rest with three digits."""
+    """A measured value with its unit: shares as percent, nanoseconds and bytes scaled, the rest with three digits."""
     if not math.isfinite(value):
         return "unknown"
     if unit == "ratio":
         return f"{percent(value)} %"
     if unit == "ns":
         return format_ns(value)
+    if unit == "bytes":
+        return format_bytes(value)
     whole = value == int(value) or abs(value) < SHOWN_FROM
     number = f"{value:,.0f}" if whole else format_rate(value)
     return number if unit in ("", "count") else f"{number} {printable(unit)}"
