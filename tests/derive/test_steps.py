@@ -57,6 +57,27 @@ def test_session_runs_are_steps() -> None:
     assert set(job.steps().samples.tolist()) == {32}
 
 
+def test_a_run_of_every_fiftieth_turn_is_not_the_step() -> None:
+    """A branch that writes summaries comes first in the loop; its calls cover the same time as the steps."""
+    job = Job()
+    branch, plain = job.call(Kind.SESSION_RUN, "summaries"), job.call(Kind.SESSION_RUN, "train")
+    for turn in range(500):
+        (plain if turn % 50 else branch).at(turn * PERIOD, 80 * MS)
+    assert len(job.steps()) == 490
+
+
+def test_a_step_that_an_evaluation_follows_is_the_step() -> None:
+    """Many batches of an evaluation after every few steps are more calls than steps, but not one at a time."""
+    job = Job()
+    train, evaluate = job.function("train_step"), job.function("eval_step")
+    for turn in range(100):
+        train.at(turn * S, 80 * MS)
+        if turn % 4 == 3:
+            for batch in range(40):
+                evaluate.at(turn * S + 90 * MS + batch * 20 * MS, 18 * MS)
+    assert job.steps().title == "tf.function train_step"
+
+
 def test_a_function_comes_before_the_batches_that_feed_it() -> None:
     """In a custom loop the step is the call of the tf.function, not the pull of its batch."""
     job = train_and(Job())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import intervals, rest, step_validation
+from stepscope.derive import intervals, rest, step_branches, step_validation
 from stepscope.derive.step_validation import TRAIN_ROLES
 from stepscope.model.events import BatchSeen, IteratorMade, IteratorModel, Name, Traced
 from stepscope.wire.kinds import Flag, Kind
@@ -140,7 +140,7 @@ def find(workers: Sequence[Worker]) -> Steps | None:
         anchors = calls
     else:
         best = pulls
-    same = sorted((a for a in anchors if a.cover_ns >= SAME_COVER_RATIO * best), key=lambda a: a.rank)
+    same = step_branches.last([a for a in anchors if a.cover_ns >= SAME_COVER_RATIO * best])
     found = [step_validation.counted(_build(a)) for a in same[:1]]
     # Long calls, each of which holds a rest: what is called in them has steady steps.
     found += [
