@@ -7,7 +7,16 @@ All sessions are written by hand: what costs how much is chosen there, so what a
 from __future__ import annotations
 
 from tests.derive.sessions import MS, US
-from tests.detectors import graph_cases, lock_cases, memory_cases, resource_cases, traced_cases, trend_cases, use_cases
+from tests.detectors import (
+    graph_cases,
+    lock_cases,
+    memory_cases,
+    repeated_cases,
+    resource_cases,
+    traced_cases,
+    trend_cases,
+    use_cases,
+)
 from tests.detectors.fixture import Expected, Fixtures
 from tests.detectors.graph_jobs import unrolled_and_read
 from tests.detectors.jobs import (
@@ -319,6 +328,8 @@ CASES: dict[str, Fixtures] = {
     "GRF010": traced_cases.GRF010,
     "GRF011": graph_cases.GRF011,
     "GRF012": graph_cases.GRF012,
+    "GRF013": repeated_cases.GRF013,
+    "GRF014": repeated_cases.GRF014,
     "HNG001": trend_cases.HNG001,
     "HST001": HST001,
     "HST002": HST002,

@@ -1,0 +1,115 @@
+"""Parts of the step's graph that compute again what another part of it computes: the same ops on the same inputs.
+
+Nodes are numbered by what they compute (their type, their outputs' shapes, the numbers of their inputs): nodes of one
+number give the same value, as long as the variables between them are not changed. What draws random numbers, calls a
+graph, changes something or has no input is equal to nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.one_hot_products import PRODUCTS
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from stepscope.derive.graph_index import GraphIndex
+
+HEAVY = PRODUCTS | {"Conv2D", "Conv3D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "FusedBatchNormV3"}
+"""At least one of these is in a pass."""
+_UNIQUE = ("Random", "Multinomial", "Assign", "Call", "While", "If", "Case", "Iterator", "PyFunc", "TensorList")
+"""Parts of types of ops that are not the same twice."""
+_READS = frozenset({"ReadVariableOp", "Identity"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A part of the graph that another part computes as well, and whose gradient nobody asks for."""
+
+    nodes: tuple[int, ...]
+    """Rows."""
+    heavy: tuple[int, ...]
+    """Those of products and convolutions, in the order in which they were made."""
+
+
+def build(index: GraphIndex) -> tuple[Copy, ...]:
+    """Copies in the steps' graphs that could be left out: of each value at least one node stays."""
+    graphs = sorted({int(index.table.graph[row]) for row in index.table.of_types(*HEAVY).tolist()})
+    return tuple(copy for graph in graphs if not index.of_data(graph) for copy in _in_graph(index, graph))
+
+
+def _in_graph(index: GraphIndex, graph: int) -> list[Copy]:
+    groups = _alike(index, graph)
+    value = {row: number for number, rows in enumerate(groups) for row in rows}
+    left = {number: len(rows) for number, rows in enumerate(groups)}
+    needed = _differentiated(index, graph) if groups else set()
+    found = []
+    for part in reversed(_parts(index, value)):
+        # A later part is the copy of an earlier one. One that gradients are taken of is needed as it is.
+        if not needed.isdisjoint(part) or any(left[value[row]] <= 1 for row in part):
+            continue
+        heavy = tuple(row for row in part if index.table.type_of(row) in HEAVY)
+        if heavy:
+            for row in part:
+                left[value[row]] -= 1
+            found.append(Copy(nodes=tuple(part), heavy=heavy))
+    return found[::-1]
+
+
+def _alike(index: GraphIndex, graph: int) -> list[list[int]]:
+    """Rows that compute the same, reads of variables left out; only those that are not alone."""
+    table = index.table
+    rows = table.rows_of(graph)
+    number: dict[int, int] = {}
+    known: dict[Hashable, int] = {}
+    groups: dict[int, list[int]] = defaultdict(list)
+    for row in range(rows.start, rows.stop):
+        key = _key(index, row, number)
+        number[row] = known.setdefault(key, len(known))
+        if table.type_of(row) not in _READS and len(table.inputs_of(row)):
+            groups[number[row]].append(row)
+    return [alike for alike in groups.values() if len(alike) > 1]
+
+
+def _key(index: GraphIndex, row: int, number: dict[int, int]) -> Hashable:
+    table = index.table
+    kind = table.type_of(row)
+    first, last = int(table.first_input[row]), int(table.first_input[row + 1])
+    inputs = [number.get(int(p), -1) for p in table.producers[first:last]]
+    if kind == "Const":
+        # Values are not recorded: those that one layer makes under one name in each of its calls are taken for equal.
+        owner = int(table.owner[row])
+        return (kind, int(table.outputs[row]), owner, _end(table.name_of(row))) if owner else row
+    if not inputs or -1 in inputs or index.is_gradient(row) or any(part in kind for part in _UNIQUE):
+        return row
+    slots = tuple(table.slots[first:last].tolist())
+    return (kind, int(table.outputs[row]), tuple(inputs), slots)
+
+
+def _end(name: str) -> tuple[str, ...]:
+    """The last two parts of a name: what stands before them is numbered by the call of the layer."""
+    return tuple(name.split("/")[-2:])
+
+
+def _parts(index: GraphIndex, value: dict[int, int]) -> list[list[int]]:
+    """The rows as parts that hang together by their inputs, the part that was made first in front."""
+    part: dict[int, int] = {}
+    parts: dict[int, list[int]] = {}
+    for row in sorted(value):
+        joined = {part[p] for p in index.table.inputs_of(row).tolist() if p in part}
+        mine = min(joined, default=row)
+        parts.setdefault(mine, []).append(row)
+        for other in joined - {mine}:
+            parts[mine] += parts.pop(other)
+        part.update(dict.fromkeys(parts[mine], mine))
+    return [sorted(parts[first]) for first in sorted(parts)]
+
+
+def _differentiated(index: GraphIndex, graph: int) -> set[int]:
+    """Rows that a gradient's node reads."""
+    rows = index.table.rows_of(graph)
+    gradients = (row for row in range(rows.start, rows.stop) if index.is_gradient(row))
+    return {producer for row in gradients for producer in index.table.inputs_of(row).tolist()}

@@ -1,0 +1,45 @@
+"""Graphs that look as if they did work twice or in a bad order, and do not."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.graph_tables import Tables
+from tests.detectors.repeated_jobs import chain_tables, chained, pass_tables, repeated
+from tests.detectors.test_graph_look_alikes import asked
+from tests.detectors.test_look_alikes import codes
+
+
+@pytest.mark.parametrize(
+    ("tables", "found"),
+    [
+        (chain_tables(right=True), ["GRF013"]),
+        (chain_tables(between="Identity"), ["GRF013"]),
+        (chain_tables(positions="?"), []),
+        (chain_tables(positions="32"), []),
+        (chain_tables(width=600), []),
+        (chain_tables(scalar=False), []),
+        (chain_tables(between="AddV2"), []),
+    ],
+    ids=["from-the-left", "handed-on", "shape-not-known", "small", "no-better-order", "mask", "bias"],
+)
+def test_products_that_can_be_turned_round(tables: Tables, found: list[str]) -> None:
+    """Only a scaling may lie between the products, and the shapes say whether the other order is less work."""
+    assert codes(chained(60_000, tables)) == found
+    assert asked(tables) == found
+
+
+@pytest.mark.parametrize(
+    ("tables", "found"),
+    [
+        (pass_tables(), ["GRF014"]),
+        (pass_tables(same_input=False), []),
+        (pass_tables(same_weight=False), []),
+        (pass_tables(differentiated=True), []),
+        (pass_tables(dropout=True), []),
+    ],
+    ids=["the-same", "another-batch", "target-network", "two-gradients", "dropout"],
+)
+def test_passes_that_are_the_same(tables: Tables, found: list[str]) -> None:
+    """Another input, other weights, random numbers or a gradient of its own make a second pass one of its own."""
+    assert codes(repeated(60_000, tables)) == found
+    assert asked(tables) == found
