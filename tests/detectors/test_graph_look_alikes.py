@@ -18,6 +18,7 @@ from tests.detectors.graph_jobs import (
     mapped,
     mapping,
     one_hot_tables,
+    padded,
     python_in_step,
     running,
     table_tables,
@@ -155,3 +156,20 @@ def test_what_work_on_a_table_costs_is_asked() -> None:
     """The graph alone does not say it."""
     assert asked(table_tables()) == ["GRF012"]
     assert asked(table_tables(tied=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("works_on", "found"),
+    [
+        ("float32[?,400,64]", ["INP008"]),
+        ("float32[400,?,64]", ["INP008"]),
+        ("float32[?,8,400,400]", ["INP008"]),
+        ("int32[?,400]", ["INP008"]),
+        ("float32[?,400]", []),
+        ("float32[1024,400]", []),
+        ("float32[?,14,14,400]", []),
+    ],
+)
+def test_a_layer_as_wide_as_the_sequences_are_long_is_no_padding(works_on: str, found: list[str]) -> None:
+    """The same number is the width of a dense layer, its weights', or the channels of a convolution."""
+    assert codes(padded(80_000, works_on=works_on)) == found

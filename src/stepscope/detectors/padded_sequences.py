@@ -15,7 +15,8 @@ loops over them included.
 
 ## Known limits
 Looked at are arrays, not datasets that pad by themselves (`padded_batch`, `TextVectorization`). What is saved is
-modelled: the positions beyond those that 95 % use; attention, whose time rises with their square, saves more.
+modelled: the positions beyond those that 95 % use; attention, whose time rises with their square, saves more. Of
+matrices only those of integers count: floats of that many columns are mostly what a layer gives that is as wide.
 
 ## Remedy
 Pad each batch to its own longest sequence, in a few lengths so that the step is not traced for each
@@ -43,10 +44,15 @@ if TYPE_CHECKING:
     from stepscope.derive.graph_index import GraphIndex
     from stepscope.derive.step_ops import StepOps
     from stepscope.derive.view import SessionView
+    from stepscope.model.graph import TensorSpec
 
 
 LISTS = frozenset({"TensorListFromTensor", "TensorListStack", "TensorListReserve", "While", "StatelessWhile"})
 """What takes positions apart, and goes through them."""
+MATRIX = 2
+"""Dimensions of a batch of sequences."""
+WORDS = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"})
+"""What words and their mask are made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +94,7 @@ def _part(ops: StepOps, rows: list[int]) -> float:
 
 
 def _on_positions(index: GraphIndex, columns: int) -> list[int]:
-    """Nodes of steps with as many positions, and all within loops over them: RNNs take lists of positions apart."""
+    """Nodes of steps on as many positions, and all within loops over them: RNNs take lists of positions apart."""
     table = index.table
     found: set[int] = set()
     for row in range(len(table)):
@@ -105,7 +111,19 @@ def _on_positions(index: GraphIndex, columns: int) -> list[int]:
 
 
 def _has(index: GraphIndex, row: int, columns: int) -> bool:
-    return any(spec.shape is not None and columns in spec.shape for spec in index.table.specs_of(row))
+    return any(_in_positions(spec, columns) for spec in index.table.specs_of(row))
+
+
+def _in_positions(spec: TensorSpec, columns: int) -> bool:
+    """Whether one dimension of a tensor is the positions. A layer may be as wide as the sequences are long.
+
+    Of a matrix only that of the words and their mask counts: a matrix of floats is what a layer gives, or its weights.
+    The last dimension of more is a layer's width, unless another one is the positions.
+    """
+    shape = spec.shape
+    if shape is None:
+        return False
+    return columns in (shape[:-1] if len(shape) > MATRIX else shape) and (len(shape) > MATRIX or spec.dtype in WORDS)
 
 
 def _finding(session: SessionView, padded: Padding, ratio: float, params: Params) -> Finding:
