@@ -353,6 +353,7 @@ CASES: dict[str, Fixtures] = {
     "INP006": traced_cases.INP006,
     "INP007": traced_cases.INP007,
     "INP008": graph_cases.INP008,
+    "INP009": repeated_cases.INP009,
     "KRN001": traced_cases.KRN001,
     "KRN002": traced_cases.KRN002,
     "KRN003": traced_cases.KRN003,

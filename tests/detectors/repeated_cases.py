@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from tests.derive.sessions import MS, US
 from tests.detectors.fixture import Expected, Fixtures
 from tests.detectors.graph_cases import NODES
 from tests.detectors.graph_jobs import LINE
+from tests.detectors.iterator_jobs import fresh
+from tests.detectors.jobs import pulled
 from tests.detectors.repeated_jobs import chain_tables, chained, pass_tables, repeated
 from tests.detectors.traced_jobs import untraced
 
@@ -47,4 +50,22 @@ GRF014 = Fixtures(
     missing=NODES,
     below=lambda: repeated(9_900),
     at=lambda: repeated(10_100),
+)
+INP009 = Fixtures(
+    firing=lambda: fresh(30 * MS, 20 * MS),
+    expected=Expected(
+        severity="high",
+        cost=0.5,
+        where=(("train.py", 40), ("train.py", 72), ("train.py", 71)),
+        metrics=("fresh_ratio", "iterators", "batches_per_iterator", "samples_on_making"),
+        title=("a new iterator", "for each batch", "50 %"),
+        introduced="data preparation",
+        pipeline_stage="preprocessing",
+        remedy="one-iterator",
+    ),
+    silent=lambda: fresh(30 * MS, 20 * MS, batches=10),
+    not_applicable=lambda: pulled(30 * MS),
+    missing="stack samples",
+    below=lambda: fresh(10 * MS - US),
+    at=lambda: fresh(10 * MS + US),
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.graph_tables import Tables
+from tests.derive.sessions import MS, Job
+from tests.detectors.iterator_jobs import fresh
 from tests.detectors.repeated_jobs import chain_tables, chained, pass_tables, repeated
 from tests.detectors.test_graph_look_alikes import asked
 from tests.detectors.test_look_alikes import codes
@@ -43,3 +45,13 @@ def test_passes_that_are_the_same(tables: Tables, found: list[str]) -> None:
     """Another input, other weights, random numbers or a gradient of its own make a second pass one of its own."""
     assert codes(repeated(60_000, tables)) == found
     assert asked(tables) == found
+
+
+@pytest.mark.parametrize(
+    ("job", "found"),
+    [(fresh(30 * MS), ["INP009"]), (fresh(0, 50 * MS), ["INP009"]), (fresh(30 * MS, batches=5), [])],
+    ids=["filling", "making", "some-batches-each"],
+)
+def test_iterators_that_are_made_for_one_batch(job: Job, found: list[str]) -> None:
+    """Filling the buffers anew or making the iterator may take the time; one for five batches is a short epoch."""
+    assert [code for code in codes(job) if code == "INP009"] == found

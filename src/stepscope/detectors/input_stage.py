@@ -262,5 +262,5 @@ DETECTOR = Detector(
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,
-    yields_to=frozenset({"INP005", "INP006"}),
+    yields_to=frozenset({"INP005", "INP006", "INP009"}),
 )

@@ -126,5 +126,5 @@ DETECTOR = Detector(
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
     params=Params(),
     detect=detect,
-    yields_to=frozenset({"HST009", "TRD001"}),
+    yields_to=frozenset({"HST009", "INP009", "TRD001"}),
 )

@@ -1,0 +1,119 @@
+"""Each step makes a new iterator over the dataset to take one batch from it.
+
+## What it detects
+A loop that takes a batch or two from an iterator of tf.data and then makes the next one, `next(iter(dataset))` or
+`for batch in dataset.take(1)`, where making iterators and waiting for their first batch take a tenth of the time.
+
+## Why it matters
+A new iterator starts its pipeline anew: threads, the filling of the shuffle buffer and of every prefetch, files that
+are opened again, all for one batch; the rest is thrown away. It also begins at the first element each time, so that a
+dataset without a shuffle gives the same batch in every step.
+
+## Evidence
+`fresh_ratio`: share of the steady wall time in waiting for batches of such iterators and in making them, the latter by
+samples (`samples_on_making`). `iterators`, `batches_per_iterator`: in the steady steps.
+
+## Known limits
+Iterators within Keras' own loops and within a tf.function are not meant. What threads of iterators that were thrown
+away still compute beside the step is not counted: more is saved.
+
+## Remedy
+One iterator before the loop: `batches = iter(dataset.repeat())`, then `next(batches)`; or `for batch in dataset`.
+
+## References
+TensorFlow guide "tf.data: Build TensorFlow input pipelines"; FSE'22 study, inefficient API usage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive import fresh_iterators
+from stepscope.detectors.base import Detector, Signal, cost_of, severity_of
+from stepscope.model.events import DatasetMade, IteratorMade
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.fresh_iterators import FreshIterators
+    from stepscope.derive.view import SessionView
+    from stepscope.model.finding import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of steady wall time."""
+    min_iterators: int = 20
+    """In the steady steps: fewer are a look at the data, or a short evaluation."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding]:
+    """Yield at most one finding."""
+    found = fresh_iterators.build(session, params.min_iterators)
+    if found is None or found.ratio < params.min_ratio:
+        return
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"a new iterator over the dataset is made for each batch that is taken ({found.iterators:,} of them): "
+        f"{format_ratio(found.ratio)} of the time",
+        severity=severity_of(found.ratio),
+        confidence=0.9,
+        symptom="Time: slow execution time",
+        cause="API: inefficient API usage",
+        introduced_stage="data preparation",
+        exposed_stage="training" if session.trains else "prediction",
+        pipeline_stage="preprocessing",
+        where=_places(session, found),
+        evidence=(
+            Evidence(metric="fresh_ratio", value=found.ratio, unit="ratio", threshold=params.min_ratio),
+            Evidence(metric="iterators", value=found.iterators, unit="iterators", threshold=params.min_iterators),
+            Evidence(metric="batches_per_iterator", value=found.pulls / found.iterators, unit="batches"),
+            Evidence(metric="samples_on_making", value=found.samples, unit="samples"),
+        ),
+        cost=cost_of(session, found.ratio),
+        remedies=(
+            Remedy(
+                id="one-iterator",
+                text="make the iterator once, before the loop: batches = iter(dataset.repeat()), then next(batches) "
+                "in each step, or for batch in dataset",
+            ),
+        ),
+        explanation="Every batch came from an iterator of its own. Each starts the whole pipeline anew: it fills the "
+        "shuffle buffer and what is fetched ahead, and is thrown away after its first batch.",
+    )
+
+
+def _places(session: SessionView, found: FreshIterators) -> tuple[Place, ...]:
+    """Where the iterators are made, then the pipeline that each of them starts."""
+    here = (session.place(found.file, found.line, function=found.function),) if found.file else ()
+    worker = session.steps.worker if session.steps is not None else None
+    if worker is None:
+        return here
+    made = {d.id: d for d in worker.all(DatasetMade)}
+    todo = [i.dataset for i in worker.all(IteratorMade)][-1:]
+    places = list(here)
+    while todo:
+        dataset = made.pop(todo.pop(), None)
+        if dataset is not None:
+            todo += dataset.inputs
+            place = session.dataset_place(dataset)
+            places += [place] if place is not None else []
+    return tuple(dict.fromkeys(places))[:MAX_PLACES]
+
+
+MAX_PLACES = 4
+
+DETECTOR = Detector(
+    code="INP009",
+    name="iterator-made-each-step",
+    needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
+    params=Params(),
+    detect=detect,
+)
