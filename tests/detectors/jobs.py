@@ -214,11 +214,11 @@ def reloading(dur: int, *, every: int = 1, role: str = "model", train: bool = Fa
     return job
 
 
-def compiled_anew(tracing: int, *, every: int = 1, line: int = 21) -> Job:
+def compiled_anew(tracing: int, *, every: int = 1, line: int = 21, steps: int = STEPS) -> Job:
     """Keras' fit of one step, on a model that is compiled anew for each ``every``-th; its function traces then."""
     job = Job()
     fit, train = job.loop("fit"), job.execution("train")
-    for i in range(STEPS):
+    for i in range(steps):
         at, new = i * PERIOD, i % every == 0
         if new:
             job.event(ModelBuilt(at=at, file=SCRIPT, line=line))

@@ -65,6 +65,12 @@ def test_a_model_compiled_again_is_placed_at_compile() -> None:
     assert found.introduced_stage == "model building"
 
 
+@pytest.mark.parametrize(("steps", "found"), [(8, True), (5, False)])
+def test_a_few_long_fits_that_compile_are_a_loop(steps: int, *, found: bool) -> None:
+    """Of eight epochs that compile the model again only the last are steady: those before count as well."""
+    assert ("HST007" in codes(compiled_anew(60 * MS, steps=steps))) == found
+
+
 @pytest.mark.parametrize("until", [0, 20, 49])
 def test_a_graph_that_is_finished_is_none(until: int) -> None:
     """Fetches of many kinds on a graph that is finished, or was during the run, are no growing graph."""

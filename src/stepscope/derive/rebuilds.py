@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 COMPILED = "compiled"
 """Role of builds that are known by Keras' ``compile`` only."""
 MIN_BUILDS = 5
-"""Of one line, within the steady steps and besides the first: fewer are no loop."""
+"""Of one line, besides the first, within the steady steps: fewer are no loop. Compiling counts from the start."""
+MIN_STEADY_COMPILES = 2
+"""Of these within the steady steps: a fit that compiles and traces for seconds has few, and they begin late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,15 +137,18 @@ def _compiled(view: SessionView, spans: intervals.Intervals) -> list[Builder]:
         return []
     lo, hi = steps.windows
     at: dict[tuple[str, int], int] = {}
+    steady: dict[tuple[str, int], int] = {}
     events = [m for m in steps.worker.all(ModelBuilt) if m.file and not _within(m.at, spans)]
     earliest = min((m.at for m in events), default=0)
     for event in events:
-        if lo[0] <= event.at < hi[-1] and event.at > earliest:
-            at[event.file, event.line] = at.get((event.file, event.line), 0) + 1
+        where = event.file, event.line
+        if earliest < event.at < hi[-1]:
+            at[where] = at.get(where, 0) + 1
+            steady[where] = steady.get(where, 0) + (event.at >= lo[0])
     return [
         Builder(role=COMPILED, text="compile", file=file, line=line, function="", builds=count, total_ns=0)
-        for (file, line), count in at.items()
-        if count >= MIN_BUILDS
+        for (file, line), count in steady.items()
+        if count >= MIN_STEADY_COMPILES and at[file, line] >= MIN_BUILDS
     ]
 
 
