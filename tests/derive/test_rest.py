@@ -115,3 +115,24 @@ def test_steps_are_counted_by_what_goes_with_them(replicas: int) -> None:
     assert abs(found.count - 2 * WINDOW - RESTED) <= RESTED // 50
     updates = np.flatnonzero(job.table().kind == Kind.FUNCTION)
     assert rest.share(job.table(), Kind.EXECUTION, updates) == 0
+
+
+@pytest.mark.parametrize("function", ["fit", "evaluate"])
+def test_steps_are_seen_where_each_of_many_calls_holds_a_rest(function: str) -> None:
+    """Short fits in a loop: the first one traces for a long time, so that its steps cover less than the fits do."""
+    job, batches, fits = Job(), 64, 30
+    loop, call = job.loop(function), job.execution({"fit": "train", "evaluate": "test"}[function])
+    call.at(10 * MS, 1)
+    traced = 2_000 * MS
+    loop.at(0, traced + batches * PERIOD)
+    call.every(PERIOD, batches - 1, dur=MS, start=traced, arg=1)
+    for fit in range(1, fits):
+        start = traced + fit * (batches + 16) * PERIOD
+        loop.at(start, (batches + 10) * PERIOD)
+        call.every(PERIOD, batches // 4, dur=MS, start=start + 9 * PERIOD, arg=1)
+        job.rest(start + (batches // 4 + 9) * PERIOD - US, 20 * PERIOD, 3 * batches // 4, Kind.EXECUTION)
+    found = job.steps()
+    assert found.title == f"Keras {function}"
+    assert found.kind == Kind.EXECUTION
+    assert found.count == fits * batches
+    assert found.steady_count > fits * batches // 5

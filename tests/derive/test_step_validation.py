@@ -109,3 +109,24 @@ def test_validation_between_two_batches_is_no_input_wait() -> None:
     (window,) = pipeline.build(job.steps()).windows
     assert (window.start_ns, window.end_ns, window.executions) == (4_100 * MS, 6_000 * MS, 19)
     assert window.wait_ns == 19 * 20 * MS
+
+
+@pytest.mark.parametrize("beside", ["evaluate", "predict"])
+def test_fits_beside_other_calls_know_how_many_steps_they_made(beside: str) -> None:
+    """What was counted in rests belongs to both, and a predict's function does not count itself: samples tell."""
+    job, rounds = Job(), 40
+    call = job.execution({"evaluate": "test"}.get(beside, beside))
+    train, fit_of, other = job.execution(), job.loop(), job.loop(beside)
+    for turn in range(rounds):
+        start, batches = turn * 100 * MS, 8 + turn % 5
+        fit_of.at(start, 50 * MS, arg=32 * batches)
+        other.at(start + 50 * MS, 40 * MS, arg=32 * 16)
+        if turn % 4 == 0:
+            train.every(TRAIN, batches, dur=MS, start=start + 20 * MS, arg=1)
+            call.every(TRAIN, 16, dur=MS, start=start + 52 * MS, arg=1)
+        elif turn % 4 == 1:
+            job.rest(start - 5 * MS, 300 * MS, 30, Kind.EXECUTION)
+    job.batch(0, size=32, samples=32 * 8, steps=8)
+    made = found(job)
+    assert made.title == "Keras fit"
+    assert made.count == sum(8 + turn % 5 for turn in range(rounds))

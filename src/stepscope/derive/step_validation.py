@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 TRAIN_ROLES = frozenset({"train", "fit", "train_on_batch"})
 EVALUATIONS = frozenset({"test", "evaluate", "test_on_batch"})
+_CALLS = {"train": "fit", "test": "evaluate", "predict": "predict"}
+"""Which call of Keras holds the steps."""
 
 
 def left_out(worker: Worker, anchors: Sequence[Anchor]) -> list[Anchor]:
@@ -52,9 +54,12 @@ def counted(steps: Steps) -> Steps:
     """The steps of a fit with as much of its evaluations as the recorded steps are of all."""
     made = loops(steps)
     rests = bool((steps.worker.records.kind == Kind.REST).any())
-    if steps.kind != Kind.EXECUTION or not len(made[0]) or not rests or not steps.steady.any():
+    if steps.kind != Kind.EXECUTION or not rests or not steps.steady.any():
         return steps
-    steps = _to_the_end(replace(steps, skipped=_skipped(steps)))
+    steps = replace(steps, skipped=_skipped(steps))
+    if not len(made[0]):
+        return steps
+    steps = _to_the_end(steps)
     hidden = intervals.clip(made, (steps.starts[steps.rested], steps.ends[steps.rested]))
     known = intervals.total(intervals.clip(made, steps.windows))
     wanted = round(steps.steady_count / steps.count * (intervals.total(hidden) + known)) - known
@@ -81,17 +86,24 @@ def loops(steps: Steps) -> Intervals:
 
 
 def _skipped(steps: Steps) -> int:
-    """Training steps that were only counted, and in rests together with those of evaluations: where the fits are over,
-    what they trained on says how many there were."""
+    """Steps that were only counted, in rests together with those of evaluations and predictions: where the calls of
+    Keras that hold the steps are over, what they worked on says how many there were."""
     records = steps.worker.records
-    fits = [name.id for name in steps.worker.all(Name) if name.role == "fit"]
-    mine = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & np.isin(records.name, fits)
-    begun, trained = records.start_ns[mine], records.arg[mine]
-    per_step = float(steps.samples[steps.steady].mean())
-    over = len(begun) and begun[0] <= steps.starts[0] and steps.ends[-1] <= (begun + records.dur_ns[mine])[-1]
-    if not over or per_step <= 0 or not (trained > 0).all():
+    role = steps.anchors.role if steps.anchors else ""
+    holds = [name.id for name in steps.worker.all(Name) if name.role == _CALLS.get(role)]
+    mine = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & np.isin(records.name, holds)
+    begun, worked = records.start_ns[mine], records.arg[mine]
+    over = begun + records.dur_ns[mine]
+    usual = float(steps.samples[steps.steady].mean())
+    if not len(begun) or usual <= 0 or not (worked > 0).all():
         return steps.skipped
-    return max(0, round(float(trained.sum()) / per_step) - len(steps))
+    at = np.searchsorted(begun, steps.starts, side="right") - 1
+    if (at < 0).any() or (steps.starts >= over[at]).any():
+        return steps.skipped
+    first = np.minimum(np.searchsorted(steps.starts, begun), len(steps) - 1)
+    seen = (steps.starts[first] >= begun) & (steps.starts[first] < over) & (steps.samples[first] > 0)
+    each = np.where(seen, steps.samples[first], usual)
+    return max(0, int(np.rint(worked / each).sum()) - len(steps))
 
 
 def _to_the_end(steps: Steps) -> Steps:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import intervals, rest, step_branches, step_validation
+from stepscope.derive import intervals, rest, step_branches, step_loops, step_validation
 from stepscope.derive.step_validation import TRAIN_ROLES
 from stepscope.model.events import BatchSeen, IteratorMade, IteratorModel, Name, Traced
 from stepscope.wire.kinds import Flag, Kind
@@ -200,7 +200,7 @@ def _anchors(worker: Worker) -> list[Anchor]:
                     cover_ns=cover,
                 )
             )
-    return found
+    return step_loops.spread(found)
 
 
 def _in_hooks(records: RecordTable) -> Bool:
