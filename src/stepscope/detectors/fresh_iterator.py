@@ -85,8 +85,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding]:
                 "in each step, or for batch in dataset",
             ),
         ),
-        explanation="Every batch came from an iterator of its own. Each starts the whole pipeline anew: it fills the "
-        "shuffle buffer and what is fetched ahead, and is thrown away after its first batch.",
+        explanation="These batches came from iterators of their own: of datasets with a batch or two, or ones that "
+        "were thrown away after it. Each starts the whole pipeline anew: it fills the shuffle buffer and what is "
+        "fetched ahead.",
     )
 
 

@@ -75,7 +75,7 @@ def _finding(session: SessionView, ops: StepOps, found: Sequence[Copy], params: 
         code=DETECTOR.code,
         name=DETECTOR.name,
         title=f"the step computes the same forward pass again on the same input: {_counted(len(heavy))} "
-        f"whose result is there already, {format_ratio(ratio)} of the step",
+        f"that are computed elsewhere in it, {format_ratio(ratio)} of the step",
         severity=severity_of(ratio),
         confidence=0.85,
         symptom="Time: slow execution time",
@@ -99,7 +99,8 @@ def _finding(session: SessionView, ops: StepOps, found: Sequence[Copy], params: 
             ),
         ),
         explanation="Nodes of the graph that have the same type, read the same variables and get the same inputs "
-        "compute the same; the op trace shows the time of those that could be left out.",
+        "compute the same, unless weights are updated between them, which the graph does not show: keep a second pass "
+        "that is meant to see the new weights. The op trace shows the time of those that could be left out.",
     )
 
 
