@@ -44,17 +44,28 @@ def repeated(spent: float, tables: Tables | None = None) -> Job:
 
 
 def pass_tables(
-    *, same_input: bool = True, same_weight: bool = True, differentiated: bool = False, dropout: bool = False
+    *,
+    same_input: bool = True,
+    same_weight: bool = True,
+    differentiated: bool = False,
+    dropout: bool = False,
+    updated: bool = False,
+    metric: bool = False,
 ) -> Tables:
-    """The graph of ``repeated``: a pass whose gradient is taken, and a second one."""
+    """The graph of ``repeated``: a pass whose gradient is taken, and a second one, after an update of the weights say,
+    for a metric or to be handed out."""
     tables = Tables()
     graph = tables.graph()
     x = graph.op("x", "Placeholder")
     other = x if same_input else graph.op("y", "Placeholder")
     handle = _handle(graph, "kernel")
     _pass(tables, graph, "first", x, handle, gradient=True, dropout=dropout)
+    if updated:
+        graph.op("sgd/AssignSubVariableOp", "AssignSubVariableOp", handle, x)
     handle = handle if same_weight else _handle(graph, "target_kernel")
-    _pass(tables, graph, "second", other, handle, gradient=differentiated, dropout=dropout)
+    out = _pass(tables, graph, "second", other, handle, gradient=differentiated, dropout=dropout)
+    if metric:
+        graph.op("AssignAddVariableOp", "AssignAddVariableOp", _handle(graph, "total"), graph.op("Sum", "Sum", out))
     return tables
 
 
@@ -66,7 +77,7 @@ def _handle(graph: Graph, name: str) -> Node:
 
 def _pass(
     tables: Tables, graph: Graph, name: str, x: Node, handle: Node, *, gradient: bool, dropout: bool = False
-) -> None:
+) -> Node:
     line = LINE if name == "first" else LINE + 5
     layer = tables.layer("dense")
     if dropout:
@@ -77,3 +88,4 @@ def _pass(
     out = graph.op(f"{name}/Relu", "Relu", product, line=line)
     if gradient:
         graph.op(f"gradient_tape/{name}/ReluGrad", "ReluGrad", out)
+    return out

@@ -3,6 +3,10 @@
 Nodes are numbered by what they compute (their type, their outputs' shapes, the numbers of their inputs): nodes of one
 number give the same value, as long as the variables between them are not changed. What draws random numbers, calls a
 graph, changes something or has no input is equal to nothing else.
+
+A pass that reads weights after the step has updated them sees new ones. It is a copy only where everything that comes
+of it is added up in variables: metrics of the step, for which the first pass serves as well (as in Keras' own ``fit``).
+What is handed out, a policy's change by the update say, is meant to see the new weights.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive.graph_index import NOT_FOUND
 from stepscope.derive.one_hot_products import PRODUCTS
 
 if TYPE_CHECKING:
@@ -23,6 +28,10 @@ HEAVY = PRODUCTS | {"Conv2D", "Conv3D", "DepthwiseConv2dNative", "Conv2DBackprop
 _UNIQUE = ("Random", "Multinomial", "Assign", "Call", "While", "If", "Case", "Iterator", "PyFunc", "TensorList")
 """Parts of types of ops that are not the same twice."""
 _READS = frozenset({"ReadVariableOp", "Identity"})
+_WRITES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
+"""Parts of types of ops that write the variable which is their first input."""
+_ENDS = ("Assign", "Assert", "NoOp")
+"""Parts of types of ops in which metrics, and checks of them, end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +61,40 @@ def _in_graph(index: GraphIndex, graph: int) -> list[Copy]:
         if not needed.isdisjoint(part) or any(left[value[row]] <= 1 for row in part):
             continue
         heavy = tuple(row for row in part if index.table.type_of(row) in HEAVY)
-        if heavy:
+        if heavy and (not _sees_update(index, graph, part) or _ends_in_variables(index, graph, part)):
             for row in part:
                 left[value[row]] -= 1
             found.append(Copy(nodes=tuple(part), heavy=heavy))
     return found[::-1]
+
+
+def _sees_update(index: GraphIndex, graph: int, part: list[int]) -> bool:
+    """Whether it reads a variable that an earlier node of the graph writes: nodes stand in the order of the program."""
+    table = index.table
+    rows = table.rows_of(graph)
+    read: dict[int, int] = {}
+    for row in sorted({p for one in part for p in table.inputs_of(one).tolist()} - {NOT_FOUND}):
+        if table.type_of(row) == "ReadVariableOp" and len(table.inputs_of(row)):
+            read[int(table.inputs_of(row)[0])] = row
+    return any(
+        any(kind in table.type_of(row) for kind in _WRITES) and row < read.get(int(source), NOT_FOUND)
+        for row in range(rows.start, max(read.values(), default=rows.start))
+        for source in table.inputs_of(row)[:1]
+    )
+
+
+def _ends_in_variables(index: GraphIndex, graph: int, part: list[int]) -> bool:
+    """Whether all that comes of it is written to variables."""
+    table = index.table
+    rows = table.rows_of(graph)
+    reached = set(part)
+    used: set[int] = set()
+    for row in range(part[0], rows.stop):
+        sources = reached.intersection(table.inputs_of(row).tolist())
+        used |= sources
+        if sources:
+            reached.add(row)
+    return all(any(kind in table.type_of(row) for kind in _ENDS) for row in reached - used)
 
 
 def _alike(index: GraphIndex, graph: int) -> list[list[int]]:

@@ -14,10 +14,10 @@ From the graph: which nodes compute what others do. From an op trace: `repeated_
 nodes; `repeated_products`, how many of them are products and convolutions.
 
 ## Known limits
-A second pass that follows the update of the weights sees the new ones: the graph does not show that order, and with the
-first pass's result a metric is that of the weights before the update, as Keras' own metrics are. Dropout makes two
-passes differ from it on, and what differs is not meant; nor are passes that gradients are taken of (two views of a
-batch, sharpness-aware minimisation).
+A second pass that follows the update of the weights sees the new ones. It is meant only where metrics alone come of it:
+with the first pass's result these are of the weights before the update, as Keras' own are. One whose result is handed
+out, or that gradients are taken of (two views of a batch, sharpness-aware minimisation), is left alone. Dropout makes
+two passes differ from it on, and what differs is not meant. Updates inside of called functions are not seen.
 
 ## Remedy
 Keep the result of the first call and hand it to the metrics: `accuracy.update_state(y, logits)`.
@@ -99,8 +99,9 @@ def _finding(session: SessionView, ops: StepOps, found: Sequence[Copy], params: 
             ),
         ),
         explanation="Nodes of the graph that have the same type, read the same variables and get the same inputs "
-        "compute the same, unless weights are updated between them, which the graph does not show: keep a second pass "
-        "that is meant to see the new weights. The op trace shows the time of those that could be left out.",
+        "compute the same. A pass after the update of the weights counts where metrics alone come of it: with the "
+        "first pass's result they are of the weights before the update, as Keras' own are. The op trace shows the time "
+        "of what could be left out.",
     )
 
 
