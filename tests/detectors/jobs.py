@@ -144,17 +144,17 @@ def eager(python: int, ops: int, *, compiled: int = 0, job: Job | None = None, b
     return job
 
 
-def copying(samples: int, *, of: int = 98, own: bool = False) -> Job:
+def copying(samples: int, *, of: int = 98, own: bool = False, period: int = PERIOD) -> Job:
     """A tf.function of whose ``of`` samples some fall on making tensors of its arguments.
 
     ``own``: the user's code makes them in the function's stead, while it is called.
     """
-    job = train_loop(99 * MS)
+    job = train_loop(period - MS, period=period)
     made = Frame(f"{TF}/framework/constant_op.py", "convert_to_eager_tensor", 96, own=False)
     main = Frame(SCRIPT, "main", CALL)
-    at = PERIOD + 95 * MS
-    job.samples([at + i * PERIOD for i in range(samples)], main, *(() if own else (FUNCTION_CALL,)), made)
-    job.samples([at + i * PERIOD for i in range(samples, of)], main, FUNCTION_CALL)
+    at = 2 * period - 2 * MS
+    job.samples([at + i * period for i in range(samples)], main, *(() if own else (FUNCTION_CALL,)), made)
+    job.samples([at + i * period for i in range(samples, of)], main, FUNCTION_CALL)
     return job
 
 

@@ -6,6 +6,7 @@ import pytest
 from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, Job
 from tests.detectors.iterator_jobs import fresh
+from tests.detectors.jobs import copying
 from tests.detectors.repeated_jobs import chain_tables, chained, pass_tables, repeated
 from tests.detectors.test_graph_look_alikes import asked
 from tests.detectors.test_look_alikes import codes
@@ -66,3 +67,9 @@ def test_passes_that_are_the_same(tables: Tables, found: list[str]) -> None:
 def test_iterators_that_are_made_for_one_batch(job: Job, found: list[str]) -> None:
     """Filling the buffers anew or making the iterator may take the time; one for five batches is a short epoch."""
     assert [code for code in codes(job) if code == "INP009"] == found
+
+
+@pytest.mark.parametrize(("period", "found"), [(4 * MS, []), (10 * MS, ["HST013"])], ids=["small-arrays", "large"])
+def test_arrays_that_are_copied(period: int, found: list[str]) -> None:
+    """A fifth of a step of 4 ms is what making tensors of a few small arrays takes: there is nothing to make once."""
+    assert [code for code in codes(copying(20, period=period)) if code == "HST013"] == found

@@ -1,8 +1,8 @@
 """Each call of a tf.function copies NumPy arrays that it is given into tensors.
 
 ## What it detects
-Calls of tf.functions in the steady steps that spend a seventh of the time or more on making tensors of the NumPy arrays
-among their arguments, before anything of the function runs.
+Calls of tf.functions in the steady steps that spend a seventh of the time or more, and a millisecond of each step, on
+making tensors of the NumPy arrays among their arguments, before anything of the function runs.
 
 ## Why it matters
 An array is copied on the thread that calls, and on a GPU sent to the device, in each call anew: also one that never
@@ -13,8 +13,10 @@ changes, such as a matrix of embeddings, which is a hundred megabytes each time.
 call; `samples`: all of them. `call_ratio`: share of the steady wall time in the calls.
 
 ## Known limits
-Which of the arguments is large is not looked at. Arrays that change with each step have to be copied once; tf.data does
-it beside the step. What user code converts itself (`tf.constant` in the loop) is told as Python of the loop.
+Which of the arguments is large is not looked at, and small arrays in short steps are left alone: what making a tensor
+costs whatever its size stays, also where it is a fifth of the step. Arrays that change with each step have to be copied
+once; tf.data does it beside the step. What user code converts itself (`tf.constant` in the loop) is told as Python of
+the loop.
 
 ## Remedy
 Make what does not change a tensor (`tf.constant`) or a `tf.Variable` once, before the loop; take what changes from a
@@ -51,6 +53,9 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.15)
     """Of the samples. Small batches of arrays take a few percent (clean programs of bench/cases)."""
+    min_copy_ns: int = 1_000_000
+    """A step. Making a tensor of an array takes up to 0.1 ms whatever its size; a replay batch of five took 0.4 ms, and
+    there is nothing to make once."""
     min_samples: int = 20
     """Fewer say nothing."""
 
@@ -63,8 +68,14 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     if anatomy is None or session.steps is None or len(taken) < params.min_samples or not whole:
         return
     ratio = hot.weight_of(mine) / whole
-    if ratio >= params.min_ratio:
+    if ratio >= params.min_ratio and ratio * _mean_ns(session) >= params.min_copy_ns:
         yield _finding(session, mine, ratio, anatomy.ratio("call"), params)
+
+
+def _mean_ns(session: SessionView) -> float:
+    """Of a steady step."""
+    steps = session.steps
+    return steps.steady_ns / steps.steady_count if steps is not None and steps.steady_count else 0.0
 
 
 def _converts(sample: Sample) -> bool:
@@ -77,14 +88,12 @@ def _converts(sample: Sample) -> bool:
 
 
 def _finding(session: SessionView, mine: list[Sample], ratio: float, calls: float, params: Params) -> Finding:
-    steps = session.steps
-    mean = steps.steady_ns / steps.steady_count if steps is not None else 0.0
     low, high = hot.confidence_interval(ratio, len(session.samples))
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"each call copies NumPy arrays into tensors, {format_ns(ratio * mean)} a step: {format_ratio(ratio)} of "
-        "the time, before anything of the function runs",
+        title=f"each call copies NumPy arrays into tensors, {format_ns(ratio * _mean_ns(session))} a step: "
+        f"{format_ratio(ratio)} of the time, before anything of the function runs",
         severity=severity_of(ratio),
         confidence=0.9,
         symptom="Time: slow execution time",
