@@ -12,7 +12,8 @@ million scores for each sample; multiplied from the right it makes one of a thou
 From the graph: both products and their shapes; `left_ratio`, the other order's part of the multiplications. From an op
 trace: `product_ratio`, share of the steps in these and their gradients.
 
-Measured: TensorFlow 2.21, two layers of linear attention over 1,024 positions: 3.8 times as fast (3.6 to 4.3, three pairs).
+Measured: TensorFlow 2.21, two layers of linear attention over 1,024 positions: 3.8 times as fast (3.6 to
+4.3, three pairs).
 
 ## Known limits
 The cost is modelled by counting multiplications: small products run less well than large ones. Products whose shapes
