@@ -88,7 +88,7 @@ def test_a_row_that_breaks_off_is_not_whole() -> None:
 @pytest.mark.parametrize("version", sorted(LAYOUTS))
 def test_jumps_stay_inside(version: tuple[int, int]) -> None:
     """Each leads to an instruction of the program."""
-    code = frame_program.program(LAYOUTS[version], 1 << 40, 4)
+    code = frame_program.program(LAYOUTS[version], 1 << 40, 4, 77)
     steps = list(struct.iter_unpack("<BBhi", code))
     for at, (operation, _, offset, _) in enumerate(steps):
         if operation in (0x05, 0x15, 0x1D, 0x55, 0xA5):
@@ -151,7 +151,7 @@ def test_stacks_are_whole_without_any_agent(
         assert runtime is not None
         layout = frame_fit.layout_of(process.pid, "", runtime)
         try:
-            FrameWatch(layout, runtime.address).close()
+            FrameWatch(layout, runtime.address, process.pid).close()
         except OSError as error:
             pytest.skip(f"no BPF: {error}")
         rows: Counter[tuple[tuple[str, int], ...]] = Counter()

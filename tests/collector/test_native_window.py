@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -11,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.collector import perf
+from stepscope.collector import bpf, frame_program, perf
 from stepscope.collector.native_window import NativeWindow, Taken
 from stepscope.errors import CaptureError
+from stepscope.formats import perf_data
+from stepscope.formats.perf_data import Sample
 from stepscope.model.records import MemoryEvent
 from stepscope.model.stacks import StackFlag
 
@@ -135,3 +138,117 @@ exec {can.perf} "$@"
                 window.take(origin_ns=0, window=1)
     finally:
         window.close()
+
+
+def busy(*words: str) -> subprocess.Popen[bytes]:
+    """A process that says that it is up, then uses a CPU until it is killed."""
+    process = subprocess.Popen(words, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    with process.stdout:
+        assert process.stdout.readline() == b"up\n"
+    return process
+
+
+def quiet_window(pid: int, folder: Path, can: perf.Abilities) -> tuple[Taken, list[Sample]]:
+    """A window of CPU time alone, and all samples that perf wrote."""
+    window = NativeWindow(pid, folder, can, perf.Rates(cores=1.0, faults_per_s=0.0), 1.5)
+    try:
+        until = time.monotonic() + 60
+        while not window.poll(time.monotonic_ns()) and time.monotonic() < until:
+            time.sleep(0.05)
+        return window.take(origin_ns=0, window=1), perf_data.read(folder / "perf.data").samples
+    finally:
+        window.close()
+
+
+SPIN_PYTHON = (sys.executable, "-S", "-c", "print('up', flush=True)\nwhile True: pass")
+SPIN_SHELL = ("sh", "-c", "echo up; while :; do :; done")
+
+
+@pytest.fixture(name="gate")
+def _gate() -> None:
+    """A host where programs may choose samples."""
+    try:
+        bpf.Program(frame_program.samples_of(os.getpid())).close()
+    except OSError as error:
+        pytest.skip(f"no BPF: {error}")
+
+
+@needs_perf
+@pytest.mark.timeout(180)
+@pytest.mark.usefixtures("gate")
+@pytest.mark.parametrize("words", [SPIN_PYTHON, SPIN_SHELL], ids=["python", "shell"])
+def test_counters_of_cpus_tell_nothing_of_others(words: tuple[str, ...], tmp_path: Path) -> None:
+    """No sample of another process is written, though these run as much; those of this one have whole stacks."""
+    ours, other = busy(*words), busy(*words)
+    try:
+        seen, samples = quiet_window(ours.pid, tmp_path / "w", perf.abilities())
+    finally:
+        for process in (ours, other):
+            process.kill()
+            process.wait()
+    assert {sample.pid for sample in samples} == {ours.pid}
+    assert time.monotonic_ns() - 60e9 < seen.began_ns <= min(sample.at_ns for sample in samples)
+    (cpu,) = seen.profiles
+    assert ((cpu.samples.flags & StackFlag.WHOLE) != 0).mean() > 0.9
+    assert cpu.threads[0].name
+
+
+@needs_perf
+@pytest.mark.timeout(180)
+@pytest.mark.usefixtures("gate")
+def test_a_program_that_cannot_choose_leaves_counters_of_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it runs at some of perf's counters only, nothing of other processes is sampled before that is known."""
+    attach = bpf.Program.attach
+    refused: list[int] = []
+
+    def once_refused(self: bpf.Program, pid: int) -> tuple[set[int], set[int]]:
+        found, attached = attach(self, pid)
+        if not refused:
+            refused.append(pid)
+            attached = attached - {max(attached)}
+        return found, attached
+
+    monkeypatch.setattr(bpf.Program, "attach", once_refused)
+    ours, other = busy(*SPIN_PYTHON), busy(*SPIN_PYTHON)
+    try:
+        seen, samples = quiet_window(ours.pid, tmp_path / "w", perf.abilities())
+    finally:
+        for process in (ours, other):
+            process.kill()
+            process.wait()
+    assert refused
+    assert {sample.pid for sample in samples} == {ours.pid}
+    assert len(seen.profiles) == 1
+
+
+@needs_perf
+@pytest.mark.timeout(180)
+def test_a_perf_that_takes_no_commands(tmp_path: Path) -> None:
+    """It records as it can, and what is missing is said."""
+    can = perf.abilities()
+    script = tmp_path / "perf"
+    script.write_text(f'#!/bin/sh\ncase "$*" in *--control*) exit 129;; esac\nexec {can.perf} "$@"\n')
+    script.chmod(0o755)
+    ours = busy(*SPIN_PYTHON)
+    try:
+        seen, samples = quiet_window(ours.pid, tmp_path / "w", replace(can, perf=str(script)))
+    finally:
+        ours.kill()
+        ours.wait()
+    assert {sample.pid for sample in samples} == {ours.pid}
+    assert ((seen.profiles[0].samples.flags & StackFlag.WHOLE) != 0).mean() > 0.9
+    assert [missing.code for missing in seen.diagnostics] == ["DX149"]
+
+
+@needs_perf
+@pytest.mark.timeout(60)
+def test_a_perf_that_cannot_be_started_is_one_clear_line(pid: int, tmp_path: Path) -> None:
+    """It says which program."""
+    script = tmp_path / "perf"
+    script.write_text("#!/bin/sh\nexit 127\n")
+    script.chmod(0o755)
+    with pytest.raises(CaptureError, match=f"perf recorded nothing of process {pid}"):
+        quiet_window(pid, tmp_path / "w", replace(perf.abilities(), perf=str(script)))

@@ -99,11 +99,22 @@ def test_a_command() -> None:
     assert "config=7,period=10," in events[3]
 
 
-def test_without_faults_no_calls_are_recorded() -> None:
+def test_without_faults_cpu_time_alone_is_recorded() -> None:
     """What is given back and not faulted in again costs nothing; each event costs at each turn of a thread."""
     can = Abilities(perf="perf", calls={"madvise": 7})
     words = perf.command(can, 42, "out", 2.5, Rates(cores=1, faults_per_s=3, calls_per_s={"madvise": 400}))
-    assert not [word for word in words if "madvise" in word]
+    assert [word.partition("/")[0] for word in words if "/" in word] == ["cpu-clock"]
+    assert (words[words.index("-p") + 1], "-d" in words, "-a" in words) == ("42", False, False)
+
+
+def test_counters_of_every_cpu_keep_off_the_beat_of_python_samples() -> None:
+    """These come 99 times a second, too: as often, one would see the other always or never."""
+    rates = Rates(cores=1, faults_per_s=0)
+    words = perf.command(Abilities(perf="perf"), 42, "out", 2.5, rates, every_cpu=True, begin=["-D", "-1"])
+    assert ("-a" in words, "-p" in words, words[words.index("-D") + 1]) == (True, False, "-1")
+    (event,) = [word for word in words if word.startswith("cpu-clock")]
+    period_s = int(event.partition("period=")[2].partition(",")[0]) / 1e9
+    assert 1 / 100 < period_s < 1 / rates.frequency
 
 
 def test_counts_are_read() -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 _CALLS = {"x86_64": (321, 438), "aarch64": (280, 438)}
 """Numbers of bpf and pidfd_getfd."""
@@ -146,7 +146,7 @@ class Ring:
 
 
 class Program:
-    """A program that runs at each sample of perf events. It tells, and lets the sample pass."""
+    """A program that runs at each sample of perf events. It may tell, and says whether the sample passes."""
 
     def __init__(self, code: bytes) -> None:
         """Load ``code``.
@@ -167,23 +167,21 @@ class Program:
                 last = log.value.decode("ascii", "replace").strip().rpartition("\n")[2][-200:]
                 raise OSError(error.errno, f"{error.strerror} {last}".strip()) from None
 
-    def attach(self, pid: int, known: Iterable[int] = ()) -> set[int]:
-        """Run at the samples of perf events that a process of ours has open, but for the descriptors in ``known``.
+    def attach(self, pid: int) -> tuple[set[int], set[int]]:
+        """Run at the samples of the perf events that a process of ours has open.
 
-        Returns the descriptors that were looked at. Tracepoints take other programs and are left out.
+        Returns their descriptors, and those of them at which it runs now: tracepoints take other programs.
 
         Raises:
             OSError: the process has gone, or is not ours.
         """
-        folder = Path(f"/proc/{pid}/fd")
-        skipped = set(known)
-        found = set()
+        found, attached = set(), set()
         whose = os.pidfd_open(pid)
         try:
-            for entry in folder.iterdir():
+            for entry in Path(f"/proc/{pid}/fd").iterdir():
                 number = int(entry.name)
                 try:
-                    if number in skipped or os.readlink(entry) != "anon_inode:[perf_event]":
+                    if os.readlink(entry) != "anon_inode:[perf_event]":
                         continue
                     own = _system_call(1, whose, number, 0)
                 except OSError:  # closed meanwhile
@@ -191,13 +189,14 @@ class Program:
                 found.add(number)
                 try:
                     fcntl.ioctl(own, _SET_BPF, self.fd)
+                    attached.add(number)
                 except OSError:  # a tracepoint, or one without samples
                     continue
                 finally:
                     os.close(own)
         finally:
             os.close(whose)
-        return found
+        return found, attached
 
     def close(self) -> None:
         """Give it back; events that run it keep it."""

@@ -63,6 +63,17 @@ def runtime_of(pid: int, root: str) -> Runtime | None:
     return None
 
 
+def is_here(pid: int) -> bool:
+    """Whether a process is in no other container than we are: its number is the only one that it has.
+
+    Raises:
+        OSError: it has gone, or is not ours.
+    """
+    lines = Path(f"/proc/{pid}/status").read_text("utf-8", "replace").splitlines()
+    numbers = next((line.split()[1:] for line in lines if line.startswith("NSpid:")), [])
+    return len(numbers) == 1
+
+
 def layout_of(pid: int, root: str, runtime: Runtime) -> Layout:
     """Where the fields of a process's CPython lie.
 
@@ -70,7 +81,7 @@ def layout_of(pid: int, root: str, runtime: Runtime) -> Layout:
         CaptureError: not where they are known to lie, and what is wrong.
         OSError: it has gone, or is not ours.
     """
-    if len(_own_numbers(pid)) > 1:
+    if not is_here(pid):
         raise CaptureError(f"process {pid} runs in another container than stepscope")
     layout = LAYOUTS[runtime.version]
     if runtime.version < _NUMBERS_SINCE:
@@ -101,12 +112,6 @@ def _mapped(pid: int, root: str, names: re.Pattern[str]) -> Iterator[tuple[re.Ma
         own = elf.address_of(int(words[2], 16))
         if own is not None:
             yield name, elf, int(words[0].partition("-")[0], 16) - own
-
-
-def _own_numbers(pid: int) -> list[str]:
-    """A process's numbers, by the containers that it is in, ours first."""
-    lines = Path(f"/proc/{pid}/status").read_text("utf-8", "replace").splitlines()
-    return next((line.split()[1:] for line in lines if line.startswith("NSpid:")), [])
 
 
 def _number_at(pid: int, root: str) -> int:

@@ -1,4 +1,4 @@
-"""The program that follows CPython's frames at each sample (``frame_watch``), and what it tells.
+"""Programs that choose a process's samples, and follow CPython's frames at each (``frame_watch``); what they tell.
 
 Source: CPython, Include/internal/pycore_frame.h, pycore_interp.h, pycore_runtime.h, Include/cpython/pystate.h, and up
 to 3.10 Include/cpython/frameobject.h; bpf-helpers(7).
@@ -39,8 +39,9 @@ _ON_C_STACK = 3
 """Owner of a frame that stands for a loop. Source: FRAME_OWNED_BY_CSTACK."""
 _STATE, _ROW, _AT, _COUNT = 6, 7, 8, 9
 """Registers that calls keep."""
-_WHO_AT, _WORD = -8, -16
-"""Places on the program's stack; what is copied of a frame lies below."""
+_WHO_AT, _PROCESS, _WORD = -8, 4, -16
+"""Places on the program's stack: of the thread's number, that of the process behind it, a word; what is copied of a
+frame lies below."""
 _NOW, _READ_USER, _WHO, _RESERVE, _SUBMIT = 5, 112, 120, 131, 132
 _NOBODY_IS_WOKEN = 1
 
@@ -147,9 +148,19 @@ class Row(NamedTuple):
     """The outermost is there."""
 
 
-def program(layout: Layout, runtime: int, ring: int) -> bytes:
-    """The instructions. ``runtime``: the address of the process's _PyRuntime; ``ring``: descriptor of where to tell."""
+def samples_of(pid: int) -> bytes:
+    """The instructions of a program that lets the samples of one process pass, and no others."""
     code = Assembler()
+    _only(code, pid)
+    _end(code)
+    return code.assembled()
+
+
+def program(layout: Layout, runtime: int, ring: int, pid: int) -> bytes:
+    """The instructions of one that also follows frames. ``runtime``: the address of the process's _PyRuntime;
+    ``ring``: descriptor of where to tell."""
+    code = Assembler()
+    _only(code, pid)
     _find_thread(code, layout, runtime)
     code.map(1, ring)
     code.add(MOVE, 2, value=_HEAD.size + MAX_FRAMES * _FRAME.size)
@@ -167,16 +178,21 @@ def program(layout: Layout, runtime: int, ring: int) -> bytes:
     code.add(COPY, 1, _ROW)
     code.add(MOVE, 2, value=_NOBODY_IS_WOKEN)
     code.call(_SUBMIT)
-    code.label("leave")
-    code.add(MOVE, 0, value=1)  # the sample passes
-    code.add(EXIT)
+    _end(code)
     return code.assembled()
 
 
-def _find_thread(code: Assembler, layout: Layout, runtime: int) -> None:
-    """Have the thread's innermost frame in ``_AT``, or leave. Threads of native code get a state for each call of
-    Python; the newest stands first.
-    """
+def _end(code: Assembler) -> None:
+    code.label("leave")
+    code.add(MOVE, 0, value=1)  # the sample passes
+    code.add(EXIT)
+    code.label("other")
+    code.add(MOVE, 0)  # it does not
+    code.add(EXIT)
+
+
+def _only(code: Assembler, pid: int) -> None:
+    """Have the numbers of thread and process at ``_WHO_AT``, if it is the process whose samples pass."""
     space = Path("/proc/self/ns/pid").stat()
     code.number(1, space.st_dev)
     code.number(2, space.st_ino)
@@ -184,7 +200,15 @@ def _find_thread(code: Assembler, layout: Layout, runtime: int) -> None:
     code.add(ADD, 3, value=_WHO_AT)
     code.add(MOVE, 4, value=_U64.size)
     code.call(_WHO)
-    code.jump(IF_OTHER, 0, "leave")  # of another container
+    code.jump(IF_OTHER, 0, "other")  # of another container
+    code.add(LOAD_32, 1, TOP, _WHO_AT + _PROCESS)
+    code.jump(IF_OTHER, 1, "other", pid)
+
+
+def _find_thread(code: Assembler, layout: Layout, runtime: int) -> None:
+    """Have the thread's innermost frame in ``_AT``, or leave. Threads of native code get a state for each call of
+    Python; the newest stands first.
+    """
     code.number(_AT, runtime)
     for offset in (layout.interpreter, layout.threads):
         _follow(code, offset, "leave")

@@ -10,8 +10,6 @@ and the agent's samples tell what they can. CPython 3.10 to 3.13.
 from __future__ import annotations
 
 import bisect
-import threading
-import time
 from collections import defaultdict
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
@@ -26,14 +24,12 @@ RING_BYTES = 8 << 20
 """1,600 rows: they are taken out once a second and more often."""
 NEAR_NS = 300_000
 """Between a sample's time and its row's: perf notes it right behind the program, but may be interrupted."""
-_ATTACH_S, _MORE_S, _ATTACH_EVERY_S = 30.0, 1.0, 0.005
-"""How long perf may take to open its events, on a busy machine; all of them, from the first on."""
 
 
 class FrameWatch:
     """Watches the frames of one process while perf samples it."""
 
-    def __init__(self, layout: Layout, runtime: int) -> None:
+    def __init__(self, layout: Layout, runtime: int, pid: int) -> None:
         """``layout``: seen to fit the process, by ``frame_fit``; ``runtime``: address of its _PyRuntime.
 
         Raises:
@@ -41,31 +37,12 @@ class FrameWatch:
         """
         self._layout = layout
         self._rows: dict[int, list[Row]] = defaultdict(list)
-        self._over = threading.Event()
-        self._attaching: threading.Thread | None = None
         with ExitStack() as held:
             self._ring = held.enter_context(closing(bpf.Ring(RING_BYTES)))
-            code = program(self._layout, runtime, self._ring.fd)
-            self._program = held.enter_context(closing(bpf.Program(code)))
+            code = program(self._layout, runtime, self._ring.fd, pid)
+            self.program = held.enter_context(closing(bpf.Program(code)))
+            """To be attached to perf's counters."""
             self._held = held.pop_all()
-
-    def follow(self, perf: int) -> None:
-        """Run at the samples of a perf that starts; from a thread of its own, which ends by itself."""
-        self._attaching = threading.Thread(target=self._attach, args=(perf,), daemon=True)
-        self._attaching.start()
-
-    def _attach(self, perf: int) -> None:
-        seen: set[int] = set()
-        until = time.monotonic() + _ATTACH_S
-        while time.monotonic() < until and not self._over.is_set():
-            try:
-                found = self._program.attach(perf, seen)
-            except OSError:  # it has ended
-                return
-            if found and not seen:
-                until = time.monotonic() + _MORE_S
-            seen |= found
-            self._over.wait(_ATTACH_EVERY_S)
 
     def update(self) -> None:
         """Take out what was told."""
@@ -82,7 +59,4 @@ class FrameWatch:
 
     def close(self) -> None:
         """Give everything back; what was told stays."""
-        self._over.set()
-        if self._attaching is not None:
-            self._attaching.join()
         self._held.close()

@@ -1,7 +1,10 @@
 """A window of native sampling: ``perf record`` of one process for some seconds, decoded into stacks and memory events.
 
-The process is never stopped: perf opens counters for its threads and reads /proc. It ends by itself when the time is up
-or the process ends, also without us.
+The process is never stopped: perf opens counters, and we read /proc. perf ends by itself when the time is up or the
+process ends, also without us.
+
+Counters of threads are switched with them, 1 us at each turn. Where CPU time is all that is wanted and a program may
+choose the samples, counters are those of the CPUs, and the program lets this process's samples pass.
 """
 
 from __future__ import annotations
@@ -13,9 +16,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stepscope.collector import frame_fit, memory_events, perf, perf_start
+from stepscope.collector import bpf, frame_fit, frame_program, memory_events, perf, perf_start
 from stepscope.collector.frame_watch import FrameWatch
 from stepscope.collector.native_decode import StackDecoder
+from stepscope.collector.perf_control import PerfControl
 from stepscope.collector.python_memory import Memory
 from stepscope.errors import CaptureError, FormatError
 from stepscope.formats import perf_data
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stepscope.collector.perf import Abilities, Rates
+    from stepscope.formats.perf_data import Recorded
     from stepscope.model.records import MemoryEventTable
     from stepscope.model.stacks import StackProfile
 
@@ -37,6 +42,8 @@ NO_FRAMES = "DX149"
 _GRACE_S, _PAUSE_S = 10.0, 0.05
 _FAILED, _TRIES = 255, 8
 """perf's exit code where a thread ends while it opens its counters: it is started again."""
+_UNKNOWN_OPTION = 129
+"""perf's exit code before 5.10, which takes no commands."""
 _MAX_WORDS = 300
 
 
@@ -66,7 +73,7 @@ class NativeWindow:
             OSError: there is no room.
         """
         self.pid = pid
-        self.began_ns = self.ended_ns = 0
+        self.ended_ns = 0
         self._folder = folder
         self._file = folder / "perf.data"
         self._counts = folder / "counts"
@@ -74,9 +81,13 @@ class NativeWindow:
         self._rates = rates
         self._seconds = min(seconds, MAX_SECONDS)
         self._cpu_ns = 0
-        self._recording = self._over = False
+        self._over = False
+        self._problem = ""
         self._tries = 0
-        self._deadline_ns = time.monotonic_ns()
+        self._control: PerfControl | None = None
+        self._controlled = True
+        self._process: subprocess.Popen[bytes] | None = None
+        self._next_ns = self._deadline_ns = self._started_ns = 0
         try:
             self._root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)  # outlives the process
         except OSError as error:
@@ -85,13 +96,12 @@ class NativeWindow:
         self._missing: list[Diagnostic] = []
         self.watch = self._watch_frames()
         """What sees Python's frames at each sample; None: not ours to see, or no Python."""
+        self._gate = self.watch.program if self.watch is not None else self._bare_gate()
+        self._every_cpu = self._gate is not None and not rates.faulting
         try:
             folder.mkdir(parents=True)
             self._prefix = perf_start.words(folder)
-            if can.calls:
-                self._process = self._start(perf.counting(can, pid, str(self._counts)), perf.COUNT_SECONDS)
-            else:
-                self._record()
+            self._count()
         except OSError as error:
             self.close()
             raise CaptureError(f"{can.perf} cannot be started: {error.strerror}") from error
@@ -101,68 +111,124 @@ class NativeWindow:
             runtime = frame_fit.runtime_of(self.pid, self._files)
             if runtime is None:
                 return None
-            return FrameWatch(frame_fit.layout_of(self.pid, self._files, runtime), runtime.address)
+            return FrameWatch(frame_fit.layout_of(self.pid, self._files, runtime), runtime.address, self.pid)
         except CaptureError as error:
             why = str(error)
         except OSError as error:
             why = f"BPF: {error.strerror or error}; run as root"
+        self._note_no_frames(why)
+        return None
+
+    def _note_no_frames(self, why: str) -> None:
         text = f"Python's functions between two calls of native code are of samples close by, not of the moment: {why}"
         self._missing.append(Diagnostic(code=NO_FRAMES, text=text))
-        return None
+
+    def _bare_gate(self) -> bpf.Program | None:
+        """What lets this process's samples pass; None: that is not ours to say."""
+        try:
+            return bpf.Program(frame_program.samples_of(self.pid)) if frame_fit.is_here(self.pid) else None
+        except OSError:  # counters of threads cost more and tell the same
+            return None
 
     @property
     def _files(self) -> str:
         """Where the process's file system begins."""
         return f"/proc/self/fd/{self._root}"
 
-    def _start(self, words: list[str], seconds: float) -> subprocess.Popen[bytes]:
+    def _start(self, words: list[str], seconds: float, descriptors: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
         self._deadline_ns = time.monotonic_ns() + int((seconds + _GRACE_S) * 1e9)
         with (self._folder / "perf.log").open("wb") as log:
-            return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=descriptors)
 
-    def _record(self) -> None:
+    def _count(self) -> None:
+        """Count the calls that would be recorded, or leave the process the same time to take notice."""
+        if self._can.calls and self._rates.faulting:
+            words = perf.counting(self._can, self.pid, str(self._counts))
+            self._process = self._start(words, perf.COUNT_SECONDS)
+        self._next_ns = time.monotonic_ns() + int(perf.COUNT_SECONDS * 1e9)
+
+    def _record(self) -> bool:
+        """Start perf; whether that worked."""
         try:
             counted = perf.counted(self._counts.read_text("ascii", "replace"))
         except OSError:
             counted = {}
         rates = replace(self._rates, calls_per_s=counted)
-        words = perf.command(self._can, self.pid, str(self._file), self._seconds, rates)
-        self._process = self._start([*self._prefix, *words], self._seconds)
-        if self.watch is not None:
-            self.watch.follow(self._process.pid)
-        self._recording = True
+        if self._control is not None:
+            self._control.close()
+        self._control = control = PerfControl() if self._controlled else None
+        words = perf.command(
+            self._can,
+            self.pid,
+            str(self._file),
+            self._seconds,
+            rates,
+            every_cpu=self._every_cpu,
+            begin=control.words if control is not None else (),
+        )
+        descriptors = control.descriptors if control is not None else ()
         self._tries += 1
-        self.began_ns = time.monotonic_ns()
+        self._started_ns = time.monotonic_ns()
+        try:
+            self._process = self._start([*self._prefix, *words], self._seconds, descriptors)
+        except OSError as error:
+            self._problem = f"{self._can.perf} cannot be started: {error.strerror}"
+            self._over = True
+            return False
+        if control is not None:
+            control.begin(self._process.pid, self.pid, self._gate, chosen=self._every_cpu)
+        return True
 
     def poll(self, now_ns: int) -> bool:
         """Whether recording is over."""
         if self._over:
             return True
-        if self.watch is not None and self._recording:
+        if self._process is None:
+            return now_ns >= self._next_ns and not self._record()
+        if self.watch is not None and self._tries:
             self.watch.update()
         ended, status, usage = os.wait4(self._process.pid, os.WNOHANG)
         if not ended:
-            if now_ns > self._deadline_ns or self._bytes() > MAX_BYTES:
+            if now_ns > self._deadline_ns or self._bytes() > MAX_BYTES or self._unchosen:
                 self._process.send_signal(signal.SIGINT)
             return False
-        self._process.returncode = os.waitstatus_to_exitcode(status)
+        self._process.returncode = code = os.waitstatus_to_exitcode(status)
         self._cpu_ns += int((usage.ru_utime + usage.ru_stime) * 1e9)
-        if not self._recording:
-            self._record()
-            return False
-        early = now_ns - self.began_ns < self._seconds * 5e8
-        if self._process.returncode == _FAILED and early and self._tries < _TRIES:
-            self._record()
+        if (not self._tries or (self._seconds and self._again(code, now_ns))) and self._record():
             return False
         self._over = True
         self.ended_ns = now_ns
         return True
 
+    @property
+    def began_ns(self) -> int:
+        """When samples began to be taken; 0: they have not."""
+        return self._control.began_ns if self._control is not None else self._started_ns
+
+    @property
+    def _unchosen(self) -> bool:
+        """Whether nothing is recorded, as samples would be of all processes."""
+        return self._every_cpu and self._control is not None and bool(self._control.problem)
+
+    def _again(self, code: int, now_ns: int) -> bool:
+        """Whether perf, which has ended, is to be started again: in another way, or as it failed too soon."""
+        if self._unchosen:
+            self._every_cpu = False
+            return True
+        if self._controlled and code == _UNKNOWN_OPTION:
+            self._controlled = self._every_cpu = False
+            if self.watch is not None:
+                self._note_no_frames("perf takes no commands; install 5.10 or later")
+            return True
+        early = now_ns - self._started_ns < self._seconds * 5e8
+        return code == _FAILED and early and self._tries < _TRIES
+
     def stop(self) -> None:
         """End recording now; what there is can be taken."""
         self._seconds = 0.0
         until = time.monotonic() + _GRACE_S
-        while not self.poll(time.monotonic_ns()):
+        self._over = self._over or self._process is None
+        while self._process is not None and not self.poll(time.monotonic_ns()):
             kill = time.monotonic() > until
             self._process.send_signal(signal.SIGKILL if kill else signal.SIGINT)
             time.sleep(_PAUSE_S)
@@ -177,7 +243,7 @@ class NativeWindow:
         if self.watch is not None:
             self.watch.update()
         try:
-            recorded = perf_data.read(self._file)
+            recorded = self._with_what_was_there(perf_data.read(self._file))
             decoder = StackDecoder(
                 recorded,
                 self.pid,
@@ -194,19 +260,37 @@ class NativeWindow:
             profiles=profiles,
             events=events,
             diagnostics=(*self._missing, *decoder.diagnostics()),
-            began_ns=self.began_ns - origin_ns,
-            recorded_ns=(self.ended_ns or time.monotonic_ns()) - self.began_ns,
+            began_ns=(self.began_ns or self._started_ns) - origin_ns,
+            recorded_ns=(self.ended_ns or time.monotonic_ns()) - (self.began_ns or self._started_ns),
             bytes=self._bytes(),
             perf_cpu_ns=self._cpu_ns,
             decode_cpu_ns=time.process_time_ns() - began,
         )
 
+    def _with_what_was_there(self, recorded: Recorded) -> Recorded:
+        control = self._control
+        if control is None:
+            return recorded
+        if control.problem and self.watch is not None:
+            self._note_no_frames(control.problem)
+        if control.there is None:
+            return recorded
+        mappings, comms = control.there
+        return replace(recorded, mappings=mappings + recorded.mappings, comms=comms + recorded.comms)
+
     def close(self) -> None:
         """Give back what is held; the folder is the caller's to delete."""
-        os.close(self._root)
-        self._memory.close()
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            self._process.wait()
+        if self._control is not None:
+            self._control.close()
         if self.watch is not None:
             self.watch.close()
+        elif self._gate is not None:
+            self._gate.close()
+        self._memory.close()
+        os.close(self._root)
 
     def _bytes(self) -> int:
         try:
@@ -216,6 +300,8 @@ class NativeWindow:
 
     def _words(self) -> str:
         """What perf said, in one line."""
+        if self._problem:
+            return self._problem
         try:
             text = (self._folder / "perf.log").read_text("utf-8", "replace")
         except OSError:

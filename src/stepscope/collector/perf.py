@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from stepscope.model.finding import Diagnostic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 STACK_BYTES = 32_768
 """Of each sample's stack. 16 KiB cut one in seven of the stacks of CPython 3.10 that trace a graph."""
@@ -26,6 +26,9 @@ SAMPLES_PER_S = 200
 """Of each event, over all CPUs: 33 KB each."""
 SITES_PER_S = 40
 """Calls that give memory back whose stacks are recorded."""
+OFF_BEAT_HZ = 0.5
+"""Counters of CPUs are read at even times. The agent's Python samples are, too, as often: these were always seen, or
+never, at the same rate."""
 COUNT_SECONDS = 1.0
 """Also the time that a process has to take notice and sample its Python stacks as often."""
 BUFFERS = "4M"
@@ -35,8 +38,7 @@ CALL_PREFIX, SITE_PREFIX = "syscalls:sys_enter_", "site_"
 CALLS = ("madvise", "munmap", "brk")
 """System calls that give memory back."""
 LEAST_FAULTS_PER_S = 10.0
-"""Below, nothing that was given back is faulted in again, and the calls are not recorded: whatever a thread is sampled
-by is switched with it, 1.5 us for all of them, 5,000 times a second in a Keras fit of 1.6 cores."""
+"""Below, nothing that was given back is faulted in again, and CPU time alone is recorded."""
 _TRACING = Path("/sys/kernel/tracing")
 _SETTINGS = Path("/proc/sys/kernel")
 _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
@@ -69,6 +71,11 @@ class Rates:
     calls_per_s: Mapping[str, float] = field(default_factory=dict)
     """Of the calls in ``CALLS``."""
     hz: int = MAX_HZ
+
+    @property
+    def faulting(self) -> bool:
+        """Whether page faults, and the calls that lead to them, are recorded."""
+        return self.faults_per_s >= LEAST_FAULTS_PER_S
 
     @property
     def frequency(self) -> int:
@@ -119,22 +126,35 @@ def abilities() -> Abilities:
     return Abilities(perf=program, kernel=kernel, calls=calls, buffers=BUFFERS if free else "", missing=tuple(missing))
 
 
-def command(can: Abilities, pid: int, out: str, seconds: float, rates: Rates) -> list[str]:
+def command(
+    can: Abilities,
+    pid: int,
+    out: str,
+    seconds: float,
+    rates: Rates,
+    *,
+    every_cpu: bool = False,
+    begin: Sequence[str] = (),
+) -> list[str]:
     """How a window of a process is recorded. It ends by itself, also when we have died.
 
-    Events: CPU time, page faults with their addresses, and where there are such every call that gives memory back, some
-    with their stacks.
+    Events: CPU time; where it faults also page faults with their addresses, and every call that gives memory back,
+    some with their stacks. ``every_cpu``: of all processes, for a program that lets one's samples pass; ``begin``: the
+    words of ``PerfControl``.
     """
     where = "" if can.kernel else "u"
     dwarf = f"call-graph=dwarf,stack-size={STACK_BYTES}"
-    events = [
-        f"cpu-clock/freq={rates.frequency},{dwarf}/{where}",
-        f"page-faults/period={rates.fault_period},{dwarf}/{where}",
-    ]
-    for call, number in can.calls.items() if rates.faults_per_s >= LEAST_FAULTS_PER_S else ():
-        events.append(f"{CALL_PREFIX}{call}")
-        events.append(f"tracepoint/config={number},period={rates.site_period(call)},{dwarf},name={SITE_PREFIX}{call}/")
-    words = [can.perf, "record", "-q", "-o", out, "-k", "CLOCK_MONOTONIC", "-B", "-N", "-d", "-p", str(pid)]
+    time_of = f"period={round(1e9 / (rates.frequency + OFF_BEAT_HZ))}" if every_cpu else f"freq={rates.frequency}"
+    events = [f"cpu-clock/{time_of},{dwarf}/{where}"]
+    if rates.faulting:
+        events.append(f"page-faults/period={rates.fault_period},{dwarf}/{where}")
+        for call, number in can.calls.items():
+            every = rates.site_period(call)
+            events.append(f"{CALL_PREFIX}{call}")
+            events.append(f"tracepoint/config={number},period={every},{dwarf},name={SITE_PREFIX}{call}/")
+    words = [can.perf, "record", "-q", "-o", out, "-k", "CLOCK_MONOTONIC", "-B", "-N", *begin]
+    words += ["-d"] if rates.faulting else []
+    words += ["-a"] if every_cpu else ["-p", str(pid)]
     if can.buffers:
         words += ["-m", can.buffers]
     for event in events:
