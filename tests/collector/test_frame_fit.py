@@ -103,6 +103,6 @@ def test_a_c_library_that_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_process_of_another_container(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program tells nothing of it, so nothing is attempted."""
-    monkeypatch.setattr(frame_fit, "_own_numbers", lambda _: [str(ME), "7"])
+    monkeypatch.setattr(frame_fit, "is_here", lambda _: False)
     with pytest.raises(CaptureError, match="another container"):
         frame_fit.layout_of(ME, "", own())
