@@ -1,7 +1,8 @@
 """What windows of native stacks cost a job: its throughput in them against its neighbours in time, in one run.
 
 The job trains under ``stepscope run``; windows of 49 and 99 samples a second take turns. Each is opened as the sidecar
-opens it: as nice, perf with the events that the job gives cause for, and the agent asked for Python stacks as often.
+opens it: as nice, perf with the events that the job gives cause for, and the agent asked for Python stacks where the
+window does not see them itself.
 Recordings are decoded when the job has ended, so that decoding is a figure of its own.
 
 Time of steps varies by a tenth from one second to the next where others use the machine; so the CPU time is told, too:
@@ -128,8 +129,9 @@ def armed(job: subprocess.Popen[bytes], session: Path) -> tuple[int, str]:
 def _open(folder: Path, can: perf.Abilities, pid: int, inbox: str, hz: int) -> tuple[int, NativeWindow]:
     """One window, over; then its neighbour."""
     seconds = SECONDS + perf.COUNT_SECONDS + 1.0
-    commands.send(inbox, {"kind": commands.STACKS, "hz": hz, "seconds": seconds})
     window = NativeWindow(pid, folder, can, perf.Rates(cores=1.0, faults_per_s=0.0, hz=hz), SECONDS)
+    denser = 0 if window.watch is not None else hz
+    commands.send(inbox, {"kind": commands.STACKS, "hz": denser, "seconds": seconds})
     while not window.poll(time.monotonic_ns()):
         time.sleep(0.1)
     time.sleep(BESIDE_S + 2 * APART_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stepscope.agent.cpu_timer import HZ
 from stepscope.agent.sampler import Sampler
 from stepscope.agent.stacks import MAX_FRAMES, StackTable
 from stepscope.model.events import AgentDiagnostic, Code, ProcessEnded, Stack, ThreadSeen
@@ -209,6 +210,24 @@ def test_denser_for_a_window(armed: Armed) -> None:
     (process,) = armed.processes()
     dense = [s for s in process.kinds(Kind.SAMPLE) if s.flags & Flag.CPU and s.dur_ns == int(1e9 / 199)]
     assert len(dense) >= 20
+
+
+def test_a_window_that_sees_python_itself(armed: Armed) -> None:
+    """It asks for no more samples than there are, and nothing rests until it is over."""
+    result = armed.start(
+        PROGRAM
+        + "usual, held = running.sampler._hz, state.CURRENT.rest._held\n"
+        + "running.sampler.denser(0, 0.5)\n"
+        + "print(running.sampler._dense_hz == usual, state.CURRENT.rest._held - held)\n"
+        + "used = time.thread_time() + 0.5\nwhile time.thread_time() < used: sum(range(1000))\n"
+        + "end = time.monotonic() + 60\n"
+        + "while running.sampler._dense_hz and time.monotonic() < end: time.sleep(0.01)\n"
+        + "print(running.sampler._dense_hz, state.CURRENT.rest._held - held)\n"
+    )
+    assert (result.stdout, result.stderr) == ("True 1\n0.0 0\n", "")
+    (process,) = armed.processes()
+    timed = {s.dur_ns for s in process.kinds(Kind.SAMPLE) if s.flags & Flag.CPU}
+    assert timed == {int(1e9 / HZ)}
 
 
 def test_a_window_that_cannot_be_is_refused(armed: Armed) -> None:

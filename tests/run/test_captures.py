@@ -175,4 +175,4 @@ def test_a_user_s_profiler_wins(project: Project, running: Callable[..., Running
     assert list(logs.rglob("*.xplane.pb"))
     session = project.session()
     assert [c.outcome for c in captures_of(session)] == ["gave-way", "refused"]
-    assert [e.action for w in session.workers for e in w.all(UserProfiler)] == ["start", "stop"]
+    assert [e.action for w in session.workers for e in w.all(UserProfiler)] == ["start", "stop", "stopped"]

@@ -10,8 +10,9 @@ time has samples of its own (``agent.cpu_timer``). Bias to know: this thread nee
 threads where they let go of it: one that computes for less than 5 ms between two waits is always seen to wait. The
 period jitters by a quarter, so that it does not beat with the period of the steps.
 
-During a window of native stacks it samples as often as that does (``denser``): its samples name the Python frames
-there. That is part of the window's cost, not of what is always measured.
+During a window of native stacks nothing rests (``denser``); where the window cannot see Python's frames itself, this
+samples as often as the window does: its samples name the frames there. That is part of the window's cost, not of what
+is always measured.
 
 While hot wrappers rest (``agent.rest``) nothing is sampled either: samples are joined to records that are not there.
 Only whether the main thread waits for the GIL is looked at.
@@ -124,20 +125,22 @@ class Sampler:
             self._ended.acquire(timeout=_STOP_TIMEOUT_S)
 
     def denser(self, hz: float, seconds: float) -> None:
-        """On the agent's thread: sample so often for so long, whatever it costs. No wrapper rests meanwhile.
+        """On the agent's thread: sample so often for so long, whatever it costs; 0: as often as so far.
+
+        No wrapper rests meanwhile.
 
         Raises:
             ValueError: more than ``MAX_DENSE_HZ`` or ``MAX_DENSE_S``, or less than once.
         """
-        if not (1.0 <= hz <= MAX_DENSE_HZ and 0.0 < seconds <= MAX_DENSE_S):
+        if not ((hz == 0 or 1.0 <= hz <= MAX_DENSE_HZ) and 0.0 < seconds <= MAX_DENSE_S):
             raise ValueError(
                 "stacks at %g Hz for %g s; expected at most %g for %g" % (hz, seconds, MAX_DENSE_HZ, MAX_DENSE_S)
             )
         now = self._state.now()
         if not self._dense_hz:
             self._state.rest.hold(now)
-        self._dense_hz, self._dense_until = hz, now + int(seconds * _SECOND_NS)
-        self._timer.rate(hz)
+        self._dense_hz, self._dense_until = hz or self._hz, now + int(seconds * _SECOND_NS)
+        self._timer.rate(hz or HZ)
 
     def _usual(self) -> None:
         """The window is over."""

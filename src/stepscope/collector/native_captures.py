@@ -89,17 +89,20 @@ class NativeCaptures:
         identity = commands.new_id()
         folder = self._recording.session / layout.CAPTURES / (PREFIX + identity)
         rates = self._rates(pid, now_ns)
-        self._ask_python(asked, rates.frequency)
         try:
             window = NativeWindow(pid, folder, can, rates, asked.seconds or SECONDS)
         except OSError as error:
             raise CaptureError(f"{folder}: {error.strerror or error}") from error
+        self._ask_python(asked, 0 if window.watch is not None else rates.frequency)
         number = 1 + sum(capture.kind == KIND for capture in self._recording.manifest.captures)
         self._flight = _Flight(identity=identity, asked=asked, pid=pid, number=number, window=window, folder=folder)
         return identity
 
     def _ask_python(self, asked: Asked, hz: int) -> None:
-        """Have the process sample its Python stacks as often, where it is measured: they are spliced in."""
+        """Have the process not rest where it is measured, and sample its Python stacks so often: they are spliced in.
+
+        0: as often as it does, for the window sees Python's frames itself.
+        """
         worker = self._recording.drainer.workers.get(asked.worker)
         if worker is None or worker.closed:
             return
