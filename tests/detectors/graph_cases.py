@@ -137,6 +137,25 @@ GRF009 = Fixtures(
     below=lambda: double(16_500),
     at=lambda: double(16_900),
 )
+GRF015 = Fixtures(
+    firing=lambda: double(60_000, kind="float16"),
+    expected=Expected(
+        severity="high",
+        cost=0.588,
+        where=(("train.py", LINE),),
+        metrics=("half_ratio", "saved_ratio", "traced_steps"),
+        title=("60 %", "half precision (float16) on a CPU"),
+        introduced="environment setting",
+        pipeline_stage="forward-backward",
+        remedy="single-precision",
+        basis="modelled",
+    ),
+    silent=lambda: double(60_000, kind="bfloat16"),
+    not_applicable=untraced,
+    missing=NODES,
+    below=lambda: double(10_100, kind="float16"),
+    at=lambda: double(10_300, kind="float16"),
+)
 GRF011 = Fixtures(
     firing=lambda: flattened(60_000),
     expected=Expected(

@@ -189,17 +189,17 @@ def padded(spent: float, *, p95: float = 60.0, columns: int = 400, works_on: str
     return job
 
 
-def double(spent: float, *, weights: str = "float32", elements: str = "256,1536") -> Job:
-    """Steps compute for ``spent`` us in double precision, beside weights of some precision."""
-    return running(double_tables(weights=weights, elements=elements), ("features/MatMul:MatMul", spent))
+def double(spent: float, *, weights: str = "float32", elements: str = "256,1536", kind: str = "float64") -> Job:
+    """Steps compute for ``spent`` us in double or another precision, beside weights of some precision."""
+    return running(double_tables(weights=weights, elements=elements, kind=kind), ("features/MatMul:MatMul", spent))
 
 
-def double_tables(*, weights: str = "float32", elements: str = "256,1536") -> Tables:
+def double_tables(*, weights: str = "float32", elements: str = "256,1536", kind: str = "float64") -> Tables:
     """The graph of ``double``."""
     tables = Tables()
     graph = tables.graph()
     graph.variable("kernel", f"{weights}[64,64]")
-    made = graph.op("features/MatMul", "MatMul", outputs=f"float64[{elements}]", line=LINE)
+    made = graph.op("features/MatMul", "MatMul", outputs=f"{kind}[{elements}]", line=LINE)
     graph.op("Cast", "Cast", made, outputs=f"float32[{elements}]", line=LINE + 2)
     return tables
 

@@ -144,6 +144,19 @@ def eager(python: int, ops: int, *, compiled: int = 0, job: Job | None = None, b
     return job
 
 
+def asking(samples: int, *, each: str = "v") -> Job:
+    """An eager step with some of its 98 samples in a statement that asks its tape for a gradient by ``each``."""
+    job = Job()
+    job.call(Kind.APPLY, "Adam").every(PERIOD, STEPS, dur=MS, start=90 * MS)
+    job.sources[SCRIPT] = "def step():\n    return [tape.gradient(loss, " + each + ") for v in variables]\n"
+    tape = Frame(f"{TF}/eager/backprop.py", "GradientTape.gradient", 1066, own=False)
+    op = Frame(f"{TF}/ops/gen_math_ops.py", "mat_mul", 6000, own=False)
+    at = PERIOD + 95 * MS
+    job.samples([at + i * PERIOD for i in range(samples)], Frame(SCRIPT, "step", 2), tape, op)
+    job.samples([at + i * PERIOD for i in range(samples, 98)], Frame(SCRIPT, "step", 1))
+    return job
+
+
 def copying(samples: int, *, of: int = 98, own: bool = False, period: int = PERIOD) -> Job:
     """A tf.function of whose ``of`` samples some fall on making tensors of its arguments.
 

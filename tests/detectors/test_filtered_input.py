@@ -10,12 +10,15 @@ from tests.detectors.test_look_alikes import find
 from stepscope.model.events import ChildStarted
 
 
-def filtered(kept: int, *, before: bool = False) -> Job:
-    """Steps wait for a map of 64 elements a batch, of which a filter leaves ``kept``, or it stands ``before`` it."""
+def filtered(kept: int, *, before: bool = False, by: str = "Filter") -> Job:
+    """Steps wait for a map of 64 elements a batch, of which a filter leaves ``kept``, or it stands ``before`` it.
+
+    ``by``: what leaves them, if not a filter.
+    """
     job = Job()
     source = job.dataset("RangeDataset", line=70)
     own = {"fn_file": SCRIPT, "fn_line": 15, "fn_end_line": 18}
-    first, second = ("FilterDataset", "MapDataset") if before else ("MapDataset", "FilterDataset")
+    first, second = (f"{by}Dataset", "MapDataset") if before else ("MapDataset", f"{by}Dataset")
     lower = job.dataset(first, source, line=71, fn_name="decode", **own)
     upper = job.dataset(second, lower, line=72, fn_name="wanted", **own)
     iterator = job.iterator(job.dataset("BatchDataset", upper, line=73, batch=8), batch=8)
@@ -23,8 +26,8 @@ def filtered(kept: int, *, before: bool = False) -> Job:
     job.nexts().every(PERIOD, STEPS, dur=60 * MS, arg=iterator)
     names = [name.removesuffix("Dataset") for name in (second, first)]
     for batches in (50, 90):
-        counts = {"Map": kept if before else 64, "Filter": kept}
-        busy = {"Map": batches * 60 * MS, "Filter": batches * MS}
+        counts = {"Map": kept if before else 64, by: kept}
+        busy = {"Map": batches * 60 * MS, by: batches * MS}
         job.model(
             iterator,
             batches * PERIOD,
@@ -38,12 +41,13 @@ def filtered(kept: int, *, before: bool = False) -> Job:
     return job
 
 
-def test_what_is_filtered_out_should_not_be_made() -> None:
-    """56 of 64 elements are thrown away behind the map: filter first, and the filter is a place."""
-    (found,) = find(filtered(8))
+@pytest.mark.parametrize("by", ["Filter", "Skip", "Shard"])
+def test_what_is_thrown_away_should_not_be_made(by: str) -> None:
+    """56 of 64 elements are thrown away behind the map: do that first, and it is a place."""
+    (found,) = find(filtered(8, by=by))
     assert found.code == "INP001"
-    assert found.remedies[0].id == "filter-first"
-    assert "88 % of what it makes is filtered out afterwards" in found.title
+    assert found.remedies[0].id == f"{by.lower()}-first"
+    assert f"88 % of what it makes is thrown away by {by.lower()} behind it" in found.title
     assert ("train.py", 72) in [(p.file, p.line) for p in found.where]
 
 

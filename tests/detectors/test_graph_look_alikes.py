@@ -173,3 +173,10 @@ def test_what_work_on_a_table_costs_is_asked() -> None:
 def test_a_layer_as_wide_as_the_sequences_are_long_is_no_padding(works_on: str, found: list[str]) -> None:
     """The same number is the width of a dense layer, its weights', or the channels of a convolution."""
     assert codes(padded(80_000, works_on=works_on)) == found
+
+
+def test_what_is_only_stored_in_half_precision() -> None:
+    """A table of float16 whose rows are gathered and cast: nothing is computed in it."""
+    tables = double_tables(kind="float16")
+    assert codes(running(tables, ("features/MatMul:MatMul", 60_000))) == ["GRF015"]
+    assert codes(running(tables, ("Cast:Cast", 60_000))) == []

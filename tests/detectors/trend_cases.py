@@ -5,7 +5,20 @@ from __future__ import annotations
 from tests.derive.sessions import MS, US
 from tests.detectors.fixture import Expected, Fixtures
 from tests.detectors.jobs import CALL, LOOP_LINE, MAKE, REPORT, nothing, train_loop, unsampled
-from tests.detectors.trend_jobs import MB, crowded, filling, hung, leaking, loading, passes, rising, stalled, summarised
+from tests.detectors.trend_jobs import (
+    MB,
+    crowded,
+    filling,
+    hung,
+    leaking,
+    loading,
+    passes,
+    profiling,
+    rising,
+    stalled,
+    starting,
+    summarised,
+)
 
 LEAST_LEAK = 32 * MB // 80
 """Per step: of the ten seconds, samples from the first to the ninth lie within the steady steps."""
@@ -51,6 +64,44 @@ MEM001 = Fixtures(
     missing="samples of the process's memory",
     below=lambda: leaking(LEAST_LEAK - 1),
     at=lambda: leaking(LEAST_LEAK + 1),
+)
+CFG006 = Fixtures(
+    firing=lambda: profiling(150 * MS),
+    expected=Expected(
+        severity="medium",
+        cost=0.2,
+        where=(("train.py", 12),),
+        metrics=("recorded_ratio", "recorded_steps", "slower_ratio", "stop_ns"),
+        title=("own profiler", "59 steps", "60 %", "50 % longer"),
+        introduced="environment setting",
+        pipeline_stage="forward-backward",
+        remedy="profile-some-steps",
+        per_step=25 * MS,
+    ),
+    silent=lambda: profiling(150 * MS, steps=50),
+    not_applicable=nothing,
+    missing="steps",
+    below=lambda: profiling(106 * MS),
+    at=lambda: profiling(107 * MS),
+)
+INP010 = Fixtures(
+    firing=lambda: starting(401 * MS),
+    expected=Expected(
+        severity="high",
+        cost=9 * 400 / (10 * 219 + 9 * 400),
+        where=(("train.py", 72), ("train.py", 71)),
+        metrics=("first_batches_ratio", "first_batch_ns", "passes"),
+        title=("wait of 400 ms for its first batch", "skip behind a map"),
+        introduced="data preparation",
+        pipeline_stage="preprocessing",
+        remedy="throw-away-first",
+        per_step=9 * 400 * MS // 98,
+    ),
+    silent=lambda: starting(400 * MS, passes=3),
+    not_applicable=nothing,
+    missing="steps",
+    below=lambda: starting(41 * MS),
+    at=lambda: starting(44 * MS),
 )
 EVERY_16 = range(16, 98, 16)
 HST009 = Fixtures(

@@ -9,7 +9,7 @@ import numpy as np
 from tests.derive.sessions import END, MS, POOL, SCRIPT, US, Frame, Job, S
 from tests.detectors.jobs import CALL, MAIN_CALL, MAKE, PERIOD, REPORT, SOURCE, STEPS, train_loop
 
-from stepscope.model.events import ThreadSeen
+from stepscope.model.events import ThreadSeen, UserProfiler
 from stepscope.model.records import ThreadTable
 from stepscope.wire.kinds import Flag, Kind
 
@@ -221,4 +221,40 @@ def summarised(per_step: int, *, dur: int = MS, saved: int = 0) -> Job:
         job.save().at(50 * PERIOD + 85 * MS, MS, arg=saved)
         written = written + np.where(job.processes.at_ns > 5 * S, saved, 0)
     job.processes = dataclasses.replace(job.processes, write_bytes=written)
+    return job
+
+
+def profiling(period: int, *, steps: int = 60, stopped: bool = True) -> Job:
+    """The program's profiler records ``steps`` steps of a period, then come as many of the usual one; or none."""
+    job = Job()
+    calls = job.function(**MAIN_CALL)
+    calls.every(period, steps, dur=period // 2)
+    job.event(UserProfiler(action="start", file=SCRIPT, line=12, function="main"))
+    if stopped:
+        calls.every(PERIOD, steps, dur=PERIOD // 2, start=steps * period)
+        job.event(UserProfiler(at=steps * period, action="stop"))
+    return job
+
+
+def starting(wait: int, *, by: str = "Skip", passes: int = 10, others: int = MS, left: int = -2) -> Job:
+    """Passes of ten steps over a mapped dataset, each with a wait for its first batch.
+
+    ``by``: the transformation behind the map, which leaves ``left`` of a hundred; ``others``: waits for other batches.
+    """
+    job = Job()
+    job.sources[SCRIPT] = SOURCE
+    source = job.dataset("RangeDataset", line=70)
+    own = {"fn_name": "decode", "fn_file": SCRIPT, "fn_line": 15, "fn_end_line": 18}
+    mapped = job.dataset("MapDataset", source, line=71, cardinality=100, **own)
+    kept = job.dataset(f"{by}Dataset", mapped, line=72, cardinality=left)
+    iterator = job.iterator(job.dataset("BatchDataset", kept, line=73, batch=8), batch=8)
+    calls, nexts = job.function(**MAIN_CALL), job.nexts()
+    at = 0
+    for _ in range(passes):
+        for step in range(10):
+            pull = others if step else wait
+            nexts.at(at, pull, arg=iterator)
+            calls.at(at + pull, 20 * MS)
+            at += pull + 21 * MS
+        nexts.at(at - MS, 10 * US, arg=iterator, flags=END)
     return job

@@ -158,7 +158,7 @@ def test_other_calls(run: Any) -> None:
     assert all(r.dur >= 20_000 for r in run.of(Kind.SYNC))
     (copy,) = run.called(Kind.SYNC, "big copy")
     assert copy.name.text == "numpy"
-    assert [e.action for e in run.all(UserProfiler)] == ["start", "stop", "start", "stop"]
+    assert [e.action for e in run.all(UserProfiler)] == ["start", "stop", "stopped"] * 2
 
 
 def test_model_and_framework_lines(run: Any) -> None:

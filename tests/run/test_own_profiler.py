@@ -37,6 +37,9 @@ def test_own_profiler(project: Project, python: str) -> None:
     for way in ("board", "context", "started"):
         assert f"{way}/plugins/profile/TIME/" in plain.stdout or f"{way}/train/plugins/profile/TIME/" in plain.stdout
     (worker,) = project.session().workers
-    actions = [e.action for e in worker.all(UserProfiler)]
-    assert actions == ["start", "stop"] * (len(actions) // 2)
-    assert len(actions) >= 6  # Keras' callback starts and stops once more, to warm up
+    told = worker.all(UserProfiler)
+    actions = [e.action for e in told]
+    assert actions == ["start", "stop", "stopped"] * (len(actions) // 3)
+    assert len(actions) >= 9  # Keras' callback starts and stops once more, to warm up
+    assert {Path(e.file).name for e in told if e.action == "start"} == {PROGRAM.name}
+    assert all((e.dur_ns > 0) is (e.action == "stopped") for e in told)

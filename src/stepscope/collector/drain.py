@@ -182,7 +182,9 @@ class WorkerDrain:
             self.answers[event.id] = msgspec.structs.replace(event, at=event.at - self._origin_ns)
         elif isinstance(event, events.UserProfiler):
             self.profiler_server |= event.action == "server"
-            self.profiled = self.profiler_server or event.action == "start"
+            if event.action in {"start", "stop"}:
+                self.profiled = event.action == "start"
+            self.profiled |= self.profiler_server
 
     def flush(self, writer: SessionWriter) -> None:
         """Make everything durable that was taken, then tell the ring and drop read log files.

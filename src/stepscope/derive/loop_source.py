@@ -20,7 +20,7 @@ def role_of_line(source: str, call_line: int, hot_line: int) -> Role:
         the call returned; "other": neither;
         "unknown": the source does not parse, or no loop encloses both lines.
     """
-    tree = _parsed(source)
+    tree = parsed(source)
     if tree is None:
         return "unknown"
     loop = _enclosing_loop(tree, call_line)
@@ -42,7 +42,7 @@ def role_within(source: str, line: int, entered: str, step: str) -> Role:
     """Of code that the statement of the step's call enters by calling ``entered``: whether that is given what ``step``
     returned ("uses"), or makes what it takes ("feeds").
     """
-    tree = _parsed(source)
+    tree = parsed(source)
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)] if tree is not None else []
     for call in calls:
         if not call.lineno <= line <= (call.end_lineno or line) or _called(call) != entered.rpartition(".")[2]:
@@ -60,7 +60,7 @@ def _called(call: ast.Call) -> str:
 
 def in_header(source: str, call_line: int, line: int) -> bool:
     """Whether a line belongs to the header of the ``for`` around the step's call: what it iterates over."""
-    tree = _parsed(source)
+    tree = parsed(source)
     loop = _enclosing_loop(tree, call_line) if tree is not None else None
     if not isinstance(loop, ast.For):
         return False
@@ -73,7 +73,7 @@ def feeds(source: str, line: int, call_line: int) -> bool:
 
     False where the source does not parse, or where one of the lines is no statement of the function around the call.
     """
-    tree = _parsed(source)
+    tree = parsed(source)
     if tree is None:
         return False
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -84,7 +84,7 @@ def feeds(source: str, line: int, call_line: int) -> bool:
     return made is not None and call is not None and made is not call and made in _slice_back(units, call)
 
 
-def _parsed(source: str) -> ast.Module | None:
+def parsed(source: str) -> ast.Module | None:
     """The tree, None where the text is no Python of this version or nests too deep."""
     try:
         return ast.parse(source)
@@ -97,7 +97,7 @@ def range_loop_at(source: str, line: int) -> tuple[int, int] | None:
 
     Comprehensions do not count. None when there is none or the source does not parse.
     """
-    tree = _parsed(source)
+    tree = parsed(source)
     if tree is None:
         return None
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)

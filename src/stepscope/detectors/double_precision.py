@@ -32,13 +32,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from stepscope.derive import whole_arrays
+from stepscope.derive import precision, whole_arrays
 from stepscope.detectors import noded, traced
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Finding, Remedy
-from stepscope.model.graph import specs
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -69,7 +66,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     index = session.graphs
     if index is None:
         return
-    rows = _double(index)
+    rows = precision.working_in(index, DOUBLE)
     weights = whole_arrays.weights(index)
     if not rows or not weights or any(weight.dtype in DOUBLE for weight in weights):
         return
@@ -83,17 +80,6 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     share = ops.of_nodes(rows)
     if GAIN * share.ratio >= params.min_ratio:
         yield _finding(session, ops, rows, params)
-
-
-def _double(index: GraphIndex) -> list[int]:
-    """Nodes of steps that make or read double precision."""
-    table = index.table
-    texts = [i for i, text in enumerate(table.strings) if any(spec.dtype in DOUBLE for spec in specs(text))]
-    makes = np.isin(table.outputs, texts)
-    users = np.repeat(np.arange(len(table)), np.diff(table.first_input))
-    reads = users[(table.producers >= 0) & makes[np.maximum(table.producers, 0)]]
-    found = np.union1d(np.flatnonzero(makes), reads).tolist()
-    return [row for row in found if not index.of_data(int(table.graph[row]))]
 
 
 def _large(index: GraphIndex, row: int) -> bool:

@@ -22,9 +22,9 @@ model; the wait inside of Keras' compiled step is then undecided until an op tra
 
 ## Remedy
 Run the stage in parallel (`num_parallel_calls=tf.data.AUTOTUNE`), do its work once (`cache()` after it, or offline),
-batch before a map that can work on whole batches, and keep `prefetch(tf.data.AUTOTUNE)` last. Filter before the map
-where a filter behind it throws away much of what it makes (`dropped_ratio`). Where single rows of arrays pass by the
-thousand, batch their indices and gather.
+batch before a map that can work on whole batches, and keep `prefetch(tf.data.AUTOTUNE)` last. Filter, skip and shard
+before the map where they throw away much of what it makes behind it (`dropped_ratio`). Where single rows of arrays pass
+by the thousand, batch their indices and gather.
 
 ## References
 tf.data performance guide, sections parallelizing, vectorizing and caching; TensorFlow's model.proto.
@@ -71,7 +71,9 @@ MIN_ROWS = 256
 MAX_ROW_NS = 10_000
 """For each row, in the stage: copying one and the locks around it. Rows that are large take longer."""
 MAX_LEFT_RATIO = 0.7
-"""Of the elements of a map: a filter behind it that leaves more is none of its business."""
+"""Of the elements of a map: what leaves more behind it is none of its business."""
+THROWING = ("filter", "skip", "shard")
+"""Methods of Dataset that throw elements away."""
 
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
@@ -133,9 +135,9 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
         ]
     dropped = _dropped(session, stage)
     if dropped is not None:
-        title += f"; {format_ratio(dropped.ratio)} of what it makes is filtered out afterwards"
+        title += f"; {format_ratio(dropped.ratio)} of what it makes is thrown away by {dropped.word} behind it"
         evidence.append(Evidence(metric="dropped_ratio", value=dropped.ratio, unit="ratio"))
-        places = (*places, *(p for d in dropped.filter.datasets if (p := session.dataset_place(d)) is not None))
+        places = (*places, *(p for d in dropped.by.datasets if (p := session.dataset_place(d)) is not None))
     error = 2 * cause.error_ratio
     return Finding(
         code=DETECTOR.code,
@@ -162,21 +164,24 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Dropped:
-    """A filter that throws away much of what the slow stage made."""
+    """A stage that throws away much of what the slow stage made."""
 
-    filter: Stage
+    by: Stage
+    word: str
+    """Dataset's method."""
     ratio: Ratio
 
 
 def _dropped(session: SessionView, stage: Stage | None) -> _Dropped | None:
-    """The filter nearest behind a map that leaves less than ``MAX_LEFT_RATIO`` of its elements."""
+    """The stage nearest behind a map that leaves less than ``MAX_LEFT_RATIO`` of its elements."""
     stages = session.pipeline.stages if session.pipeline is not None else ()
     if stage is None or stage not in stages or "Map" not in stage.name or not stage.elements:
         return None
     for behind in reversed(stages[: stages.index(stage)]):
-        if "Filter" in behind.name:
+        word = next((word for word in THROWING if word.capitalize() in behind.name), "")
+        if word:
             left = behind.elements / stage.elements
-            return _Dropped(filter=behind, ratio=Ratio(1.0 - left)) if left < MAX_LEFT_RATIO else None
+            return _Dropped(by=behind, word=word, ratio=Ratio(1.0 - left)) if left < MAX_LEFT_RATIO else None
     return None
 
 
@@ -227,9 +232,10 @@ def _remedies(session: SessionView, stage: Stage | None, dropped: _Dropped | Non
         text += "indices, tf.gather the rows), or give fit the arrays"
         remedies.append(Remedy(id="batches-not-rows", text=text, safety="review"))
     if dropped is not None:
-        text = "filter before the map, where the condition does not need what the map makes: it works on elements that "
+        needs = ", where the condition does not need what the map makes" if dropped.word == "filter" else ""
+        text = f"{dropped.word} before the map{needs}: it works on elements that "
         text += f"are thrown away, {format_ratio(dropped.ratio)} of them"
-        remedies.append(Remedy(id="filter-first", text=text, safety="review"))
+        remedies.append(Remedy(id=f"{dropped.word}-first", text=text, safety="review"))
     if stage is not None and "Map" in stage.name:
         if stage.sequential:
             text = "give the map num_parallel_calls=tf.data.AUTOTUNE: it runs one element at a time now"
@@ -262,5 +268,5 @@ DETECTOR = Detector(
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,
-    yields_to=frozenset({"INP005", "INP006", "INP009"}),
+    yields_to=frozenset({"INP005", "INP006", "INP009", "INP010"}),
 )

@@ -292,9 +292,15 @@ class DeviceMemory(Event, tag="device-memory", frozen=True, kw_only=True):
 class UserProfiler(Event, tag="profiler", frozen=True, kw_only=True):
     """The user's own profiler started or stopped, or a profiler server was started whose clients may start one.
 
-    ``action``: "start", "stop" or "server"."""
+    ``action``: "start", "failed" (``at`` of the start that raised), "stop", "stopped" (what it had recorded is written,
+    in ``dur_ns``) or "server"."""
 
     action: str
+    dur_ns: int = 0
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    """User code that starts it, or calls what does."""
 
 
 class CaptureTaken(Event, tag="capture", frozen=True, kw_only=True):

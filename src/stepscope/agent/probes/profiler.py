@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.capture.orders import PROFILER
 from stepscope.agent.capture.profiler import Profiler
-from stepscope.agent.probes.support import lacking, leave, report
+from stepscope.agent.probes.support import lacking, leaf, leave, report, user_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,18 +39,23 @@ def attach(state: AgentState, module: Any) -> None:
 def _wrap_start(state: AgentState, original: Callable[..., Any], ours: Profiler | None) -> Callable[..., Any]:
     @functools.wraps(original)
     def start(*args: Any, **kwargs: Any) -> Any:
-        state.log({"t": "profiler", "at": state.now(), "action": "start"})
-        if ours is None:
-            return original(*args, **kwargs)
+        began = state.now()
+        told: dict[str, object] = {"t": "profiler", "at": began, "action": "start"}
+        with state.guard("profiler.where"):
+            told["file"], told["function"], told["line"] = leaf(user_stack())
+        state.log(told)
         try:
-            with state.guard("profiler.give_way"):
-                state.captures.give_way()
+            if ours is not None:
+                with state.guard("profiler.give_way"):
+                    state.captures.give_way()
             return original(*args, **kwargs)
         except BaseException as error:
             leave(error)
+            state.log({"t": "profiler", "at": began, "action": "failed"})
             raise
         finally:
-            ours.started()
+            if ours is not None:
+                ours.started()
 
     return start
 
@@ -58,8 +63,12 @@ def _wrap_start(state: AgentState, original: Callable[..., Any], ours: Profiler 
 def _wrap(state: AgentState, original: Callable[..., Any], action: str) -> Callable[..., Any]:
     @functools.wraps(original)
     def observed(*args: Any, **kwargs: Any) -> Any:
-        state.log({"t": "profiler", "at": state.now(), "action": action})
-        return original(*args, **kwargs)
+        began = state.now()
+        state.log({"t": "profiler", "at": began, "action": action})
+        found = original(*args, **kwargs)
+        if action == "stop":
+            state.log({"t": "profiler", "at": began, "action": "stopped", "dur_ns": state.now() - began})
+        return found
 
     return observed
 

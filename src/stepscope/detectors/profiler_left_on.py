@@ -1,0 +1,130 @@
+"""The program's own profiler records a large part of the training.
+
+## What it detects
+TensorFlow's profiler, started by the program (`tf.profiler.experimental.start`, `Profile`, Keras' TensorBoard callback
+with `profile_batch`), in a fifth of the steady time or more, and in fifty steps at least.
+
+## Why it matters
+It writes down every op: steps of many short ops take up to half as long again, memory grows with each of them, and
+stopping it writes all of that in the training thread. Some tens of steps tell the same.
+
+## Evidence
+`recorded_ratio`: share of the steady time in which it recorded. `recorded_steps`. `slower_ratio`: how much longer the
+recorded steps are than those without it in the same run, by their medians. `stop_ns`: what stopping it took.
+
+Measured (bench/cases/73-profiler-all-epochs, TensorFlow 2.21): 3.4 times faster without; most of it is stopping it.
+
+## Known limits
+Where it recorded all steps there is nothing to compare with: what it costs them is then modelled, as what recording
+costs steps of some milliseconds.
+
+## Remedy
+Record some steps of the steady part: `profile_batch=(10, 20)`, or `start` and `stop` around them.
+
+## References
+TensorFlow guide "Optimize TensorFlow performance using the Profiler"; tensorflow-tracing (OpML'19), on cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive import profiled
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.profiled import Profiled
+    from stepscope.derive.view import SessionView
+
+SLOWER, LEAST, MOST = 0.06, 0.0, 0.5
+"""How much longer recorded steps take, where this run cannot tell. Measured: 0.06 on Keras steps of 5 ms, 0.5 on steps
+of 3 ms with a callback (docs/benchmarks/capture.md; the pair named in docs/detectors.md)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_time_ratio: Ratio = Ratio(0.2)
+    """Of the steady time, recorded."""
+    min_steps: int = 50
+    """Recorded: fewer are what somebody wants to look at."""
+    min_ratio: Ratio = Ratio(0.03)
+    """Of the steady time, lost: the least that a report calls low."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    found = profiled.build(session.steps) if session.steps is not None else None
+    if found is None or found.steps < params.min_steps or found.time_ratio < params.min_time_ratio:
+        return
+    if _lost(found, _slower(found)) >= params.min_ratio:
+        yield _finding(session, found, params)
+
+
+def _slower(found: Profiled) -> float:
+    return SLOWER if found.slower is None else found.slower
+
+
+def _lost(found: Profiled, slower: float) -> float:
+    """Share of the time of the steps and of what stopping took."""
+    in_steps = found.wall_ns * found.time_ratio * (1 - 1 / (1 + max(0.0, slower)))
+    return (in_steps + found.stop_ns) / (found.wall_ns + found.stop_ns)
+
+
+def _finding(session: SessionView, found: Profiled, params: Params) -> Finding:
+    known = found.slower is not None
+    lost, low, high = (_lost(found, slower) for slower in (_slower(found), LEAST, MOST))
+    started = found.started
+    how = (
+        f"recorded steps take {format_ratio(found.slower)} longer"
+        if found.slower is not None
+        else "what that costs them cannot be told, for there are no others"
+    )
+    if found.stop_ns:
+        how += f"; stopping it took {format_ns(found.stop_ns)}"
+    compared = (Evidence(metric="slower_ratio", value=found.slower, unit="ratio"),) if found.slower is not None else ()
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the program's own profiler records {found.steps:,} steps, {format_ratio(found.time_ratio)} of the "
+        f"time: {how}",
+        severity=severity_of(lost),
+        confidence=0.9 if known else 0.6,
+        symptom="Time: slow execution time",
+        cause="API: inefficient API usage",
+        introduced_stage="environment setting",
+        exposed_stage="training",
+        pipeline_stage="forward-backward",
+        where=(session.place(started.file, started.line, function=started.function),) if started.file else (),
+        evidence=(
+            Evidence(metric="recorded_ratio", value=found.time_ratio, unit="ratio", threshold=params.min_time_ratio),
+            Evidence(metric="recorded_steps", value=found.steps, unit="steps", threshold=params.min_steps),
+            *compared,
+            Evidence(metric="stop_ns", value=found.stop_ns, unit="ns"),
+        ),
+        cost=cost_of(session, lost) if known else cost_of(session, lost, low=low, high=high, basis="modelled"),
+        remedies=(
+            Remedy(
+                id="profile-some-steps",
+                text="record some steps of the steady part alone, as profile_batch=(10, 20) of Keras' TensorBoard "
+                "callback does, and stop the profiler there",
+            ),
+        ),
+        explanation="When the profiler was started and stopped stands in the log of the run; steps are told apart by "
+        "that.",
+    )
+
+
+DETECTOR = Detector(
+    code="CFG006",
+    name="profiler-left-on",
+    needs=frozenset({Signal.STEPS}),
+    params=Params(),
+    detect=detect,
+)

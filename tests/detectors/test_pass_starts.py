@@ -1,0 +1,41 @@
+"""What looks like a pass that begins slowly, and whose fault it is."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, Job
+from tests.detectors.test_look_alikes import find
+from tests.detectors.trend_jobs import starting
+
+CODE = "INP010"
+
+
+def said(job: Job) -> list[tuple[str, list[int]]]:
+    """The ends of the titles of its findings, and their lines."""
+    return [(f.title.rpartition("of the time")[2], [p.line for p in f.where]) for f in find(job) if f.code == CODE]
+
+
+def test_what_skip_throws_away() -> None:
+    """Skip behind a map that throws away half of the elements, or a number that is not known."""
+    named = (": skip behind a map, which makes what is thrown away", [72, 71])
+    assert said(starting(100 * MS, left=50)) == [named]
+    assert said(starting(100 * MS)) == [named]
+
+
+def test_shuffle_fills_its_buffer() -> None:
+    """Shuffle makes nothing in vain: the map is not accused."""
+    assert said(starting(100 * MS, by="Shuffle")) == [(": shuffle behind a map fills its buffer", [72])]
+
+
+@pytest.mark.parametrize(
+    ("by", "left"), [("Skip", 99), ("Filter", -2), ("Shard", -2)], ids=["headings", "filter", "shard"]
+)
+def test_what_takes_few_before_the_first(by: str, left: int) -> None:
+    """The wait is told where it is long, but nothing is accused of it."""
+    assert said(starting(60 * MS, by=by, left=left)) == []
+    assert said(starting(400 * MS, by=by, left=left)) == [("", [])]
+
+
+def test_a_pipeline_that_is_always_late() -> None:
+    """The first batch of a pass takes as long as any other: the stage is slow, not the start."""
+    assert said(starting(400 * MS, others=400 * MS)) == []
