@@ -40,6 +40,8 @@ class Noted:
     gaps: list[tuple[int, int]]
     own: list[tuple[int, int, int, int]]
     """Its own profiles: began, stopped, written, CPU time of the thread that wrote where it is not the training's."""
+    calls: int
+    """Small calls of a step, 0: it makes none."""
 
     def profiles(self) -> list[Window]:
         """Its own profiles."""
@@ -139,8 +141,9 @@ class Job:
         """Of the program."""
         return read_manifest(self.folder / "s.stepscope").job_pid
 
-    def end(self) -> Noted:
-        """Let it end; what it noted."""
-        (self.folder / "until").touch()
+    def end(self, *, by_itself: bool = False) -> Noted:
+        """Let it end, or wait until it does; what it noted."""
+        if not by_itself:
+            (self.folder / "until").touch()
         self._process.communicate(timeout=300)
         return msgspec.json.decode((self.folder / "out.json").read_bytes(), type=Noted)

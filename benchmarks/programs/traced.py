@@ -1,8 +1,9 @@
 """A training that goes on until a file exists, and says when each of its steps ended and when it was profiled.
 
 ``--own N``: it profiles ten steps N times itself, with TensorFlow's start and stop in the training thread, as one does
-without stepscope. ``--burn MS``: N times another thread takes so much CPU time instead, without the interpreter's lock:
-what any thread costs the steps that shares their core. Runs on TensorFlow 2.15 and later.
+without stepscope; a loop of small calls then ends by itself. ``--burn MS``: N times another thread takes so much CPU
+time instead, without the interpreter's lock and without memory: what any thread costs the steps that share its core.
+Runs on TensorFlow 2.15 and later.
 """
 
 import argparse
@@ -21,8 +22,8 @@ STEPS = 10
 """Of a profile."""
 CALLS = 2_000
 """Small calls of a step of ``calls``."""
-WARM_STEPS = {"calls": 4}
-"""After which the job is ready, where 30 steps would take minutes."""
+WARM_STEPS = 30
+"""After which the job is ready: its steps are known."""
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--kind", choices=("fit", "calls", "inception", "video"), default="fit")
@@ -35,22 +36,28 @@ parser.add_argument("--out", required=True)
 args = parser.parse_args()
 
 ends, gaps, own = [], [], []
-started = 0
+started = turns = 0
 
 
 def burn(began):
-    """Take CPU time; note it as a profile of the last steps that was written meanwhile."""
-    block, stopped, used = bytes(100_000), time.monotonic_ns(), time.thread_time_ns()
-    while time.thread_time_ns() - used < args.burn * 1e6:
-        hashlib.sha256(block)
+    """Take CPU time, in one call that has let go of the interpreter's lock; note it as a profile of the last steps."""
+    stopped, used = time.monotonic_ns(), time.thread_time_ns()
+    hashlib.pbkdf2_hmac("sha256", b"", b"", turns)
     own.append([began, stopped, time.monotonic_ns(), time.thread_time_ns() - used])
+
+
+def turns_of(ms):
+    """How many turns of ``burn`` take so much CPU time."""
+    used = time.thread_time_ns()
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 100_000)
+    return max(1, int(100_000 * ms * 1e6 / (time.thread_time_ns() - used)))
 
 
 def step_ended():
     """Note it, profile, and say whether to go on."""
     global started
     ends.append(time.monotonic_ns())
-    if len(ends) == WARM_STEPS.get(args.kind, 30):
+    if len(ends) == WARM_STEPS:
         print("ready", flush=True)
     if args.burn and len(ends) % args.every == 0 and len(own) < args.own:
         threading.Thread(target=burn, args=(ends[-STEPS],)).start()
@@ -105,7 +112,7 @@ def calls():
                 gaps.append([last, now])
             last = now
         stepscope.step()
-        going = step_ended()
+        going = step_ended() and (len(own) < max(1, args.own) or isinstance(own[-1], int) or len(ends) < 2 * args.every)
 
 
 def inception():
@@ -129,9 +136,10 @@ def video():
 
 
 tf.keras.utils.set_random_seed(1)
+turns = turns_of(args.burn)
 {"fit": dense, "calls": calls, "inception": inception, "video": video}[args.kind]()
 if started:
     tf.profiler.experimental.stop()
     own.pop()
 with open(args.out, "w", encoding="utf-8") as stream:
-    json.dump({"ends": ends, "gaps": gaps, "own": own}, stream)
+    json.dump({"ends": ends, "gaps": gaps, "own": own, "calls": CALLS if args.kind == "calls" else 0}, stream)

@@ -8,6 +8,7 @@ from tests.detectors.jobs import MAIN_CALL, PERIOD, STEPS
 from tests.detectors.test_look_alikes import find
 
 from stepscope.model.events import ChildStarted
+from stepscope.model.program import Setting
 
 
 def filtered(kept: int, *, before: bool = False, by: str = "Filter") -> Job:
@@ -87,3 +88,34 @@ def test_a_stage_that_only_hands_on(job: Job, remedy: str) -> None:
     """Batches of other processes, and rows by the thousand, are told; nothing else is known of such a stage."""
     (found,) = find(job)
     assert (found.code, found.remedies[0].id) == ("INP001", remedy)
+
+
+def one_thread(runs_as: str, made_as: str = "ParallelMapDataset") -> Job:
+    """Op determinism is on, and steps wait for a map."""
+    job = Job()
+    job.event(Setting(name="op_determinism", value=True, file=SCRIPT, line=3, function="main"))
+    mapped = job.dataset(made_as, line=71, fn_name="augment", fn_file=SCRIPT, fn_line=15, fn_end_line=18)
+    iterator = job.iterator(job.dataset("BatchDataset", mapped, line=73, batch=8), batch=8)
+    job.function(**MAIN_CALL).every(PERIOD, STEPS, dur=20 * MS, start=60 * MS)
+    job.nexts().every(PERIOD, STEPS, dur=60 * MS, arg=iterator)
+    for batches in (50, 90):
+        batched = node(1, "Batch", 2, elements=batches, busy=batches * MS)
+        job.model(iterator, batches * PERIOD, [batched, node(2, runs_as, elements=batches * 8, busy=batches * 60 * MS)])
+    return job
+
+
+def test_a_map_that_op_determinism_takes_its_threads() -> None:
+    """It was asked to run in parallel and does not: more of the same is no remedy, the setting is a place."""
+    (found,) = find(one_thread("Map"))
+    assert found.code == "INP001"
+    assert "op determinism (train.py:3) has it run one element at a time" in found.title
+    assert [r.id for r in found.remedies][:2] == ["stateless-random", "batch-before-map"]
+    assert ("train.py", 3) in [(p.file, p.line) for p in found.where]
+
+
+@pytest.mark.parametrize("job", [one_thread("ParallelMapV2"), one_thread("Map", "MapDataset")], ids=["runs", "unasked"])
+def test_op_determinism_is_not_why(job: Job) -> None:
+    """The map runs in parallel all the same, for its function draws nothing, or nobody asked it to."""
+    (found,) = find(job)
+    assert found.code == "INP001"
+    assert "determinism" not in found.title

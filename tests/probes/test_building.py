@@ -37,6 +37,7 @@ def test_settings_are_told(run: Any) -> None:
         ("check_numerics", True, run.line("checks on"), "debugging"),
         ("check_numerics", False, run.line("checks off"), "debugging"),
         ("data_debug_mode", True, run.line("data"), "debugging"),
+        ("op_determinism", True, run.line("repeatable"), "debugging"),
     ]
 
 

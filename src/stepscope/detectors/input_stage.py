@@ -24,7 +24,8 @@ model; the wait inside of Keras' compiled step is then undecided until an op tra
 Run the stage in parallel (`num_parallel_calls=tf.data.AUTOTUNE`), do its work once (`cache()` after it, or offline),
 batch before a map that can work on whole batches, and keep `prefetch(tf.data.AUTOTUNE)` last. Filter, skip and shard
 before the map where they throw away much of what it makes behind it (`dropped_ratio`). Where single rows of arrays pass
-by the thousand, batch their indices and gather.
+by the thousand, batch their indices and gather. Where op determinism has a map that draws random numbers run on one
+thread, draw without a state.
 
 ## References
 tf.data performance guide, sections parallelizing, vectorizing and caching; TensorFlow's model.proto.
@@ -35,7 +36,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.detectors import pipeline_python
+from stepscope.detectors import determinism, pipeline_python
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.events import ChildStarted
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
@@ -138,6 +139,11 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
         title += f"; {format_ratio(dropped.ratio)} of what it makes is thrown away by {dropped.word} behind it"
         evidence.append(Evidence(metric="dropped_ratio", value=dropped.ratio, unit="ratio"))
         places = (*places, *(p for d in dropped.by.datasets if (p := session.dataset_place(d)) is not None))
+    one_thread = determinism.takes_threads(session, stage)
+    if one_thread is not None:
+        place = session.place(one_thread.file, one_thread.line, function=one_thread.function)
+        title += f"; op determinism ({place.file}:{place.line}) has it run one element at a time"
+        places = (*places, place)
     error = 2 * cause.error_ratio
     return Finding(
         code=DETECTOR.code,
@@ -147,15 +153,15 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
         confidence=0.9 if stage is not None else 0.6,
         symptom="Time: slow execution time",
         cause="API: inefficient API usage"
-        if stage is not None and stage.sequential
+        if one_thread is not None or (stage is not None and stage.sequential)
         else "Data: inefficient data preprocessing",
-        introduced_stage="data preparation",
+        introduced_stage="data preparation" if one_thread is None else "environment setting",
         exposed_stage="training",
         pipeline_stage=_pipeline_stage(stage),
         where=places,
         evidence=tuple(evidence),
         cost=cost_of(session, cause.wait_ratio, low=cause.wait_ratio - error, high=cause.wait_ratio + error),
-        remedies=_remedies(session, stage, dropped),
+        remedies=(*((determinism.REMEDY,) if one_thread is not None else ()), *_remedies(session, stage, dropped)),
         explanation="The batch is not ready when the step asks for it. The stage named is the one with the "
         "largest self time per batch after tf.data's own optimisation; stages behind it can only be as fast as it is."
         f"{pipeline_python.by_trace(cause)}",

@@ -18,7 +18,7 @@ where others take them it is less.
 
 ## Remedy
 `num_parallel_calls=tf.data.AUTOTUNE` (with `deterministic=False` where the order does not matter), or
-`tf.random.stateless_*` ops with a seed from `Dataset.random` or a counter.
+`tf.random.stateless_*` ops with a seed from `Dataset.random` or a counter; where op determinism is on, only these.
 
 ## References
 tf.data: map_parallelization rewrite; TensorFlow guide, random number generation.
@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive import op_map_kind
-from stepscope.detectors import traced
+from stepscope.detectors import determinism, traced
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Finding, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -86,14 +86,16 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             traced.steps(trace),
         ),
         cost=cost_of(session, saved, low=saved / 2, high=wait, basis="modelled"),
-        remedies=(
-            Remedy(id="parallel-map", text="give the map num_parallel_calls=tf.data.AUTOTUNE"),
-            Remedy(id="stateless-random", text="or draw with tf.random.stateless_* and a seed from the element"),
-        ),
+        remedies=_REMEDIES if determinism.turned_on(session) is None else (determinism.REMEDY,),
         explanation="tf.data parallelises maps by itself only where their functions have no state; the ops named ran "
         "in the function of this map while it was traced.",
     )
 
+
+_REMEDIES = (
+    Remedy(id="parallel-map", text="give the map num_parallel_calls=tf.data.AUTOTUNE"),
+    Remedy(id="stateless-random", text="or draw with tf.random.stateless_* and a seed from the element"),
+)
 
 DETECTOR = Detector(
     code="INP006",

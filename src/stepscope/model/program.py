@@ -9,7 +9,7 @@ class Setting(Event, tag="setting", frozen=True, kw_only=True):
     """A setting of the framework that changes how everything runs was set."""
 
     name: str
-    """run_functions_eagerly | check_numerics | dump_debug_info | data_debug_mode."""
+    """run_functions_eagerly | check_numerics | dump_debug_info | data_debug_mode | op_determinism."""
     value: bool
     file: str = ""
     line: int = 0

@@ -33,6 +33,8 @@ def debugging():
     tf.data.experimental.enable_debug_mode()  # data
     print("debugged", [int(x) for x in tf.data.Dataset.range(2).map(lambda x: x + 1)])
     sys.modules["tensorflow.python.data.ops.debug_mode"].toggle_debug_mode(False)
+    tf.config.experimental.enable_op_determinism()  # repeatable
+    sys.modules["tensorflow.python.util._pywrap_determinism"].enable(False)
 
 
 def models():

@@ -100,9 +100,10 @@ class Profiler:
             line = self._record(order, watch)
             if watch.stopped:
                 return {**line, "outcome": "gave-way", "text": watch.stopped}
+            began = time.monotonic_ns()
             line.update(_export(session, folder))
             session = None  # gives back what it held, which this thread does on the job's CPU
-            return {**line, "cpu_ns": time.thread_time_ns() - used}
+            return {**line, "export_ns": time.monotonic_ns() - began, "cpu_ns": time.thread_time_ns() - used}
         finally:
             session = self._watch = None  # the last reference: where it was not exported, it ends here
             self._ours.release()
@@ -169,21 +170,19 @@ def options(level: int) -> dict[str, int]:
 
 def _export(session: Any, folder: str) -> dict[str, object]:
     """Stop and write; what became of it. A file that is empty or damaged is a failure."""
-    began = time.monotonic_ns()
     failure = ""
     try:
         session.export_to_tb()
     except Exception as error:  # of TensorFlow: no space, no rights
         failure = "the trace could not be written: %s: %s" % (type(error).__name__, error)
-    said: dict[str, object] = {"export_ns": time.monotonic_ns() - began}
     path, size = _written(folder)
     if not failure and not path:
         failure = "TensorFlow wrote no trace"
     if not failure:
         failure = _damage(path, size)
     if failure:
-        return {**said, "outcome": "failed", "text": failure}
-    return {**said, "outcome": "done", "files": [os.path.relpath(path, folder)], "bytes": size}
+        return {"outcome": "failed", "text": failure}
+    return {"outcome": "done", "files": [os.path.relpath(path, folder)], "bytes": size}
 
 
 def _written(folder: str) -> tuple[str, int]:

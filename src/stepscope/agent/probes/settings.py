@@ -1,4 +1,4 @@
-"""Settings of TensorFlow that change how everything runs: tf.functions that run eagerly, and what is for debugging."""
+"""Settings of TensorFlow that change how everything runs: tf.functions that run eagerly, determinism, debugging."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ SWITCHES = {
         Switch("enable_dump_debug_info", "dump_debug_info", True),
         Switch("disable_dump_debug_info", "dump_debug_info", False),
     ),
+    "tensorflow.python.framework.config": (Switch("enable_op_determinism", "op_determinism", True),),
     "tensorflow.python.data.ops.debug_mode": (Switch("enable_debug_mode", "data_debug_mode", True),),
 }
 """By the module that defines them: they are patched there before TensorFlow's API takes them from it."""

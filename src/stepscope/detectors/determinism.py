@@ -1,0 +1,34 @@
+"""Op determinism: with it tf.data runs a map that draws random numbers on one thread, whatever it was asked for.
+
+Source: tensorflow/core/grappler/optimizers/data/make_deterministic.cc.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.model.finding import Remedy
+from stepscope.model.program import Setting
+
+if TYPE_CHECKING:
+    from stepscope.derive.stages import Stage
+    from stepscope.derive.view import SessionView
+
+REMEDY = Remedy(
+    id="stateless-random",
+    text="draw in the map with tf.random.stateless_* (tf.image.stateless_random_*) and a seed that comes with the "
+    "element (zip with Dataset.random or Dataset.counter): results stay the same from run to run, and the map may use "
+    "all CPUs; or do without tf.config.experimental.enable_op_determinism",
+)
+
+
+def turned_on(session: SessionView) -> Setting | None:
+    """Who turned it on. It cannot be turned off."""
+    settings = session.worker.all(Setting) if session.worker is not None else ()
+    return next((s for s in settings if s.name == "op_determinism" and s.file), None)
+
+
+def takes_threads(session: SessionView, stage: Stage | None) -> Setting | None:
+    """Who turned it on, where a map was asked to run in parallel and does not."""
+    asked = stage is not None and stage.name == "Map" and any("Parallel" in d.cls for d in stage.datasets)
+    return turned_on(session) if asked else None
