@@ -45,7 +45,7 @@ GRF014 = Fixtures(
         pipeline_stage="forward-backward",
         remedy="reuse-result",
     ),
-    silent=lambda: repeated(60_000, pass_tables(differentiated=True)),
+    silent=lambda: repeated(60_000, pass_tables(differentiated=True, updated=True)),
     not_applicable=untraced,
     missing=NODES,
     below=lambda: repeated(9_900),

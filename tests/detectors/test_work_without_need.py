@@ -37,7 +37,9 @@ def test_products_that_can_be_turned_round(tables: Tables, found: list[str]) -> 
         (pass_tables(), ["GRF014"]),
         (pass_tables(same_input=False), []),
         (pass_tables(same_weight=False), []),
-        (pass_tables(differentiated=True), []),
+        (pass_tables(differentiated=True), ["GRF014"]),
+        (pass_tables(differentiated=True, updated=True), []),
+        (pass_tables(differentiated=True, updated=True, metric=True), []),
         (pass_tables(dropout=True), []),
         (pass_tables(updated=True), []),
         (pass_tables(updated=True, metric=True), ["GRF014"]),
@@ -47,14 +49,16 @@ def test_products_that_can_be_turned_round(tables: Tables, found: list[str]) -> 
         "another-batch",
         "target-network",
         "two-gradients",
+        "gradient-after-the-update",
+        "metric-and-gradient-after-the-update",
         "dropout",
         "after-the-update",
         "metric-after-the-update",
     ],
 )
 def test_passes_that_are_the_same(tables: Tables, found: list[str]) -> None:
-    """Another input, other weights, random numbers or a gradient of its own make a second pass one of its own; so do
-    weights that the step has updated, unless it is for a metric."""
+    """Another input, other weights or random numbers make a second pass one of its own; so do weights that the step has
+    updated, unless it is for a metric alone."""
     assert codes(repeated(60_000, tables)) == found
     assert asked(tables) == found
 

@@ -6,7 +6,7 @@ graph, changes something or has no input is equal to nothing else.
 
 A pass that reads weights after the step has updated them sees new ones. It is a copy only where everything that comes
 of it is added up in variables: metrics of the step, for which the first pass serves as well (as in Keras' own ``fit``).
-What is handed out, a policy's change by the update say, is meant to see the new weights.
+What is handed out, a policy's change by the update say, or differentiated, is meant to see the new weights.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stepscope.derive.graph_index import NOT_FOUND
 from stepscope.derive.one_hot_products import PRODUCTS
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable
 
     from stepscope.derive.graph_index import GraphIndex
 
@@ -36,36 +36,37 @@ _ENDS = ("Assign", "Assert", "NoOp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """A part of the graph that another part computes as well, and whose gradient nobody asks for."""
+    """A part of the graph that another part computes as well."""
 
     nodes: tuple[int, ...]
     """Rows."""
     heavy: tuple[int, ...]
     """Those of products and convolutions, in the order in which they were made."""
+    differentiated: bool
+    """Gradients are taken of it and of what it repeats: one of the two would do as well."""
 
 
 def build(index: GraphIndex) -> tuple[Copy, ...]:
-    """Copies in the steps' graphs that could be left out: of each value at least one node stays."""
+    """Copies in the steps' graphs that could be left out: of each value the first node stays."""
     graphs = sorted({int(index.table.graph[row]) for row in index.table.of_types(*HEAVY).tolist()})
     return tuple(copy for graph in graphs if not index.of_data(graph) for copy in _in_graph(index, graph))
 
 
 def _in_graph(index: GraphIndex, graph: int) -> list[Copy]:
-    groups = _alike(index, graph)
-    value = {row: number for number, rows in enumerate(groups) for row in rows}
-    left = {number: len(rows) for number, rows in enumerate(groups)}
-    needed = _differentiated(index, graph) if groups else set()
+    first = {row: rows[0] for rows in _alike(index, graph) for row in rows[1:]}
+    differentiated = _differentiated(index, graph) if first else set()
     found = []
-    for part in reversed(_parts(index, value)):
-        # A later part is the copy of an earlier one. One that gradients are taken of is needed as it is.
-        if not needed.isdisjoint(part) or any(left[value[row]] <= 1 for row in part):
-            continue
+    for part in _parts(index, first):
         heavy = tuple(row for row in part if index.table.type_of(row) in HEAVY)
-        if heavy and (not _sees_update(index, graph, part) or _ends_in_variables(index, graph, part)):
-            for row in part:
-                left[value[row]] -= 1
-            found.append(Copy(nodes=tuple(part), heavy=heavy))
-    return found[::-1]
+        if not heavy:
+            continue
+        if _sees_update(index, graph, part) and not (
+            differentiated.isdisjoint(part) and _ends_in_variables(index, graph, part)
+        ):
+            continue
+        both = not differentiated.isdisjoint(part) and any(first[row] in differentiated for row in part)
+        found.append(Copy(nodes=tuple(part), heavy=heavy, differentiated=both))
+    return found
 
 
 def _sees_update(index: GraphIndex, graph: int, part: list[int]) -> bool:
@@ -132,11 +133,11 @@ def _end(name: str) -> tuple[str, ...]:
     return tuple(name.split("/")[-2:])
 
 
-def _parts(index: GraphIndex, value: dict[int, int]) -> list[list[int]]:
+def _parts(index: GraphIndex, rows: Iterable[int]) -> list[list[int]]:
     """The rows as parts that hang together by their inputs, the part that was made first in front."""
     part: dict[int, int] = {}
     parts: dict[int, list[int]] = {}
-    for row in sorted(value):
+    for row in sorted(rows):
         joined = {part[p] for p in index.table.inputs_of(row).tolist() if p in part}
         mine = min(joined, default=row)
         parts.setdefault(mine, []).append(row)

@@ -2,8 +2,8 @@
 
 ## What it detects
 Products and convolutions of the compiled step that another part of the same graph computes as well - the same ops, the
-same weights, the same input - whose gradient nobody asks for, taking a large part of the step: a model that is called
-once for the loss and once more for each metric.
+same weights, the same input - taking a large part of the step: a model that is called once for the loss and once more
+for each metric, or one model for each layer whose output a loss looks at, all of which begin with the same layers.
 
 ## Why it matters
 A forward pass is a third of a training step. TensorFlow merges equal ops, but not ones that read variables: each call
@@ -11,16 +11,17 @@ of the model reads its weights anew, so all of it runs again.
 
 ## Evidence
 From the graph: which nodes compute what others do. From an op trace: `repeated_ratio`, share of the steps in these
-nodes; `repeated_products`, how many of them are products and convolutions.
+nodes and in their gradients; `repeated_products`, how many of them are products and convolutions.
 
 ## Known limits
 A second pass that follows the update of the weights sees the new ones. It is meant only where metrics alone come of it:
-with the first pass's result these are of the weights before the update, as Keras' own are. One whose result is handed
-out, or that gradients are taken of (two views of a batch, sharpness-aware minimisation), is left alone. Dropout makes
-two passes differ from it on, and what differs is not meant. Updates inside of called functions are not seen.
+with the first pass's result these are of the weights before the update, as Keras' own are. One behind an update whose
+result is handed out, or that gradients are taken of (sharpness-aware minimisation), is left alone. Dropout makes two
+passes differ from it on, and what differs is not meant. Updates inside of called functions are not seen.
 
 ## Remedy
-Keep the result of the first call and hand it to the metrics: `accuracy.update_state(y, logits)`.
+Keep the result of the first call and hand it to the metrics: `accuracy.update_state(y, logits)`. Where several layers'
+outputs are needed, one model with all of them: `keras.Model(inputs, [a.output, b.output])`.
 
 ## References
 Keras guide "Writing a training loop from scratch"; FSE'22 study, inefficient API usage.
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.derive.repeated_passes import Copy
-    from stepscope.derive.step_ops import StepOps
+    from stepscope.derive.step_ops import OpShare, StepOps
     from stepscope.derive.view import SessionView
 
 
@@ -63,12 +64,12 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     if ops is None:
         heavy = sum(len(one.heavy) for one in found)
         yield noded.question(f"{heavy:,} products of the step's graph are computed elsewhere in it; what they cost")
-    elif ops.of_nodes([row for one in found for row in one.nodes]).ratio >= params.min_ratio:
+    elif _share(ops, found).ratio >= params.min_ratio:
         yield _finding(session, ops, found, params)
 
 
 def _finding(session: SessionView, ops: StepOps, found: Sequence[Copy], params: Params) -> Finding:
-    share = ops.of_nodes([row for one in found for row in one.nodes])
+    share = _share(ops, found)
     heavy = [row for one in found for row in one.heavy]
     ratio = share.ratio
     return Finding(
@@ -94,7 +95,7 @@ def _finding(session: SessionView, ops: StepOps, found: Sequence[Copy], params: 
             Remedy(
                 id="reuse-result",
                 text="call the model once and hand its result to the loss and to every metric, as in "
-                "accuracy.update_state(y, logits)",
+                "accuracy.update_state(y, logits); for outputs of several layers make one model that gives them all",
                 safety="review",
             ),
         ),
@@ -103,6 +104,12 @@ def _finding(session: SessionView, ops: StepOps, found: Sequence[Copy], params: 
         "first pass's result they are of the weights before the update, as Keras' own are. The op trace shows the time "
         "of what could be left out.",
     )
+
+
+def _share(ops: StepOps, found: Sequence[Copy]) -> OpShare:
+    """With gradients where both passes have some: they add up before they pass the one that stays."""
+    gradients = all(one.differentiated for one in found)
+    return ops.of_nodes([row for one in found for row in one.nodes], gradients=gradients)
 
 
 def _counted(count: int) -> str:
