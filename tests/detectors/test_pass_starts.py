@@ -27,6 +27,14 @@ def test_shuffle_fills_its_buffer() -> None:
     assert said(starting(100 * MS, by="Shuffle")) == [(": shuffle behind a map fills its buffer", [72])]
 
 
+def test_a_cache_that_take_cuts_short() -> None:
+    """The map runs again in each pass, for the cache is thrown away: both are named."""
+    (found,) = find(starting(100 * MS, by="Shuffle", cached=True))
+    assert "the cache is never read to its end, as take stands behind it" in found.title
+    assert [p.line for p in found.where] == [73, 74, 71]
+    assert found.remedies[0].id == "take-first"
+
+
 @pytest.mark.parametrize(
     ("by", "left"), [("Skip", 99), ("Filter", -2), ("Shard", -2)], ids=["headings", "filter", "shard"]
 )

@@ -236,16 +236,23 @@ def profiling(period: int, *, steps: int = 60, stopped: bool = True) -> Job:
     return job
 
 
-def starting(wait: int, *, by: str = "Skip", passes: int = 10, others: int = MS, left: int = -2) -> Job:
+def starting(
+    wait: int, *, by: str = "Skip", passes: int = 10, others: int = MS, left: int = -2, cached: bool = False
+) -> Job:
     """Passes of ten steps over a mapped dataset, each with a wait for its first batch.
 
-    ``by``: the transformation behind the map, which leaves ``left`` of a hundred; ``others``: waits for other batches.
+    ``by``: the transformation behind the map, which leaves ``left`` of a hundred; ``cached``: a cache, and a take of
+    ninety, between; ``others``: waits for other batches.
     """
     job = Job()
     job.sources[SCRIPT] = SOURCE
     source = job.dataset("RangeDataset", line=70)
     own = {"fn_name": "decode", "fn_file": SCRIPT, "fn_line": 15, "fn_end_line": 18}
     mapped = job.dataset("MapDataset", source, line=71, cardinality=100, **own)
+    if cached:
+        mapped = job.dataset(
+            "TakeDataset", job.dataset("CacheDataset", mapped, line=73, cardinality=100), line=74, cardinality=90
+        )
     kept = job.dataset(f"{by}Dataset", mapped, line=72, cardinality=left)
     iterator = job.iterator(job.dataset("BatchDataset", kept, line=73, batch=8), batch=8)
     calls, nexts = job.function(**MAIN_CALL), job.nexts()

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import epochs, intervals
+from stepscope.derive import cut_caches, epochs, intervals
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from stepscope.derive.steps import Steps
     from stepscope.derive.view import SessionView
@@ -51,7 +51,9 @@ def build(view: SessionView) -> PassStarts | None:
     if anatomy.ratio("input-wait") < ratio / 2:
         return None
     by_id = {d.id: d for d in pipe.datasets}
-    maps = {d.id: _maps_below(d, by_id) for d in pipe.datasets if d.cls == FILLS or _skips_many(d, by_id)}
+    cut = cut_caches.build(pipe.datasets)
+    kept = {d.id for d in pipe.datasets if d.cls == cut_caches.CACHES and (cut is None or d.id != cut.cache.id)}
+    maps = {d.id: _maps_below(d, by_id, kept) for d in pipe.datasets if d.cls == FILLS or _skips_many(d, by_id)}
     causes = tuple(d for d in pipe.datasets if maps.get(d.id))
     return PassStarts(
         passes=len(waits),
@@ -96,12 +98,12 @@ def _skips_many(dataset: DatasetMade, by_id: Mapping[int, DatasetMade]) -> bool:
     return not known or below - dataset.cardinality >= LEAST_SKIPPED * below
 
 
-def _maps_below(dataset: DatasetMade, by_id: Mapping[int, DatasetMade]) -> list[DatasetMade]:
-    """The maps with a function whose elements a dataset is given."""
+def _maps_below(dataset: DatasetMade, by_id: Mapping[int, DatasetMade], kept: Collection[int]) -> list[DatasetMade]:
+    """The maps with a function whose elements a dataset is given, but those whose elements are ``kept``."""
     left, seen, found = list(dataset.inputs), set(), []
     while left:
         one = by_id.get(left.pop())
-        if one is None or one.id in seen:
+        if one is None or one.id in seen or one.id in kept:
             continue
         seen.add(one.id)
         left += one.inputs

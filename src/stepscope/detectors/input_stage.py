@@ -36,7 +36,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.detectors import determinism, pipeline_python
+from stepscope.detectors import cut_cache, determinism, pipeline_python
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.events import ChildStarted
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
@@ -139,6 +139,10 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
         title += f"; {format_ratio(dropped.ratio)} of what it makes is thrown away by {dropped.word} behind it"
         evidence.append(Evidence(metric="dropped_ratio", value=dropped.ratio, unit="ratio"))
         places = (*places, *(p for d in dropped.by.datasets if (p := session.dataset_place(d)) is not None))
+    cut = cut_cache.above(session, stage.datasets if stage is not None else ())
+    if cut is not None:
+        title += f"; the {cut_cache.WHY}"
+        places = (*places, *cut_cache.places(session, cut))
     one_thread = determinism.takes_threads(session, stage)
     if one_thread is not None:
         place = session.place(one_thread.file, one_thread.line, function=one_thread.function)
@@ -161,7 +165,11 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
         where=places,
         evidence=tuple(evidence),
         cost=cost_of(session, cause.wait_ratio, low=cause.wait_ratio - error, high=cause.wait_ratio + error),
-        remedies=(*((determinism.REMEDY,) if one_thread is not None else ()), *_remedies(session, stage, dropped)),
+        remedies=(
+            *((cut_cache.REMEDY,) if cut is not None else ()),
+            *((determinism.REMEDY,) if one_thread is not None else ()),
+            *_remedies(session, stage, dropped),
+        ),
         explanation="The batch is not ready when the step asks for it. The stage named is the one with the "
         "largest self time per batch after tf.data's own optimisation; stages behind it can only be as fast as it is."
         f"{pipeline_python.by_trace(cause)}",

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive import pass_starts
 from stepscope.derive.pass_starts import FILLS, SKIPS
+from stepscope.detectors import cut_cache
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -73,8 +74,12 @@ def _finding(session: SessionView, found: PassStarts, params: Params, least: Rat
     skips = [d for d in found.causes if d.cls == SKIPS]
     causes = skips or list(found.causes)
     places = [*causes, *(found.maps if skips else ())]
+    cut = cut_cache.above(session, found.maps)
     why = ""
-    if skips:
+    if cut is not None:
+        why = f": the {cut_cache.WHY}"
+        places = [cut.cache, cut.take, *found.maps]
+    elif skips:
         why = ": skip behind a map, which makes what is thrown away"
     elif causes:
         why = ": shuffle behind a map fills its buffer"
@@ -97,7 +102,10 @@ def _finding(session: SessionView, found: PassStarts, params: Params, least: Rat
             Evidence(metric="passes", value=found.passes, unit="passes", threshold=params.min_passes),
         ),
         cost=cost_of(session, found.ratio, low=(found.ratio if skips else min(found.ratio, 1 - found.ratio)) / 2),
-        remedies=_remedies(skips=bool(skips), shuffled=any(d.cls == FILLS for d in found.causes)),
+        remedies=(
+            *((cut_cache.REMEDY,) if cut is not None else ()),
+            *_remedies(skips=bool(skips), shuffled=any(d.cls == FILLS for d in found.causes)),
+        ),
         explanation="What these waits take beyond those for other batches counts. What a transformation takes before "
         "it hands out the first element is made anew in each pass.",
     )

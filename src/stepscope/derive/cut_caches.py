@@ -1,0 +1,57 @@
+"""Caches that are never read to their end: tf.data throws such a one away, and each pass fills it anew.
+
+Source: tensorflow/core/kernels/data/cache_dataset_ops.cc ("the partially cached contents of the dataset will be
+discarded").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stepscope.model.events import DatasetMade
+
+CACHES, TAKES = "CacheDataset", "TakeDataset"
+"""Transformations, by the class that tf.data makes."""
+ONE_BY_ONE = ("Map", "Batch", "Prefetch", "Options", "Zip", "Enumerate")
+"""Parts of classes that ask below for what they are asked for, and for no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutCache:
+    """A cache, and what ends each pass before its last element."""
+
+    cache: DatasetMade
+    take: DatasetMade
+    below: frozenset[int]
+    """Ids of the datasets that feed the cache."""
+
+
+def build(datasets: Sequence[DatasetMade]) -> CutCache | None:
+    """The first such cache of an iterator's datasets."""
+    by_id = {d.id: d for d in datasets}
+    for take in datasets:
+        below = [by_id[i] for i in take.inputs if i in by_id]
+        if take.cls != TAKES or not below or not 0 <= take.cardinality < below[0].cardinality:
+            continue
+        one = below[0]
+        while (
+            one.cls != CACHES and any(part in one.cls for part in ONE_BY_ONE) and one.inputs and one.inputs[0] in by_id
+        ):
+            one = by_id[one.inputs[0]]
+        if one.cls == CACHES:
+            return CutCache(cache=one, take=take, below=_below(one, by_id))
+    return None
+
+
+def _below(dataset: DatasetMade, by_id: Mapping[int, DatasetMade]) -> frozenset[int]:
+    left, seen = list(dataset.inputs), set[int]()
+    while left:
+        one = left.pop()
+        if one in by_id and one not in seen:
+            seen.add(one)
+            left += by_id[one].inputs
+    return frozenset(seen)

@@ -1,0 +1,34 @@
+"""What the detectors of input say of a cache that is never read to its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.derive import cut_caches
+from stepscope.model.finding import Place, Remedy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stepscope.derive.cut_caches import CutCache
+    from stepscope.derive.view import SessionView
+    from stepscope.model.events import DatasetMade
+
+WHY = "cache is never read to its end, as take stands behind it: it is thrown away"
+REMEDY = Remedy(
+    id="take-first",
+    text="take before the cache: a cache is kept only when a pass has read it to its end, so this one is filled anew "
+    "in each pass",
+    safety="review",
+)
+
+
+def above(session: SessionView, made: Iterable[DatasetMade]) -> CutCache | None:
+    """The cache that should keep what one of these datasets makes, and does not."""
+    found = cut_caches.build(session.pipeline.datasets) if session.pipeline is not None else None
+    return found if found is not None and not found.below.isdisjoint(d.id for d in made) else None
+
+
+def places(session: SessionView, found: CutCache) -> tuple[Place, ...]:
+    """Of the cache and of what cuts it short."""
+    return tuple(p for d in (found.cache, found.take) if (p := session.dataset_place(d)) is not None)

@@ -1,0 +1,55 @@
+"""Caches that no pass reads to their end."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import Job
+
+from stepscope.derive import cut_caches
+from stepscope.model.events import DatasetMade
+
+
+def chain(*classes: tuple[str, int]) -> list[DatasetMade]:
+    """Datasets of these classes and counts, the source first; as a session lists them, the output first."""
+    job = Job()
+    made: list[DatasetMade] = []
+    for cls, count in classes:
+        made.append(job.dataset(cls, *made[-1:], cardinality=count))
+    return made[::-1]
+
+
+SOURCE = (("TensorSliceDataset", 100), ("ParallelMapDataset", 100), ("CacheDataset", 100))
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        (("TakeDataset", 90), ("ShuffleDataset", 90)),
+        (("BatchDataset", 10), ("PrefetchDataset", 10), ("TakeDataset", 5)),
+    ],
+    ids=["take", "take-of-batches"],
+)
+def test_a_cache_that_is_cut_short(behind: tuple[tuple[str, int], ...]) -> None:
+    """Whatever hands on as much as it is asked for may stand between."""
+    made = chain(*SOURCE, *behind)
+    found = cut_caches.build(made)
+    assert found is not None
+    assert (found.cache.cls, found.take.cls) == ("CacheDataset", "TakeDataset")
+    assert found.below == {d.id for d in made if d.cls in {"TensorSliceDataset", "ParallelMapDataset"}}
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        chain(*SOURCE, ("TakeDataset", 100)),
+        chain(*SOURCE, ("ShuffleDataset", 100), ("TakeDataset", 90)),
+        chain(*SOURCE, ("RepeatDataset", -1), ("TakeDataset", 90)),
+        chain(("TensorSliceDataset", 100), ("TakeDataset", 90), ("CacheDataset", 90)),
+        chain(("TFRecordDatasetV2", -2), ("CacheDataset", -2), ("TakeDataset", -2)),
+        chain(*SOURCE),
+    ],
+    ids=["all", "buffer-reads-on", "repeat-reads-on", "take-first", "unknown", "none"],
+)
+def test_a_cache_that_may_be_complete(made: list[DatasetMade]) -> None:
+    """Nothing ends a pass before the cache's last element, or it is not known."""
+    assert cut_caches.build(made) is None
