@@ -21,6 +21,7 @@ from tests.checker.asking import Asked
         ("for i in y:\n    pass\nelse:\n    ask(1)", []),
         ("days = [i + 1 for i in range(7)]\nfor day in days:\n    ask(day)", [7]),
         ("days = [i for i in range(7) if i in y]\nfor day in days:\n    ask(day)", [None]),
+        ("t = [1]\nfor i in range(4):\n    t = [x + 1 for x in t]\n    for x in t:\n        ask(x)", [None, 4]),
         ("n = 7\nfor i in range(n * 2):\n    ask(i)", [14]),
         ("def f(n=4):\n    for i in range(n):\n        ask(i)", [4]),
         ("for i, x in enumerate([1, 2, 3]):\n    ask(x)", [3]),

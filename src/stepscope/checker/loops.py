@@ -65,6 +65,8 @@ class Loops:
     def __init__(self, inference: Inference) -> None:
         self.inference = inference
         self.names = inference.names
+        self._asked: set[ast.expr] = set()
+        """Names whose length is being found out: one that is made of itself has none that is written down."""
 
     def around(
         self, module: Module, node: ast.AST, *, calls: bool = True, levels: int = MAX_LEVELS
@@ -118,7 +120,13 @@ class Loops:
         if isinstance(expr, (ast.ListComp, ast.SetComp)):
             return None if any(g.ifs for g in expr.generators) else self.iterations(module, expr)
         if isinstance(expr, ast.Name):
-            values = {self.length(module, v) for v in self.sources(module, expr)}
+            if expr in self._asked:
+                return None
+            self._asked.add(expr)
+            try:
+                values = {self.length(module, v) for v in self.sources(module, expr)}
+            finally:
+                self._asked.discard(expr)
             return values.pop() if len(values) == 1 and not _grows(module, expr.id) else None
         if not isinstance(expr, ast.Call):
             return None
