@@ -69,10 +69,10 @@ class Running:
         self.drained += 1
 
 
-def running(tables: Tables | None = None, *, calls: int = 40, of: int = 1) -> Running:
-    """A job of 40 steps of a function that multiplies a one-hot matrix; ``of``: whose graph it is."""
+def running(tables: Tables | None = None, *, calls: int = 40, of: int = 1, busy: int = 50) -> Running:
+    """A job of 40 steps of a function that multiplies a one-hot matrix; ``of``: whose graph it is; ``busy``: its ms."""
     job = Job()
-    job.function().every(100 * MS, 40, dur=50 * MS)
+    job.function().every(100 * MS, 40, dur=busy * MS)
     job.trace(0, MS)
     tables = tables or one_hot_tables(12_000)
     tables.graphs[0] = (tables.graphs[0][0], "function", of, "step")
@@ -109,6 +109,18 @@ def test_nothing_is_asked_about_other_graphs(why: str) -> None:
     looks.tick(10 * S)
     assert looks.wanted == ()
     assert job.process.recent.nodes == []
+
+
+@pytest.mark.parametrize(
+    ("busy", "of", "asked"),
+    [(95, 1, ((early_graphs.COMPUTE, "ops"),)), (50, 1, ()), (95, 9, ())],
+    ids=["ops-take-the-time", "they-do-not", "not-the-step"],
+)
+def test_steps_that_compute_are_captured_in_any_case(busy: int, of: int, asked: tuple[tuple[str, str], ...]) -> None:
+    """Where no detector asks, which ops take the time is the question that is left."""
+    looks = looking(running(one_hot_tables(10), busy=busy, of=of))
+    looks.tick(10 * S)
+    assert looks.wanted == asked
 
 
 def test_a_look_waits_until_all_was_read_and_steps_run() -> None:

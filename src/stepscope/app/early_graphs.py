@@ -1,5 +1,8 @@
 """Looks at the graphs of a running job's steps once they have been read: what they show may need a capture to decide.
 
+Steps that spend most of their time in their ops are captured even where no detector asks: which ops, and on which lines
+of the program, is the question that is left then.
+
 The nodes come once, some seconds after the first step. Of them only the graphs that steps run are looked at, by the
 detectors that need nodes; then they are forgotten. The whole analysis never sees them. Cost: 8 to 20 ms of CPU time
 for graphs of 200 to 1,400 nodes, most of it the records'.
@@ -33,6 +36,10 @@ RETRY_NS = 5_000_000_000
 """Between two looks."""
 SOON_NS = 20_000_000_000
 """After the first trace was seen its log is read each second."""
+COMPUTE = "compute"
+"""Who asks where no detector does."""
+MIN_CALL_RATIO = 0.6
+"""Of the steady time, in the call of the step: the ops are what takes time."""
 MAX_LOOKS = 8
 """At one process: one that traces again and again is not looked at each time."""
 DETECTORS = tuple(d for d in registry.ALL if base.Signal.NODES in d.needs or d.asks is not None)
@@ -102,6 +109,15 @@ class EarlyGraphs:
         table = assemble([part for part in nodes if len(part.graph) and int(part.graph[0]) in run])
         key = steps.worker.info.key
         seen = [replace(w, graphs=table) if w.info.key == key else w for w in session.workers]
-        _, checked, _ = base.run(DETECTORS, SessionView(replace(session, workers=seen)))
+        view = SessionView(replace(session, workers=seen))
+        _, checked, _ = base.run(DETECTORS, view)
         asked = [(c.detector, c.capture) for c in checked if c.capture]
+        if not asked and not self.wanted and _computes(view):
+            asked = [(COMPUTE, "ops")]
         self.wanted = tuple(dict.fromkeys([*self.wanted, *asked]))
+
+
+def _computes(view: SessionView) -> bool:
+    """Whether the steps spend most of their time in ops whose lines can be told."""
+    anatomy = view.anatomy
+    return view.graphs is not None and anatomy is not None and anatomy.ratio("call") >= MIN_CALL_RATIO

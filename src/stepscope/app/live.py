@@ -18,7 +18,7 @@ import msgspec
 
 from stepscope.app import analyze, early_input
 from stepscope.app.early_faults import EarlyFaults
-from stepscope.app.early_graphs import EarlyGraphs
+from stepscope.app.early_graphs import COMPUTE, EarlyGraphs
 from stepscope.collector import sources
 from stepscope.derive import tasks
 from stepscope.derive.steps import names_of
@@ -235,7 +235,7 @@ class Live:
             findings=len(findings),
             undecided=(
                 *(c.detector for c in checked if c.outcome in {"undecided", "failed"}),
-                *(code for code, _ in self._early_graphs.wanted),
+                *(code for code, _ in self._early_graphs.wanted if code != COMPUTE),
             ),
         )
 
