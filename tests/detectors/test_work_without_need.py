@@ -7,6 +7,7 @@ from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, Job
 from tests.detectors.iterator_jobs import fresh
 from tests.detectors.jobs import copying
+from tests.detectors.metric_cases import measured, metric_tables
 from tests.detectors.repeated_jobs import chain_tables, chained, pass_tables, repeated
 from tests.detectors.test_graph_look_alikes import asked
 from tests.detectors.test_look_alikes import codes
@@ -77,3 +78,20 @@ def test_iterators_that_are_made_for_one_batch(job: Job, found: list[str]) -> No
 def test_arrays_that_are_copied(period: int, found: list[str]) -> None:
     """A fifth of a step of 4 ms is what making tensors of a few small arrays takes: there is nothing to make once."""
     assert [code for code in codes(copying(20, period=period)) if code == "HST013"] == found
+
+
+@pytest.mark.parametrize(
+    ("tables", "found"),
+    [
+        (metric_tables(), ["GRF018"]),
+        (metric_tables(used=True), []),
+        (metric_tables(trained=True), []),
+        (metric_tables(layered=True), []),
+        (metric_tables(averaged=True), []),
+        (metric_tables(gradient=False), []),
+    ],
+    ids=["metric", "loss-needs-it", "weight", "layer's-state", "average-of-weights", "evaluation"],
+)
+def test_work_for_metrics(tables: Tables, found: list[str]) -> None:
+    """What comes to a counter of the batch, of a step that trains, and to nothing else."""
+    assert codes(measured(60_000, tables)) == found
