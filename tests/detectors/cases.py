@@ -352,6 +352,7 @@ CASES: dict[str, Fixtures] = {
     "GRF013": repeated_cases.GRF013,
     "GRF014": repeated_cases.GRF014,
     "GRF015": graph_cases.GRF015,
+    "GRF016": repeated_cases.GRF016,
     "GRF018": metric_cases.GRF018,
     "HNG001": trend_cases.HNG001,
     "HST001": HST001,

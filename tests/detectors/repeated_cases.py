@@ -8,7 +8,7 @@ from tests.detectors.graph_cases import NODES
 from tests.detectors.graph_jobs import LINE
 from tests.detectors.iterator_jobs import fresh
 from tests.detectors.jobs import pulled
-from tests.detectors.repeated_jobs import chain_tables, chained, pass_tables, repeated
+from tests.detectors.repeated_jobs import chain_tables, chained, invariant, pass_tables, repeated, solve_tables
 from tests.detectors.traced_jobs import untraced
 
 LEFT = 32 / 1024
@@ -50,6 +50,25 @@ GRF014 = Fixtures(
     missing=NODES,
     below=lambda: repeated(9_900),
     at=lambda: repeated(10_100),
+)
+GRF016 = Fixtures(
+    firing=lambda: invariant(60_000),
+    expected=Expected(
+        severity="high",
+        cost=0.6 * (1 - 1 / 10),
+        where=(("train.py", LINE),),
+        metrics=("invariant_ratio", "saved_ratio", "turns", "traced_steps"),
+        title=("computes the same MatrixSolve", "in call", "10 turns", "60 %"),
+        introduced="model building",
+        pipeline_stage="forward-backward",
+        remedy="compute-before-loop",
+        basis="modelled",
+    ),
+    silent=lambda: invariant(60_000, solve_tables(written=True)),
+    not_applicable=untraced,
+    missing=NODES,
+    below=lambda: invariant(11_000),
+    at=lambda: invariant(11_200),
 )
 INP009 = Fixtures(
     firing=lambda: fresh(30 * MS, 20 * MS),

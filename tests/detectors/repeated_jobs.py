@@ -89,3 +89,53 @@ def _pass(
     if gradient:
         graph.op(f"gradient_tape/{name}/ReluGrad", "ReluGrad", out)
     return out
+
+
+def invariant(spent: float, tables: Tables | None = None, *, turns: int = 10) -> Job:
+    """Steps run a loop whose body solves for ``spent`` us in all of its ``turns``, with the solves' gradients."""
+    each = spent / (2 * turns)
+    solve, gradient = "rnn/while/body/_1/cell/MatrixSolve", "rnn/while_grad/body/_9/gradients/cell/MatrixSolve_grad"
+    ops = [(f"{solve}:MatrixSolve", each), (f"{gradient}/MatrixSolve:MatrixSolve", each)] * turns
+    return running(tables if tables is not None else solve_tables(), *ops, ("dense/MatMul:MatMul", 100.0))
+
+
+def solve_tables(
+    *,
+    written: bool = False,
+    handed_back: bool = True,
+    random: bool = False,
+    constant: bool = False,
+    units: int = 64,
+    between: str = "Sub",
+) -> Tables:
+    """The graph of ``invariant``: a cell that solves with its weight, and a tensor that the loop hands back.
+
+    ``written``: the body updates the weight; ``random``: noise is added to it; ``constant``: it is one.
+    """
+    tables = Tables()
+    step, body, back = tables.graph(), tables.graph("body", name="while_body"), tables.graph("body", name="grad_body")
+    counter, most, start, scale = (step.op(name, "Const", outputs="int32[]") for name in ("n", "most", "h", "scale"))
+    handle = _handle(step, "skew")
+    loop = step.op("rnn/while", "While", counter, most, start, scale, handle)
+    step.op("dense/MatMul", "MatMul", loop)
+    step.call(loop, body, "body")
+    step.call(step.op("rnn/while_grad", "StatelessWhile", loop), back, "body")
+    back.op("gradients/cell/MatrixSolve_grad/MatrixSolve", "MatrixSolve", back.op("popped", "TensorListPopBack"))
+    matrix = f"float32[{units},{units}]"
+    turn, end = (body.op(name, "Placeholder", outputs="int32[]") for name in ("turn", "end"))
+    state, shift = (body.op(name, "Placeholder", outputs=matrix) for name in ("state", "shift"))
+    resource = body.op("cell/resource", "Placeholder", outputs="resource[]")
+    read = body.op("cell/ReadVariableOp", "ReadVariableOp", resource, outputs=matrix)
+    weight = body.op("cell/eye", "Const", outputs=matrix) if constant else read
+    if random:
+        weight = body.op("cell/noise", "AddV2", weight, body.op("random", "RandomUniform", end), outputs=matrix)
+    shifted = body.op("cell/shifted", between, weight, weight if constant else shift, outputs=matrix)
+    solved = body.op("cell/MatrixSolve", "MatrixSolve", shifted, weight, outputs=matrix, line=LINE, function="call")
+    new = body.op("cell/MatMul", "MatMul", state, solved, outputs=matrix, line=LINE + 1)
+    if written:
+        body.op("AssignSubVariableOp", "AssignSubVariableOp", resource, new)
+    one = body.op("one", "Const", outputs="int32[]")
+    results = (body.op("add", "AddV2", turn, one, outputs="int32[]"), end, new, shift if handed_back else new)
+    for i, result in enumerate(results):
+        body.op(f"Identity_{i}", "Identity", result, outputs=matrix if i > 1 else "int32[]")
+    return tables

@@ -8,7 +8,7 @@ from tests.derive.sessions import MS, Job
 from tests.detectors.iterator_jobs import fresh
 from tests.detectors.jobs import copying
 from tests.detectors.metric_cases import measured, metric_tables
-from tests.detectors.repeated_jobs import chain_tables, chained, pass_tables, repeated
+from tests.detectors.repeated_jobs import chain_tables, chained, invariant, pass_tables, repeated, solve_tables
 from tests.detectors.test_graph_look_alikes import asked
 from tests.detectors.test_look_alikes import codes
 
@@ -62,6 +62,31 @@ def test_passes_that_are_the_same(tables: Tables, found: list[str]) -> None:
     updated, unless it is for a metric alone."""
     assert codes(repeated(60_000, tables)) == found
     assert asked(tables) == found
+
+
+@pytest.mark.parametrize(
+    ("tables", "found"),
+    [
+        (solve_tables(), ["GRF016"]),
+        (solve_tables(written=True), []),
+        (solve_tables(handed_back=False), []),
+        (solve_tables(random=True), []),
+        (solve_tables(constant=True), []),
+        (solve_tables(between="PyFunc"), []),
+    ],
+    ids=["the-same", "weight-updated", "variable-of-the-loop", "random", "constant", "python"],
+)
+def test_work_that_no_turn_changes(tables: Tables, found: list[str]) -> None:
+    """A weight that the body updates, a variable of the loop that it hands on changed, random numbers and Python may
+    give another result in each turn; TensorFlow computes beforehand what is made of constants."""
+    assert [code for code in codes(invariant(60_000, tables)) if code == "GRF016"] == found
+    assert [code for code in asked(tables) if code == "GRF016"] == found
+
+
+def test_little_work_is_not_asked_about() -> None:
+    """A solve of 8 x 8 costs no more than starting it; a loop of one turn has nothing to save."""
+    assert asked(solve_tables(units=8)) == []
+    assert codes(invariant(60_000, turns=1)) == []
 
 
 @pytest.mark.parametrize(

@@ -107,10 +107,14 @@ class StepOps:
             every |= mine
             shown = intervals.union(shown, intervals.merge(*self._bounds(mine)))
         beyond = np.maximum(0, (self._end - self._start)[every] - fixed_ns).sum() / self._wall
-        turns = int(np.bincount(self._label[every]).max()) / len(self.trace.periods) if every.any() else 0.0
+        turns = self._turns(every)
         share = self._share(shown, every)
         alone = share.alone + self._unseen(parts, shown, max(1.0, turns)) / self._wall
         return replace(share, alone=alone, beyond=float(beyond), turns=turns)
+
+    def turns(self, rows: Iterable[int]) -> float:
+        """How often in a step that one of the ops of these nodes ran which ran most often; 0: none was seen."""
+        return self._turns(self._mine(rows) & self._inside)
 
     def costliest(self, rows: Iterable[int]) -> list[int]:
         """Those of some nodes whose ops ran, by their time within the steps, the longest first."""
@@ -128,6 +132,9 @@ class StepOps:
             labels |= np.isin(self._of, wanted) & (self._of >= 0)
         found: Bool = labels[self._label]
         return found
+
+    def _turns(self, ops: Bool) -> float:
+        return int(np.bincount(self._label[ops]).max()) / len(self.trace.periods) if ops.any() else 0.0
 
     def _unseen(self, parts: Sequence[LoopPart], shown: Intervals, turns: float) -> float:
         """Time of loops in which no op was seen."""
