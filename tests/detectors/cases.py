@@ -351,6 +351,7 @@ CASES: dict[str, Fixtures] = {
     "GRF013": repeated_cases.GRF013,
     "GRF014": repeated_cases.GRF014,
     "GRF015": graph_cases.GRF015,
+    "GRF017": repeated_cases.GRF017,
     "HNG001": trend_cases.HNG001,
     "HST001": HST001,
     "HST002": HST002,

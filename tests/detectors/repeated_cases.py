@@ -8,7 +8,7 @@ from tests.detectors.graph_cases import NODES
 from tests.detectors.graph_jobs import LINE
 from tests.detectors.iterator_jobs import fresh
 from tests.detectors.jobs import pulled
-from tests.detectors.repeated_jobs import chain_tables, chained, pass_tables, repeated
+from tests.detectors.repeated_jobs import chain_tables, chained, frozen, frozen_tables, pass_tables, repeated
 from tests.detectors.traced_jobs import untraced
 
 LEFT = 32 / 1024
@@ -50,6 +50,25 @@ GRF014 = Fixtures(
     missing=NODES,
     below=lambda: repeated(9_900),
     at=lambda: repeated(10_100),
+)
+GRF017 = Fixtures(
+    firing=lambda: frozen(60_000),
+    expected=Expected(
+        severity="high",
+        cost=0.6 * 0.9,
+        where=(("train.py", LINE),),
+        metrics=("frozen_ratio", "saved_ratio", "frozen_products", "passes", "traced_steps"),
+        title=("frozen layers", "same features", "in every epoch", "60 %"),
+        introduced="model building",
+        pipeline_stage="forward-backward",
+        remedy="features-once",
+        basis="modelled",
+    ),
+    silent=lambda: frozen(60_000, frozen_tables(random="StatelessRandomUniformV2")),
+    not_applicable=untraced,
+    missing=NODES,
+    below=lambda: frozen(19_900),
+    at=lambda: frozen(20_100),
 )
 INP009 = Fixtures(
     firing=lambda: fresh(30 * MS, 20 * MS),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, Job
+from tests.detectors.graph_jobs import graph_only
 from tests.detectors.iterator_jobs import fresh
 from tests.detectors.jobs import copying
-from tests.detectors.repeated_jobs import chain_tables, chained, pass_tables, repeated
-from tests.detectors.test_graph_look_alikes import asked
+from tests.detectors.repeated_jobs import chain_tables, chained, fed, frozen, frozen_tables, pass_tables, repeated
+from tests.detectors.test_graph_look_alikes import asked, asked_of
 from tests.detectors.test_look_alikes import codes
 
 
@@ -73,3 +74,50 @@ def test_iterators_that_are_made_for_one_batch(job: Job, found: list[str]) -> No
 def test_arrays_that_are_copied(period: int, found: list[str]) -> None:
     """A fifth of a step of 4 ms is what making tensors of a few small arrays takes: there is nothing to make once."""
     assert [code for code in codes(copying(20, period=period)) if code == "HST013"] == found
+
+
+@pytest.mark.parametrize(
+    ("tables", "found"),
+    [
+        (frozen_tables(), ["GRF017"]),
+        (frozen_tables(unused_gradient=True), ["GRF017"]),
+        (frozen_tables(trained=True), []),
+        (frozen_tables(written_elsewhere=True), []),
+        (frozen_tables(random="RandomUniform"), []),
+        (frozen_tables(data_op="StatelessRandomUniformV2"), []),
+        (frozen_tables(data_op="EagerPyFunc"), []),
+        (frozen_tables(mixes=True), []),
+        (frozen_tables(also_on_output=True), []),
+        (frozen_tables(argument=True), []),
+    ],
+    ids=[
+        "frozen",
+        "gradient-that-nobody-asked-for",
+        "gradient-handed-out",
+        "another-graph-trains-it",
+        "augmented-in-the-model",
+        "augmented-in-the-dataset",
+        "python-in-the-dataset",
+        "examples-mixed",
+        "loss-on-the-output",
+        "not-the-dataset-s",
+    ],
+)
+def test_features_that_are_the_same_in_each_epoch(tables: Tables, found: list[str]) -> None:
+    """The weights stay, the data are the dataset's, and nothing is random; else the layers have to run."""
+    assert [code for code in codes(frozen(60_000, tables)) if code == "GRF017"] == found
+    assert [code for code in asked_of(fed(graph_only(tables))) if code == "GRF017"] == found
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        frozen(60_000, epochs=1),
+        frozen(60_000, source="RandomDataset"),
+        frozen(60_000, cardinality=-1),
+    ],
+    ids=["one-pass", "random-seeds", "endless"],
+)
+def test_examples_that_do_not_come_again(job: Job) -> None:
+    """One pass, a dataset of random numbers, and a stream: no features are computed twice."""
+    assert "GRF017" not in codes(job)
