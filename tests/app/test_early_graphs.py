@@ -137,8 +137,9 @@ def test_a_look_waits_until_all_was_read_and_steps_run() -> None:
     assert looks.wanted == ASKED
 
 
-def test_a_large_graph_is_looked_at_when_its_share_is_earned() -> None:
-    """At 2 per mille of a core, nodes of so much CPU time need their time."""
+def test_a_large_graph_is_looked_at_when_its_share_is_earned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 2 per mille of a core, nodes of so much CPU time need their time, but for what is free."""
+    monkeypatch.setattr(early_graphs, "FREE_NS", 0)
     job = running()
     count = sum(len(part.node) for part in job.process.recent.nodes)
     due_ns = int(count * early_graphs.NODE_NS / early_graphs.CPU_RATIO)

@@ -353,6 +353,7 @@ CASES: dict[str, Fixtures] = {
     "GRF014": repeated_cases.GRF014,
     "GRF015": graph_cases.GRF015,
     "GRF016": repeated_cases.GRF016,
+    "GRF017": repeated_cases.GRF017,
     "GRF018": metric_cases.GRF018,
     "HNG001": trend_cases.HNG001,
     "HST001": HST001,

@@ -8,7 +8,16 @@ from tests.detectors.graph_cases import NODES
 from tests.detectors.graph_jobs import LINE
 from tests.detectors.iterator_jobs import fresh
 from tests.detectors.jobs import pulled
-from tests.detectors.repeated_jobs import chain_tables, chained, invariant, pass_tables, repeated, solve_tables
+from tests.detectors.repeated_jobs import (
+    chain_tables,
+    chained,
+    frozen,
+    frozen_tables,
+    invariant,
+    pass_tables,
+    repeated,
+    solve_tables,
+)
 from tests.detectors.traced_jobs import untraced
 
 LEFT = 32 / 1024
@@ -87,4 +96,25 @@ INP009 = Fixtures(
     missing="stack samples",
     below=lambda: fresh(10 * MS - US),
     at=lambda: fresh(10 * MS + US),
+)
+
+
+GRF017 = Fixtures(
+    firing=lambda: frozen(60_000),
+    expected=Expected(
+        severity="high",
+        cost=0.6 * 0.9,
+        where=(("train.py", LINE),),
+        metrics=("frozen_ratio", "saved_ratio", "frozen_products", "passes", "traced_steps"),
+        title=("frozen layers", "same features", "in every epoch", "60 %"),
+        introduced="model building",
+        pipeline_stage="forward-backward",
+        remedy="features-once",
+        basis="modelled",
+    ),
+    silent=lambda: frozen(60_000, frozen_tables(random="StatelessRandomUniformV2")),
+    not_applicable=untraced,
+    missing=NODES,
+    below=lambda: frozen(19_900),
+    at=lambda: frozen(20_100),
 )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from tests.derive.graph_tables import Graph, Node, Tables
-from tests.derive.sessions import Job
+from tests.derive.sessions import MS, Job, node
 from tests.detectors.graph_jobs import LINE, running
+
+from stepscope.wire.kinds import Kind
 
 
 def chained(spent: float, tables: Tables | None = None) -> Job:
@@ -138,4 +140,82 @@ def solve_tables(
     results = (body.op("add", "AddV2", turn, one, outputs="int32[]"), end, new, shift if handed_back else new)
     for i, result in enumerate(results):
         body.op(f"Identity_{i}", "Identity", result, outputs=matrix if i > 1 else "int32[]")
+    return tables
+
+
+IMAGES = "float32[?,32,32,3]"
+
+
+def frozen(
+    spent: float,
+    tables: Tables | None = None,
+    *,
+    epochs: int = 10,
+    source: str = "TensorSliceDataset",
+    cardinality: int = 4,
+) -> Job:
+    """Epochs of Keras' fit over a mapped dataset; frozen layers take ``spent`` us of each step."""
+    job = running(tables if tables is not None else frozen_tables(), ("base/Conv2D:Conv2D", spent))
+    return fed(job, epochs=epochs, source=source, cardinality=cardinality)
+
+
+def fed(job: Job, *, epochs: int = 10, source: str = "TensorSliceDataset", cardinality: int = 4) -> Job:
+    """The 40 steps of a job are epochs of a dataset, with an iterator each."""
+    job.trace(0, MS, owner="tf.data", function="decode", line=71)
+    job.trace(0, MS, owner="keras", file="/keras/trainer.py", line=131, updates=2)
+    mapped = job.dataset("MapDataset", job.dataset(source, line=70), line=71, fn_name="decode", cardinality=cardinality)
+    dataset = job.dataset("BatchDataset", mapped, line=72, batch=8, cardinality=cardinality)
+    hook = job.call(Kind.HOOK, "on_epoch_end", hook="on_epoch_end")
+    for epoch in range(epochs):
+        end = (epoch + 1) * 4_000 * MS // epochs
+        iterator = job.iterator(dataset, batch=8)
+        hook.at(end - 2 * MS, MS)
+        nodes = [node(1, "Batch", 2, elements=4), node(2, "Map", elements=4)]
+        job.model(iterator, end - MS, nodes, [90_000] * 3)
+    return job
+
+
+def frozen_tables(
+    *,
+    trained: bool = False,
+    written_elsewhere: bool = False,
+    random: str = "",
+    data_op: str = "Cast",
+    also_on_output: bool = False,
+    mixes: bool = False,
+    unused_gradient: bool = False,
+    argument: bool = False,
+) -> Tables:
+    """The graphs of ``frozen``: a convolution with a frozen kernel on the batch, and a head that is trained."""
+    tables = Tables()
+    mapped = tables.graph(of=1, name="decode")
+    mapped.op("decoded", data_op, mapped.op("record", "Placeholder"))
+    graph = tables.graph(of=2)
+    iterator = graph.op("iterator", "Placeholder", outputs="resource[]")
+    batch = graph.op("batch", "Placeholder" if argument else "IteratorGetNext", iterator, outputs=IMAGES)
+    x = graph.op("scaled", "Mul", batch, graph.op("by", "Const", outputs="float32[]"), outputs=IMAGES)
+    if random:
+        shape = graph.op("random/shape", "Const", outputs="int32[4]")
+        x = graph.op("flipped", "Mul", x, graph.op("random", random, shape, outputs=IMAGES), outputs=IMAGES)
+    if mixes:
+        over = graph.op("mean/over", "Const", outputs="int32[1]")
+        x = graph.op("centred", "Sub", x, graph.op("mean", "Mean", x, over, outputs="float32[32,32,3]"), outputs=IMAGES)
+    handle = _handle(graph, "base/kernel")
+    kernel = graph.op("base/ReadVariableOp", "ReadVariableOp", handle, outputs="float32[64,64]")
+    features = graph.op("base/Conv2D", "Conv2D", x, kernel, outputs="float32[?,32,32,8]", line=LINE)
+    weight = _handle(graph, "head/kernel")
+    read = graph.op("head/ReadVariableOp", "ReadVariableOp", weight, outputs="float32[64,64]")
+    out = graph.op("head/MatMul", "MatMul", features, read, outputs="float32[?,64]", line=LINE + 1)
+    if also_on_output:
+        graph.op("metric/AssignVariableOp", "AssignVariableOp", weight, graph.op("again/Conv2D", "Conv2D", out, kernel))
+    back = graph.op("gradient_tape/head/MatMul/MatMul", "MatMul", features, out)
+    if unused_gradient:
+        graph.op("gradient_tape/base/Conv2D/Conv2DBackpropFilter", "Conv2DBackpropFilter", x, back)
+    graph.op("sgd/AssignSubVariableOp", "AssignSubVariableOp", weight, graph.op("sgd/Mul", "Mul", back))
+    if trained:
+        own = graph.op("gradient_tape/base/Conv2D/Conv2DBackpropFilter", "Conv2DBackpropFilter", x, back)
+        graph.op("Identity", "Identity", own)
+    if written_elsewhere:
+        other = tables.graph(name="other_step")
+        other.op("assign", "AssignVariableOp", _handle(other, "base/kernel"), other.op("value", "Const"))
     return tables

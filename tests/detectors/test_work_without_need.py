@@ -5,11 +5,22 @@ from __future__ import annotations
 import pytest
 from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, Job
+from tests.detectors.graph_jobs import graph_only
 from tests.detectors.iterator_jobs import fresh
 from tests.detectors.jobs import copying
 from tests.detectors.metric_cases import measured, metric_tables
-from tests.detectors.repeated_jobs import chain_tables, chained, invariant, pass_tables, repeated, solve_tables
-from tests.detectors.test_graph_look_alikes import asked
+from tests.detectors.repeated_jobs import (
+    chain_tables,
+    chained,
+    fed,
+    frozen,
+    frozen_tables,
+    invariant,
+    pass_tables,
+    repeated,
+    solve_tables,
+)
+from tests.detectors.test_graph_look_alikes import asked, asked_of
 from tests.detectors.test_look_alikes import codes
 
 
@@ -120,3 +131,50 @@ def test_arrays_that_are_copied(period: int, found: list[str]) -> None:
 def test_work_for_metrics(tables: Tables, found: list[str]) -> None:
     """What comes to a counter of the batch, of a step that trains, and to nothing else."""
     assert codes(measured(60_000, tables)) == found
+
+
+@pytest.mark.parametrize(
+    ("tables", "found"),
+    [
+        (frozen_tables(), ["GRF017"]),
+        (frozen_tables(unused_gradient=True), ["GRF017"]),
+        (frozen_tables(trained=True), []),
+        (frozen_tables(written_elsewhere=True), []),
+        (frozen_tables(random="RandomUniform"), []),
+        (frozen_tables(data_op="StatelessRandomUniformV2"), []),
+        (frozen_tables(data_op="EagerPyFunc"), []),
+        (frozen_tables(mixes=True), []),
+        (frozen_tables(also_on_output=True), []),
+        (frozen_tables(argument=True), []),
+    ],
+    ids=[
+        "frozen",
+        "gradient-that-nobody-asked-for",
+        "gradient-handed-out",
+        "another-graph-trains-it",
+        "augmented-in-the-model",
+        "augmented-in-the-dataset",
+        "python-in-the-dataset",
+        "examples-mixed",
+        "loss-on-the-output",
+        "not-the-dataset-s",
+    ],
+)
+def test_features_that_are_the_same_in_each_epoch(tables: Tables, found: list[str]) -> None:
+    """The weights stay, the data are the dataset's, and nothing is random; else the layers have to run."""
+    assert [code for code in codes(frozen(60_000, tables)) if code == "GRF017"] == found
+    assert [code for code in asked_of(fed(graph_only(tables))) if code == "GRF017"] == found
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        frozen(60_000, epochs=1),
+        frozen(60_000, source="RandomDataset"),
+        frozen(60_000, cardinality=-1),
+    ],
+    ids=["one-pass", "random-seeds", "endless"],
+)
+def test_examples_that_do_not_come_again(job: Job) -> None:
+    """One pass, a dataset of random numbers, and a stream: no features are computed twice."""
+    assert "GRF017" not in codes(job)

@@ -32,6 +32,9 @@ NODE_NS = 15_000
 """CPU time for each node that is expected. Measured: 9 us."""
 CPU_RATIO = 0.002
 """Of one core since the beginning: a look at a large graph comes later."""
+FREE_NS = 80_000_000
+"""CPU time that is not waited for: some 5,000 nodes, a network of fifty layers with its gradients. A job of a quarter
+of a minute would be over before the share of such a graph is earned."""
 RETRY_NS = 5_000_000_000
 """Between two looks."""
 SOON_NS = 20_000_000_000
@@ -91,7 +94,7 @@ class EarlyGraphs:
         if not nodes or worker.reading or early_input.calls(worker) < early_input.MIN_CALLS:
             return False
         expected_ns = NODE_NS * sum(len(part.node) for part in nodes)
-        return expected_ns <= CPU_RATIO * (now_ns - self._began_ns)
+        return expected_ns <= FREE_NS + CPU_RATIO * (now_ns - self._began_ns)
 
     def _look(self, workers: list[WorkerDrain], now_ns: int) -> None:
         session = Session(manifest=self._recording.manifest, workers=tuple(w.recent.worker(w.info) for w in workers))
