@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.app import capture_account, capture_target, early_input
+from stepscope.app.early_graphs import COMPUTE
 from stepscope.collector import budget, native_window, perf
 from stepscope.collector.captures import Asked
 from stepscope.errors import CaptureError, UsageError
@@ -155,10 +156,17 @@ class Capturing:
         for code, kind in self._live.wanted:
             tries = self._served.get(code, 0)
             going = self._now is not None and self._now.by == code
+            if code == COMPUTE and self._asked_for(kind):
+                continue
             if code not in waiting and not going and tries < MAX_TRIES and not self._profiled():
                 due_ns = now_ns + tries * RETRY_NS
                 ask = CaptureAsk(id=code, kind=kind, wait_s=0.0)
                 self._wanted.append(_Wanted(ask=ask, by=code, due_ns=due_ns, left=1))
+
+    def _asked_for(self, kind: str) -> bool:
+        """Whether somebody has asked for a capture of this kind, whatever became of it."""
+        open_ = [*self._wanted, *([self._now] if self._now is not None else [])]
+        return any(one.kind == kind for one in (*self._recording.manifest.captures, *(w.ask for w in open_)))
 
     def _profiled(self) -> bool:
         """Whether the user profiles: nobody asked for ours."""
