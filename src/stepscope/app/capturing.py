@@ -166,7 +166,8 @@ class Capturing:
     def _asked_for(self, kind: str) -> bool:
         """Whether somebody has asked for a capture of this kind, whatever became of it."""
         open_ = [*self._wanted, *([self._now] if self._now is not None else [])]
-        return any(one.kind == kind for one in (*self._recording.manifest.captures, *(w.ask for w in open_)))
+        made = self._recording.manifest.captures
+        return any(one.ask.kind == kind for one in open_) or any(one.kind == kind for one in made)
 
     def _profiled(self) -> bool:
         """Whether the user profiles: nobody asked for ours."""
