@@ -150,6 +150,22 @@ def test_a_large_graph_is_looked_at_when_its_share_is_earned(monkeypatch: pytest
     assert looks.wanted == ASKED
 
 
+def test_what_is_free_is_free_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks at graphs that are traced later have to earn what the first one took."""
+    clock = iter(range(0, 10**12, 2 * early_graphs.FREE_NS))
+    monkeypatch.setattr("time.thread_time_ns", lambda: next(clock))
+    job = running(one_hot_tables(10))
+    nodes = list(job.process.recent.nodes)
+    looks = looking(job)
+    looks.tick(1)
+    assert (job.process.recent.seen, looks.take_cpu_ns()) == (1, 2 * early_graphs.FREE_NS)
+    job.process.recent.nodes.extend(nodes)
+    looks.tick(1 + early_graphs.RETRY_NS)
+    assert job.process.recent.seen == 1
+    looks.tick(100 * S)
+    assert job.process.recent.seen == 2
+
+
 def test_under_enable_nodes_are_not_even_kept() -> None:
     """Nobody has agreed to traces there."""
     job = running()

@@ -135,6 +135,21 @@ def one_hot_tables(depth: int, *, masked: bool = False) -> Tables:
     return tables
 
 
+def category_tables(categories: int, rows: int, *, table: bool = False) -> Tables:
+    """A one-hot matrix whose product has a row for each of its columns; ``table``: so has what is multiplied."""
+    tables = Tables()
+    graph = tables.graph()
+    other = (
+        graph.variable("codes", f"float32[{rows},48]")
+        if table
+        else graph.op("x", "Relu", outputs=f"float32[{rows},48]")
+    )
+    hot = graph.op("one_hot", "OneHot", outputs=f"float32[{rows},{categories}]", line=LINE)
+    graph.op("MatMul", "MatMul", hot, other, outputs=f"float32[{categories},48]", line=LINE)
+    graph.op("Sum", "Sum", hot, outputs=f"float32[{categories}]", line=LINE)
+    return tables
+
+
 def bag_tables(depth: int = 12_000, *, bincount: bool = False, over_columns: bool = False) -> Tables:
     """A multi-hot matrix in a product: counted, or of one-hot rows of which each sample's are joined.
 

@@ -10,12 +10,19 @@ from tests.detectors.traced_jobs import untraced
 
 
 def metric_tables(
-    *, used: bool = False, trained: bool = False, layered: bool = False, averaged: bool = False, gradient: bool = True
+    *,
+    used: bool = False,
+    trained: bool = False,
+    layered: bool = False,
+    averaged: bool = False,
+    read: bool = False,
+    gradient: bool = True,
 ) -> Tables:
     """A step's graph with thresholds that predictions are compared with, whose sum is added to a variable.
 
     ``used``: the loss takes the sum too; ``trained``, ``layered``: the variable is trained, or a layer's; ``averaged``:
-    what is added comes of a weight and not of the batch; ``gradient``: the step takes one.
+    what is added comes of a weight and not of the batch; ``read``: the loss is made with the variable;
+    ``gradient``: the step takes one.
     """
     tables = Tables()
     graph = tables.graph()
@@ -25,12 +32,13 @@ def metric_tables(
     out = graph.op("dense/MatMul", "MatMul", x, weight, line=LINE, layer=layer)
     compared = graph.op("Greater", "Greater", weight if averaged else out, line=LINE + 4)
     total = graph.op("Sum", "Sum", compared, line=LINE + 4)
-    loss = graph.op("loss/Sum", "Sum", out, *([total] if used else []), line=LINE + 1)
+    owner = layer if layered else 0
+    counter = graph.variable("auc/true_positives", "float32[600]", trainable=trained, layer=owner)
+    more = [*([total] if used else []), *([counter] if read else [])]
+    loss = graph.op("loss/Sum", "Sum", out, *more, line=LINE + 1)
     if gradient:
         grad = graph.op("gradient_tape/dense/MatMul/MatMul", "MatMul", x, loss)
         graph.op("sgd/AssignSubVariableOp", "AssignSubVariableOp", _handle_of(weight), grad)
-    counter = graph.variable("auc/true_positives", "float32[600]", trainable=trained, layer=layer if layered else 0)
-    owner = layer if layered else 0
     graph.op("AssignAddVariableOp", "AssignAddVariableOp", _handle_of(counter), total, line=LINE + 4, layer=owner)
     graph.op("Identity", "Identity", loss)
     return tables

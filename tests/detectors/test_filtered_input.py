@@ -9,6 +9,7 @@ from tests.detectors.test_look_alikes import find
 
 from stepscope.model.events import ChildStarted
 from stepscope.model.program import Setting
+from stepscope.wire.kinds import Flag
 
 
 def filtered(kept: int, *, before: bool = False, by: str = "Filter") -> Job:
@@ -102,6 +103,26 @@ def one_thread(runs_as: str, made_as: str = "ParallelMapDataset") -> Job:
         batched = node(1, "Batch", 2, elements=batches, busy=batches * MS)
         job.model(iterator, batches * PERIOD, [batched, node(2, runs_as, elements=batches * 8, busy=batches * 60 * MS)])
     return job
+
+
+@pytest.mark.parametrize(("passes", "told"), [("one", False), ("repeat", True), ("ended", True)])
+def test_a_cache_that_take_cuts_short(passes: str, told: bool) -> None:
+    """It would have helped where there is another pass: by repeat, or by another iterator."""
+    job = Job()
+    mapped = job.dataset("MapDataset", line=71, fn_name="augment", fn_file=SCRIPT, fn_line=15, cardinality=1000)
+    taken = job.dataset("TakeDataset", job.dataset("CacheDataset", mapped, line=72, cardinality=1000), cardinality=900)
+    if passes == "repeat":
+        taken = job.dataset("RepeatDataset", taken, line=73)
+    iterator = job.iterator(taken)
+    job.function(**MAIN_CALL).every(PERIOD, STEPS, dur=20 * MS, start=60 * MS)
+    nexts = job.nexts()
+    nexts.every(PERIOD, STEPS, dur=60 * MS, arg=iterator)
+    if passes == "ended":
+        nexts.at(STEPS // 2 * PERIOD - MS, US, arg=iterator, flags=Flag.END)
+    for batches in (50, 90):
+        job.model(iterator, batches * PERIOD, [node(1, "Map", elements=batches, busy=batches * 60 * MS)])
+    (found,) = find(job)
+    assert (found.code, "never read to its end" in found.title) == ("INP001", told)
 
 
 def test_a_map_that_op_determinism_takes_its_threads() -> None:

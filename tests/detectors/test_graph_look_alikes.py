@@ -7,6 +7,7 @@ from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, Job
 from tests.detectors.graph_jobs import (
     bag_tables,
+    category_tables,
     checked,
     checked_tables,
     debug,
@@ -56,6 +57,23 @@ def test_turns_that_need_each_other_are_no_rows(tables: Tables, found: list[str]
     """A sum over rows is one as well; a recurrence, or a loop around training steps, is none, whatever it takes."""
     assert codes(mapped(60_000, tables=tables)) == found
     assert asked(tables) == found
+
+
+@pytest.mark.parametrize(
+    ("tables", "remedy"),
+    [
+        (category_tables(2048, 512), "segment-sum"),
+        (category_tables(512, 512), "segment-sum"),
+        (category_tables(512, 512, table=True), "gather"),
+    ],
+    ids=["by-category", "sizes-do-not-tell", "table-of-as-many-rows"],
+)
+def test_rows_added_up_by_category(tables: Tables, remedy: str) -> None:
+    """With the matrix on its side it is a segment sum; counts of it beside that make no bag."""
+    findings, _, _ = run(ALL, running(tables, ("MatMul:MatMul", 60_000)).view())
+    assert [(f.code, f.remedies[0].id) for f in findings] == [("GRF007", remedy)]
+    assert "one-hot matrix" in findings[0].title
+    assert ("by category" in findings[0].title) == (remedy == "segment-sum")
 
 
 @pytest.mark.parametrize("bincount", [False, True], ids=["one-hot-rows-joined", "counted"])

@@ -124,9 +124,10 @@ def test_arrays_that_are_copied(period: int, found: list[str]) -> None:
         (metric_tables(trained=True), []),
         (metric_tables(layered=True), []),
         (metric_tables(averaged=True), []),
+        (metric_tables(read=True), []),
         (metric_tables(gradient=False), []),
     ],
-    ids=["metric", "loss-needs-it", "weight", "layer's-state", "average-of-weights", "evaluation"],
+    ids=["metric", "loss-needs-it", "weight", "layer's-state", "average-of-weights", "loss-reads-it", "evaluation"],
 )
 def test_work_for_metrics(tables: Tables, found: list[str]) -> None:
     """What comes to a counter of the batch, of a step that trains, and to nothing else."""

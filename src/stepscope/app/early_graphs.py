@@ -33,8 +33,8 @@ NODE_NS = 15_000
 CPU_RATIO = 0.002
 """Of one core since the beginning: a look at a large graph comes later."""
 FREE_NS = 80_000_000
-"""CPU time that is not waited for: some 5,000 nodes, a network of fifty layers with its gradients. A job of a quarter
-of a minute would be over before the share of such a graph is earned."""
+"""CPU time of all looks that is not waited for: some 5,000 nodes, a network of fifty layers with its gradients. A job
+of a quarter of a minute would be over before the share of such a graph is earned."""
 RETRY_NS = 5_000_000_000
 """Between two looks."""
 SOON_NS = 20_000_000_000
@@ -59,6 +59,7 @@ class EarlyGraphs:
         self._traced_ns: dict[str, int] = {}
         self._not_before_ns = now_ns
         self._cpu_ns = 0
+        self._spent_ns = 0
         self.wanted: tuple[tuple[str, str], ...] = ()
         """(code, kind of capture) of detectors that cannot decide without one."""
 
@@ -75,7 +76,9 @@ class EarlyGraphs:
         self._not_before_ns = now_ns + RETRY_NS
         used = time.thread_time_ns()
         self._look(workers, now_ns)
-        self._cpu_ns += time.thread_time_ns() - used
+        used = time.thread_time_ns() - used
+        self._cpu_ns += used
+        self._spent_ns += used
 
     def take_cpu_ns(self) -> int:
         """CPU time of the looks since this was asked."""
@@ -94,7 +97,7 @@ class EarlyGraphs:
         if not nodes or worker.reading or early_input.calls(worker) < early_input.MIN_CALLS:
             return False
         expected_ns = NODE_NS * sum(len(part.node) for part in nodes)
-        return expected_ns <= FREE_NS + CPU_RATIO * (now_ns - self._began_ns)
+        return self._spent_ns + expected_ns <= FREE_NS + CPU_RATIO * (now_ns - self._began_ns)
 
     def _look(self, workers: list[WorkerDrain], now_ns: int) -> None:
         session = Session(manifest=self._recording.manifest, workers=tuple(w.recent.worker(w.info) for w in workers))

@@ -1,7 +1,8 @@
 """Nodes of a training step that serve its metrics alone: nothing but counters comes of them.
 
 A counter is a variable of no layer that is not trained and that is written with a value in which no gradient has a
-part, but the batch has: what optimizers keep comes of gradients, averages of weights come of weights.
+part, but the batch has: what optimizers keep comes of gradients, averages of weights come of weights. Nor is what
+gradients are made of a counter: a codebook that follows the batches, a bank of features, a running mean that scales.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive.graph_index import NOT_FOUND
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from stepscope.derive.graph_index import GraphIndex
 
@@ -54,10 +57,11 @@ def _of_graph(index: GraphIndex, graph: int) -> Iterator[MetricWork]:
     if not gradients:
         return
     ends = [row for row in rows if row not in used]
+    trained = _of_training(index, gradients, ends)
     counters: dict[str, list[int]] = {}
     other = []
     for row in ends:
-        name = "" if row in gradients or row not in batch else _counter(index, row, variables)
+        name = "" if row in trained or row not in batch else _counter(index, row, variables, trained)
         if name:
             counters.setdefault(name.rpartition("/")[0], []).append(row)
         elif table.type_of(row) not in _CHECKS:
@@ -67,13 +71,25 @@ def _of_graph(index: GraphIndex, graph: int) -> Iterator[MetricWork]:
         yield MetricWork(name=name, nodes=tuple(sorted(_behind(index, written) - needed)))
 
 
-def _counter(index: GraphIndex, row: int, variables: Mapping[int, tuple[str, bool]]) -> str:
-    """The name of the variable that a node writes, if it is not trained and no layer's; else ""."""
+def _counter(index: GraphIndex, row: int, variables: Mapping[int, tuple[str, bool]], trained: Collection[int]) -> str:
+    """The name of the variable that a node writes, if it is not ``trained``, nor read for that, and no layer's."""
     table = index.table
-    if table.type_of(row) not in _WRITES or not len(table.inputs_of(row)) or table.inputs_of(row)[0] < 0:
+    handle = next(iter(table.inputs_of(row).tolist()), NOT_FOUND)
+    if table.type_of(row) not in _WRITES or handle == NOT_FOUND or handle in trained:
         return ""
-    name, trainable = variables.get(int(table.node[table.inputs_of(row)[0]]), ("", True))
+    name, trainable = variables.get(int(table.node[handle]), ("", True))
     return "" if trainable or index.maker_of(row)[1] is not None else name
+
+
+def _of_training(index: GraphIndex, gradients: set[int], ends: list[int]) -> set[int]:
+    """The gradients, all that they are made of, and what writes the variables among that."""
+    table = index.table
+    found = _behind(index, gradients)
+    left = [row for row in ends if table.type_of(row) in _WRITES and row not in found]
+    while more := [row for row in left if found.intersection(table.inputs_of(row)[:1].tolist())]:
+        found |= _behind(index, more)
+        left = [row for row in left if row not in found]
+    return found
 
 
 def _brings_batch(index: GraphIndex, row: int) -> bool:
@@ -81,8 +97,8 @@ def _brings_batch(index: GraphIndex, row: int) -> bool:
     return table.type_of(row).startswith(_INPUTS) and not any(spec.dtype == "resource" for spec in table.specs_of(row))
 
 
-def _behind(index: GraphIndex, ends: list[int]) -> set[int]:
-    """The ends, and all that they are made of."""
+def _behind(index: GraphIndex, ends: Collection[int]) -> set[int]:
+    """The ends, and all that they are made of, rows."""
     seen, left = set(ends), list(ends)
     while left:
         for row in index.table.inputs_of(left.pop()).tolist():

@@ -1,6 +1,7 @@
 """Matrix products one side of which is a one-hot matrix: a look-up of rows, written as a product.
 
-So is the product with a multi-hot or count matrix (a bag of words): the sum of the rows that are looked up.
+So is the product with a multi-hot or count matrix (a bag of words): the sum of the rows that are looked up. The product
+with the matrix on its side adds up rows by category.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from stepscope.derive.graph_index import NOT_FOUND
 
 if TYPE_CHECKING:
     from stepscope.derive.graph_index import GraphIndex
@@ -33,11 +36,10 @@ class OneHotProducts:
     """Everything that a look-up would not need: the matrix, what passes it on, the products with their gradients."""
     bag: bool = False
     """A row of the matrix stands for several categories: their rows are to be added up."""
-
-    def depth(self, index: GraphIndex) -> int:
-        """Into how many columns; 0 where it is not known."""
-        passed = [row for row in self.nodes if index.table.type_of(row) in THROUGH | OVER_POSITIONS]
-        return _columns(index, self.one_hot) or max((_columns(index, row) for row in passed), default=0)
+    by_category: tuple[int, ...] = ()
+    """Those of the products that have a row for each category."""
+    columns: int = 0
+    """Of the matrix: categories; 0 where it is not known."""
 
 
 def build(index: GraphIndex) -> tuple[OneHotProducts, ...]:
@@ -50,24 +52,55 @@ def build(index: GraphIndex) -> tuple[OneHotProducts, ...]:
             continue
         users = _users(index, graph)
         nodes, todo = {one_hot}, [one_hot]
-        products = set()
-        bag = table.type_of(one_hot) in BAGS
+        products: dict[int, int] = {}
+        bags = {one_hot} if table.type_of(one_hot) in BAGS else set[int]()
         while todo:
             at = todo.pop()
             for user in users[at]:
                 kind = table.type_of(user)
                 summed = kind in OVER_POSITIONS and _keeps_columns(index, at, user)
                 if kind in PRODUCTS:
-                    products.add(user)
+                    products[user] = at
                 elif (kind in THROUGH or summed) and user not in nodes:
-                    bag = bag or summed
+                    if summed or at in bags:
+                        bags.add(user)
                     nodes.add(user)
                     todo.append(user)
         forward = sorted(row for row in products if not index.is_gradient(row))
         if forward:
-            every = frozenset(nodes | products)
-            found.append(OneHotProducts(one_hot=one_hot, products=tuple(forward), nodes=every, bag=bag))
+            columns = _columns(index, one_hot) or max(_columns(index, row) for row in nodes)
+            one = OneHotProducts(
+                one_hot=one_hot,
+                products=tuple(forward),
+                nodes=frozenset([*nodes, *products]),
+                bag=any(products[row] in bags for row in forward),
+                by_category=tuple(row for row in forward if _has_categories(index, row, products[row], columns)),
+                columns=columns,
+            )
+            found.append(one)
     return tuple(found)
+
+
+def _has_categories(index: GraphIndex, product: int, matrix: int, columns: int) -> bool:
+    """Whether its rows are the ``columns`` of the matrix, and not what stands beside them in what is multiplied.
+
+    Where sizes are equal and do not tell, what is looked up is taken for a variable.
+    """
+    table = index.table
+    others = [row for row in table.inputs_of(product).tolist() if row not in {matrix, NOT_FOUND}]
+    if not others or not columns or not _has_size(index, product, columns):
+        return False
+    return not _has_size(index, others[0], columns) or not _is_variable(index, others[0])
+
+
+def _has_size(index: GraphIndex, row: int, size: int) -> bool:
+    return any(size in (spec.shape or ()) for spec in index.table.specs_of(row))
+
+
+def _is_variable(index: GraphIndex, row: int) -> bool:
+    while index.table.type_of(row) in THROUGH and len(index.table.inputs_of(row)):
+        row = int(index.table.inputs_of(row)[0])
+    return index.table.type_of(row).startswith(("ReadVariable", "Variable"))
 
 
 def _columns(index: GraphIndex, row: int) -> int:

@@ -16,7 +16,7 @@ From the graph: which nodes serve metrics alone. From an op trace: `metric_ratio
 ## Known limits
 Metrics that are computed in called functions, or eagerly, are not seen. What a metric shares with the loss is not
 counted. Other counters that the program keeps itself (how often a class was seen) look the same and are named by their
-variables.
+variables; those that gradients are made with (a codebook, a bank of features) are none.
 
 ## Remedy
 Measure it on validation data only (`evaluate`, or a callback each epoch); for AUC `num_thresholds` in place of a list

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.derive import cut_caches
+from stepscope.derive import cut_caches, epochs
 from stepscope.model.finding import Place, Remedy
 
 if TYPE_CHECKING:
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.events import DatasetMade
 
+REPEATS = "RepeatDataset"
+"""Makes more than one pass, by the class that tf.data makes."""
 WHY = "cache is never read to its end, as take stands behind it: it is thrown away"
 REMEDY = Remedy(
     id="take-first",
@@ -24,9 +26,15 @@ REMEDY = Remedy(
 
 
 def above(session: SessionView, made: Iterable[DatasetMade]) -> CutCache | None:
-    """The cache that should keep what one of these datasets makes, and does not."""
-    found = cut_caches.build(session.pipeline.datasets) if session.pipeline is not None else None
-    return found if found is not None and not found.below.isdisjoint(d.id for d in made) else None
+    """The cache that should keep what one of these datasets makes, and does not; None where there is one pass only."""
+    pipe, steps = session.pipeline, session.steps
+    if pipe is None or steps is None:
+        return None
+    found = cut_caches.build(pipe.datasets)
+    if found is None or found.below.isdisjoint(d.id for d in made):
+        return None
+    again = any(d.cls == REPEATS for d in pipe.datasets) or epochs.ended(steps)
+    return found if again else None
 
 
 def places(session: SessionView, found: CutCache) -> tuple[Place, ...]:

@@ -1,4 +1,6 @@
-"""Op determinism: with it tf.data runs a map that draws random numbers on one thread, whatever it was asked for.
+"""Op determinism: with it tf.data runs some maps on one thread, whatever they were asked for.
+
+Those that read a variable, or draw random numbers in a branch or a loop; of others that draw, only the part that does.
 
 Source: tensorflow/core/grappler/optimizers/data/make_deterministic.cc.
 """
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 REMEDY = Remedy(
     id="stateless-random",
     text="draw in the map with tf.random.stateless_* (tf.image.stateless_random_*) and a seed that comes with the "
-    "element (zip with Dataset.random or Dataset.counter): results stay the same from run to run, and the map may use "
-    "all CPUs; or do without tf.config.experimental.enable_op_determinism",
+    "element (zip with Dataset.random or Dataset.counter), and have it read no variable: results stay the same from "
+    "run to run, and the map may use all CPUs; or do without tf.config.experimental.enable_op_determinism",
 )
 
 

@@ -24,8 +24,8 @@ model; the wait inside of Keras' compiled step is then undecided until an op tra
 Run the stage in parallel (`num_parallel_calls=tf.data.AUTOTUNE`), do its work once (`cache()` after it, or offline),
 batch before a map that can work on whole batches, and keep `prefetch(tf.data.AUTOTUNE)` last. Filter, skip and shard
 before the map where they throw away much of what it makes behind it (`dropped_ratio`). Where single rows of arrays pass
-by the thousand, batch their indices and gather. Where op determinism has a map that draws random numbers run on one
-thread, draw without a state.
+by the thousand, batch their indices and gather. Where op determinism has a map that draws random numbers, or reads a
+variable, run on one thread, do both without a state.
 
 ## References
 tf.data performance guide, sections parallelizing, vectorizing and caching; TensorFlow's model.proto.

@@ -3,7 +3,8 @@
 ## What it detects
 `tf.one_hot` whose result goes into a matrix product (`tf.matmul`, `tensordot`, `einsum`, a `Dense` layer) of the
 compiled step, where the matrix and the product take a large part of the step. Likewise a multi-hot or count matrix
-(`CategoryEncoding`, `tf.math.bincount`, the maximum or sum of one-hot rows): a bag of words.
+(`CategoryEncoding`, `tf.math.bincount`, the maximum or sum of one-hot rows): a bag of words. Likewise the product with
+the matrix on its side (`tf.matmul(one_hot, rows, transpose_a=True)`), which adds up rows by category.
 
 ## Why it matters
 A product with a one-hot matrix multiplies every row of the table with zero but one: for 12,000 categories 12,000
@@ -23,6 +24,7 @@ made for it, nothing is said.
 ## Remedy
 `tf.gather(table, ids)` or `tf.nn.embedding_lookup`, `keras.layers.Embedding` instead of one-hot and `Dense`. For a
 multi-hot matrix the sum of these rows; where an id that occurs twice must count once, `tf.unique` or weights of 0.
+Sums by category are `tf.math.unsorted_segment_sum`.
 
 ## References
 TensorFlow: `tf.nn.embedding_lookup`; FSE'22 study, not using an efficient API.
@@ -66,7 +68,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     ops = session.step_ops
     if ops is None:
-        deepest = max(one.depth(index) for one in found)
+        deepest = max(one.columns for one in found)
         if deepest >= params.min_depth:
             kind = _kind(found)
             yield noded.question(f"a {kind} matrix of {deepest:,} columns is multiplied; what that costs")
@@ -80,15 +82,18 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 
 def _finding(session: SessionView, ops: StepOps, found: list[OneHotProducts], params: Params) -> Finding:
     share = ops.of_nodes([row for one in found for row in one.nodes], gradients=True)
-    depth = found[0].depth(ops.index)
+    depth = found[0].columns
     columns = f" of {depth:,} columns" if depth else ""
-    bag = found[0].bag
+    bag, grouped = found[0].bag, found[0].products == found[0].by_category
+    what, instead = ("added up by category", "a segment sum") if grouped else ("looked up", "gather")
+    if bag and not grouped:
+        what = "added up"
     places = noded.places(session, ops.index, [row for one in found for row in (one.one_hot, *one.products)])
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"rows are {'added up' if bag else 'looked up'} by multiplying with a {_kind(found)} matrix{columns}: "
-        f"{format_ratio(share.ratio)} of the step, gather does it for next to nothing",
+        title=f"rows are {what} by multiplying with a {_kind(found)} matrix{columns}: "
+        f"{format_ratio(share.ratio)} of the step, {instead} does it for next to nothing",
         severity=severity_of(share.ratio),
         confidence=0.9,
         symptom="Time: slow execution time",
@@ -103,16 +108,22 @@ def _finding(session: SessionView, ops: StepOps, found: list[OneHotProducts], pa
             traced.steps(ops.trace),
         ),
         cost=cost_of(session, share.ratio, low=share.low, high=share.high),
-        remedies=(
-            Remedy(
-                id="gather",
-                text="look the rows up: tf.gather(table, ids), tf.nn.embedding_lookup, or keras.layers.Embedding"
-                + (", and add them up: tf.reduce_sum over the ids of a sample" if bag else ""),
-            ),
-        ),
+        remedies=_remedies(found, bag=bag),
         explanation=f"The graph shows the {_kind(found)} matrix on one side of the products, the op trace their time "
         "and that of their gradients.",
     )
+
+
+def _remedies(found: Sequence[OneHotProducts], *, bag: bool) -> tuple[Remedy, ...]:
+    remedies = []
+    if any(set(one.products) - set(one.by_category) for one in found):
+        text = "look the rows up: tf.gather(table, ids), tf.nn.embedding_lookup, or keras.layers.Embedding"
+        text += ", and add them up: tf.reduce_sum over the ids of a sample" if bag else ""
+        remedies.append(Remedy(id="gather", text=text))
+    if any(one.by_category for one in found):
+        text = "add the rows up by their ids: tf.math.unsorted_segment_sum(rows, ids, num_segments)"
+        remedies.append(Remedy(id="segment-sum", text=text))
+    return tuple(remedies)
 
 
 def _kind(found: Sequence[OneHotProducts]) -> str:
