@@ -52,7 +52,7 @@ class Asked:
     """What is to be captured, and where."""
 
     by: str
-    """user | schedule | the code of a detector"""
+    """user | schedule | compute (steps that do, where nobody asked) | the code of a detector"""
     worker: str
     """Key of the process."""
     steps: int

@@ -97,7 +97,7 @@ class CaptureInfo(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     """Why, or what is to be known of one that is done."""
     asked_by: str = ""
-    """user | schedule | the code of a detector"""
+    """user | schedule | compute (steps that do, where nobody asked) | the code of a detector"""
     request: str = ""
     """Id of the request that it was made for."""
     worker: str = ""

@@ -48,7 +48,7 @@ class LiveCapture(msgspec.Struct, frozen=True, kw_only=True):
     request: str
     """Id of the request; the code of the detector that asked."""
     asked_by: str = ""
-    """user | schedule | the code of a detector"""
+    """user | schedule | compute (steps that do, where nobody asked) | the code of a detector"""
     state: str = "waiting"
     """waiting | tracing | done | failed"""
     text: str = ""
