@@ -40,7 +40,8 @@ WARM_CALLS = 40
 OF_CALLS = """A profile of 20,000 small calls, ten steps of 2,000. *Late*: how much longer than the median call those of
 1 ms and more took while the trace was written: the longest of all captures, and the sum of one (median). *Sum to CPU*:
 that sum against the CPU time of the thread that wrote it, capture by capture, with its interval of 95 %; *a thread that
-counts* takes as much CPU time and touches no memory: what it has there is the price of two threads on one core."""
+counts* takes as much CPU time and touches no memory: what it has there is the price of two threads on one core. *No
+core free*: another thread of the program keeps each of the other cores busy; *one core for all*: it may use one."""
 OF_MODELS = """One captured training step. *Job's peak memory*: what a capture adds to it. *In the session*: the step's
 op trace; the graphs with their source lines stand there once, however many steps are captured. *Ops kept*: of the
 framework's file, those whose name, type, calls and time the session has. *Placed*: share of op time on a line of user
@@ -179,19 +180,25 @@ def steps(python: Sequence[str], lengths: Sequence[str], count: int, rounds: int
 
 def calls(python: Sequence[str], pinned: Sequence[str], rounds: int) -> str:
     """20,000 small calls in one capture: what a loop of small calls sees while they are written."""
-    free, full, burnt, own = Calls(), Calls(), Calls(), Calls()
+    free, full, one, own = Calls(), Calls(), Calls(), Calls()
+    full_burnt, one_burnt = Calls(), Calls()
+    fill = ("--fill", str(len(os.sched_getaffinity(0)) - 1))
     for _ in range(rounds):
         run_calls(free, python)
-        run_calls(full, [*pinned, *python])
-        run_calls(burnt, [*pinned, *python], "--own", "1", "--burn", str(full.cpu_ms[-1]))
+        run_calls(full, python, *fill)
+        run_calls(full_burnt, python, *fill, *_burning(full))
+        run_calls(one, [*pinned, *python])
+        run_calls(one_burnt, [*pinned, *python], *_burning(one))
         run_calls(own, python, "--own", "1")
-        print(free, full, burnt, own, sep="\n", file=sys.stderr, flush=True)
+        print(free, full, full_burnt, one, one_burnt, own, sep="\n", file=sys.stderr, flush=True)
     lines = [
         "| profiler | captures | late: most | sum | CPU to write | sum to CPU |",
         "|---|---|---|---|---|---|",
         free.row("stepscope, a core free"),
-        full.row("stepscope, one core for all"),
-        burnt.row("none, a thread that counts, one core for all"),
+        full.row("stepscope, no core free"),
+        full_burnt.row("none, a thread that counts, no core free"),
+        one.row("stepscope, one core for all"),
+        one_burnt.row("none, a thread that counts, one core for all"),
         own.row("TensorFlow's own"),
     ]
     return "\n".join(lines)
@@ -213,14 +220,20 @@ class Calls:
         return f"| {how} | {len(self.summed_ms)} {sums}{cpu}"
 
 
+def _burning(like: Calls) -> tuple[str, ...]:
+    """Words that have the program take as much CPU time as its last capture did."""
+    return ("--own", "1", "--burn", str(like.cpu_ms[-1]))
+
+
 def run_calls(seen: Calls, python: Sequence[str], *words: str) -> None:
     """A loop of small calls with one capture, or what ``words`` have the program do instead."""
+    own = "--own" in words
     with tempfile.TemporaryDirectory(prefix="stepscope-capture-") as scratch:
         job = Job(Path(scratch), python, "--kind", "calls", "--every", str(WARM_CALLS), *words)
-        while not words and all(capture.steps < NEIGHBOURS for capture in job.captures()):
+        while not own and all(capture.steps < NEIGHBOURS for capture in job.captures()):
             job.trace("--steps", str(NEIGHBOURS), "--force")  # once more where it is not yet known what a step is
-        noted = job.end(by_itself=bool(words))
-        one = (noted.profiles() if words else windows(job.captures(), job.origin()))[-1]
+        noted = job.end(by_itself=own)
+        one = (noted.profiles() if own else windows(job.captures(), job.origin()))[-1]
     usual = float(np.median(np.diff(noted.ends))) / noted.calls
     late = [(end - start - usual) / 1e6 for start, end in noted.gaps if end > one.stopped and start < one.written]
     if not one.cpu_ns:  # in the training thread, between two calls

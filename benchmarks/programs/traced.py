@@ -3,6 +3,7 @@
 ``--own N``: it profiles ten steps N times itself, with TensorFlow's start and stop in the training thread, as one does
 without stepscope; a loop of small calls then ends by itself. ``--burn MS``: N times another thread takes so much CPU
 time instead, without the interpreter's lock and without memory: what any thread costs the steps that share its core.
+``--fill N``: N more threads of the program never rest, so that no core is free.
 Runs on TensorFlow 2.15 and later.
 """
 
@@ -31,6 +32,7 @@ parser.add_argument("--step-ms", choices=sorted(SIZES), default="5")
 parser.add_argument("--own", type=int, default=0)
 parser.add_argument("--every", type=int, default=100, help="steps between two profiles of its own")
 parser.add_argument("--burn", type=float, default=0.0, help="milliseconds")
+parser.add_argument("--fill", type=int, default=0, help="threads")
 parser.add_argument("--until", required=True)
 parser.add_argument("--out", required=True)
 args = parser.parse_args()
@@ -51,6 +53,12 @@ def turns_of(ms):
     used = time.thread_time_ns()
     hashlib.pbkdf2_hmac("sha256", b"", b"", 100_000)
     return max(1, int(100_000 * ms * 1e6 / (time.thread_time_ns() - used)))
+
+
+def fill():
+    """Keep a core busy for good, as ``burn`` does."""
+    while True:
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 1_000_000)
 
 
 def step_ended():
@@ -137,6 +145,8 @@ def video():
 
 tf.keras.utils.set_random_seed(1)
 turns = turns_of(args.burn)
+for _ in range(args.fill):
+    threading.Thread(target=fill, daemon=True).start()
 {"fit": dense, "calls": calls, "inception": inception, "video": video}[args.kind]()
 if started:
     tf.profiler.experimental.stop()
