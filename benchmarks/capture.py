@@ -220,6 +220,11 @@ class Calls:
         return f"| {how} | {len(self.summed_ms)} {sums}{cpu}"
 
 
+def _of_steps(captures: Sequence[CaptureInfo]) -> list[CaptureInfo]:
+    """Those that were asked for here, and hold as many steps."""
+    return [capture for capture in captures if capture.asked_by == "user" and capture.steps >= NEIGHBOURS]
+
+
 def _burning(like: Calls) -> tuple[str, ...]:
     """Words that have the program take as much CPU time as its last capture did."""
     return ("--own", "1", "--burn", str(like.cpu_ms[-1]))
@@ -230,10 +235,10 @@ def run_calls(seen: Calls, python: Sequence[str], *words: str) -> None:
     own = "--own" in words
     with tempfile.TemporaryDirectory(prefix="stepscope-capture-") as scratch:
         job = Job(Path(scratch), python, "--kind", "calls", "--every", str(WARM_CALLS), *words)
-        while not own and all(capture.steps < NEIGHBOURS for capture in job.captures()):
+        while not own and not (asked := _of_steps(job.captures())):
             job.trace("--steps", str(NEIGHBOURS), "--force")  # once more where it is not yet known what a step is
         noted = job.end(by_itself=own)
-        one = (noted.profiles() if own else windows(job.captures(), job.origin()))[-1]
+        one = (noted.profiles() if own else windows(asked, job.origin()))[-1]
     usual = float(np.median(np.diff(noted.ends))) / noted.calls
     late = [(end - start - usual) / 1e6 for start, end in noted.gaps if end > one.stopped and start < one.written]
     if not one.cpu_ns:  # in the training thread, between two calls

@@ -40,6 +40,7 @@ class Graph:
     id: int
     calls: list[tuple[int, str, int]] = field(default_factory=list)
     variables: list[tuple[int, str, str, bool]] = field(default_factory=list)
+    constants: list[int] = field(default_factory=list)
     count: int = 0
 
     def op(
@@ -68,6 +69,12 @@ class Graph:
         self.variables.append((handle.number, f"{name}:0", spec, trainable))
         return self.op(f"{name}/ReadVariableOp", "ReadVariableOp", handle, outputs=spec, line=line, layer=layer)
 
+    def constant(self, name: str, spec: str) -> Node:
+        """A captured tensor."""
+        made = self.op(name, "Placeholder", outputs=spec)
+        self.constants.append(made.number)
+        return made
+
     def call(self, caller: Node, inner: Graph, attribute: str = "f") -> None:
         """The op ``caller`` calls ``inner``."""
         self.calls.append((caller.number, attribute, inner.id))
@@ -82,6 +89,8 @@ class Tables:
     layers: list[Layer] = field(default_factory=list)
     more: list[AnyEvent] = field(default_factory=list)
     """Other lines of the log."""
+    state: str = "read"
+    """How far all graphs were read."""
 
     def graph(self, role: str = "function", *, of: int = 0, name: str = "step") -> Graph:
         """A new graph."""
@@ -128,9 +137,10 @@ class Tables:
                 of=of,
                 name=name,
                 nodes=graph.count,
-                state="read",
+                state=self.state,
                 calls=tuple(graph.calls),
                 variables=tuple(graph.variables),
+                constants=tuple(graph.constants),
             )
             for graph, role, of, name in self.graphs
         ]

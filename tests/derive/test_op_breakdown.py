@@ -84,6 +84,21 @@ def test_without_an_event_it_is_python_and_level_0_says_which() -> None:
     assert told.per_step[0].sum() == 1000 * US
 
 
+def test_what_an_op_says_more_about_is_the_op() -> None:
+    """Linear algebra and others mark their loops over shards: `ParallelFor`, which is no op by its name."""
+    made = Maker()
+    pool = made.thread("tf_Compute/1")
+    for i in range(3):
+        made.step(1000 * i, 990, i)
+        made.call(1000 * i + 10, 900, 50 + i)
+        made.op(pool, "a/MatrixSolve:MatrixSolve", 1000 * i + 20, 800, 50 + i)
+        made.span(pool, "ParallelFor", 1000 * i + 30, 700)
+        made.span(pool, "WorkItem", 1000 * i + 40, 600)
+    found = made.view().breakdown
+    assert found.mean_ns("host-compute") == 800 * US
+    assert found.mean_ns("scheduling") <= 100 * US
+
+
 def _on_device() -> Maker:
     """Kernels of 40 us each 100; every second one is launched only when the device is idle."""
     made = Maker()

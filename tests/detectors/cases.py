@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tests.derive.sessions import MS, US
 from tests.detectors import (
+    constant_cases,
     graph_cases,
     lock_cases,
     memory_cases,
@@ -355,6 +356,7 @@ CASES: dict[str, Fixtures] = {
     "GRF016": repeated_cases.GRF016,
     "GRF017": repeated_cases.GRF017,
     "GRF018": metric_cases.GRF018,
+    "GRF019": constant_cases.GRF019,
     "HNG001": trend_cases.HNG001,
     "HST001": HST001,
     "HST002": HST002,

@@ -252,7 +252,8 @@ def table_tables(*, rows: int = 1_000_000, batch: str = "256", tied: bool = Fals
     read = graph.variable("embeddings", spec)
     source = Node(read.graph, read.number - 1, "embeddings/resource") if resource else read
     kind = "ResourceGather" if resource else "GatherV2"
-    graph.op("embedding/Gather", kind, source, outputs=f"float32[{batch},32]", layer=layer)
+    ids = graph.op("ids", "Placeholder", outputs=f"int64[{batch}]")
+    graph.op("embedding/Gather", kind, source, ids, outputs=f"float32[{batch},32]", layer=layer)
     graph.op("adam/Mul", "Mul", read, outputs=spec)
     if tied:
         graph.op("logits/MatMul", "MatMul", graph.op("hidden"), read, outputs=f"float32[{batch},{rows}]")

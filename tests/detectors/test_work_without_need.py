@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, Job
+from tests.detectors.constant_cases import constant_tables, inverting
 from tests.detectors.graph_jobs import graph_only
 from tests.detectors.iterator_jobs import fresh
 from tests.detectors.jobs import copying
@@ -179,3 +180,32 @@ def test_features_that_are_the_same_in_each_epoch(tables: Tables, found: list[st
 def test_examples_that_do_not_come_again(job: Job) -> None:
     """One pass, a dataset of random numbers, and a stream: no features are computed twice."""
     assert "GRF017" not in codes(job)
+
+
+@pytest.mark.parametrize(
+    ("tables", "found"),
+    [
+        (constant_tables(), ["GRF019"]),
+        (constant_tables(of="variable"), ["GRF019"]),
+        (constant_tables(of="variable", half_read=True), []),
+        (constant_tables(half_read=True), ["GRF019"]),
+        (constant_tables(of="written"), []),
+        (constant_tables(of="argument"), []),
+        (constant_tables(of="random"), []),
+        (constant_tables(size="float32[8,8]"), []),
+    ],
+    ids=[
+        "captured",
+        "variable-that-stays",
+        "who-writes-is-not-known",
+        "captured-whoever-writes",
+        "another-graph-writes",
+        "argument",
+        "drawn-anew",
+        "small",
+    ],
+)
+def test_work_that_never_changes(tables: Tables, found: list[str]) -> None:
+    """Captured tensors are what they were when the function was made; a variable is if nothing writes it."""
+    assert codes(inverting(60_000, tables)) == found
+    assert asked(tables) == found

@@ -125,6 +125,16 @@ def test_variables(run: Any, index: GraphIndex) -> None:
     assert variable[1:] == ("Variable:0", "float32[8,8]", True)
 
 
+def test_constants(run: Any, index: GraphIndex) -> None:
+    """Captured tensors are told from arguments, and handles of variables from both."""
+    (row,) = [r for r in rows_on(run, index, "captured") if index.table.type_of(r) == "MatMul"]
+    graph = graph_of(index, row)
+    argument, held = index.table.inputs_of(row).tolist()
+    assert index.table.rows_with(graph.id, graph.constants) == [held] != [argument]
+    (row,) = [r for r in rows_on(run, index, "matmul") if index.table.type_of(r) == "MatMul"]
+    assert graph_of(index, row).constants == ()
+
+
 def test_accounts(run: Any) -> None:
     """Each graph says what reading and noting it took; what was not read is counted."""
     read = [g for g in run.all(GraphRead) if g.state == "read"]

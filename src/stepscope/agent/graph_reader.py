@@ -12,7 +12,7 @@ import time
 import weakref
 from collections import deque
 
-from stepscope.agent.graph_rows import Rows, called, variables
+from stepscope.agent.graph_rows import Rows, called, constants, variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -243,6 +243,7 @@ class Reader:
         line.update(cpu_ns=wanted.cpu_ns, noted_ns=made.spent_ns if made is not None else 0)
         if graph is not None:
             line.update(name=str(getattr(graph, "name", "")), variables=variables(graph))
+            line.update(constants=constants(graph))
         self._state.log(line)
         concrete = wanted.concrete() if wanted.concrete is not None else None
         for inner in _gradients(concrete):

@@ -40,6 +40,10 @@ FUNCTIONS = {
 """Attributes by which ops of a type call functions."""
 
 
+NO_VALUES = ("resource", "variant")
+"""Types of tensors that stand for something else."""
+
+
 class Rows:
     """The nodes of one graph that are not written yet."""
 
@@ -139,3 +143,9 @@ def variables(graph: Graph) -> list[tuple[int, str, str, bool]]:
             spec = "%s[%s]" % (variable.dtype.base_dtype.name, sizes)
             found.append((inside.op._id, str(variable.name)[:MAX_NAME], spec, bool(variable.trainable)))
     return found
+
+
+def constants(graph: Graph) -> list[int]:
+    """Numbers of the placeholders of tensors that a function captures: their values never change."""
+    eager = [inside for outside, inside in getattr(graph, "captures", ()) if type(outside).__name__ == "EagerTensor"]
+    return [inside.op._id for inside in eager if inside.dtype.name not in NO_VALUES]

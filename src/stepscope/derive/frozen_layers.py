@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stepscope.derive import written_variables
 from stepscope.derive.graph_index import CALLING, NOT_FOUND
 from stepscope.derive.one_hot_products import PRODUCTS
 from stepscope.model.graph import UNKNOWN
@@ -21,7 +22,7 @@ from stepscope.model.graph import UNKNOWN
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stepscope.derive.graph_index import GraphIndex
+from stepscope.derive.graph_index import GraphIndex
 
 HEAVY = PRODUCTS | {"Conv1D", "Conv2D", "Conv3D", "DepthwiseConv2dNative", "Conv2DBackpropInput"}
 """Products and convolutions; the last is a transposed one."""
@@ -32,8 +33,6 @@ VARYING = (
 )
 """Parts of types of ops that need not give the same twice, or of which the graph does not say it."""
 _PLAIN_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
-_READS = frozenset({"ReadVariableOp", "ResourceGather", "Identity", "VariableShape", "NoOp"})
-"""Ops that take a variable's handle and leave its value."""
 _BATCH = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
 _NO_DATA = frozenset({"resource", "variant"})
 _WHOLE = ("int", "uint", "bool", "string", "resource", "variant")
@@ -75,7 +74,7 @@ def build(index: GraphIndex, graphs: Iterable[int]) -> FrozenLayers | None:
     called = {inner for g in index.graphs.values() for _, _, inner in g.calls}
     if any(g.state != "read" for g in index.graphs.values()) or not called <= set(index.graphs):
         return None
-    written = _written_names(index)
+    written = written_variables.names(index)
     nodes: list[int] = []
     heavy: list[int] = []
     for graph in sorted(read):
@@ -89,54 +88,13 @@ def build(index: GraphIndex, graphs: Iterable[int]) -> FrozenLayers | None:
 def _trains(index: GraphIndex, graph: int) -> bool:
     """It writes variables and takes gradients: a pass of an evaluation or of metrics alone is none."""
     rows = index.table.rows_of(graph)
-    return bool(_written(index, graph)) and any(index.is_gradient(row) for row in range(rows.start, rows.stop))
-
-
-def _written_names(index: GraphIndex) -> frozenset[tuple[str, str]]:
-    """Name and type of the variables that any graph writes."""
-    found = set()
-    for graph in index.graphs.values():
-        handles = _written(index, graph.id)
-        found |= {(name, spec) for row, name, spec in _variables(index, graph.id) if row in handles}
-    return frozenset(found)
-
-
-def _variables(index: GraphIndex, graph: int) -> list[tuple[int, str, str]]:
-    """(row of the handle, name, type and shape) of the variables that a graph takes."""
-    table = index.table
-    rows = table.rows_of(graph)
-    row_of = {int(number): rows.start + i for i, number in enumerate(table.node[rows].tolist())}
-    return [(row_of[number], name, spec) for number, name, spec, _ in index.graphs[graph].variables if number in row_of]
-
-
-def _written(index: GraphIndex, graph: int) -> set[int]:
-    """Handles in a graph that something may write: a called graph that lists its variables is looked at itself."""
-    table = index.table
-    handles = {row for row, _, _ in _variables(index, graph)}
-    rows = table.rows_of(graph)
-    found: set[int] = set()
-    for row in range(rows.start, rows.stop):
-        kind = table.type_of(row)
-        taken = handles.intersection(table.inputs_of(row).tolist()) if kind not in _READS else set()
-        if taken and not (kind in CALLING and _only_reads(index, row)):
-            found |= taken
-    return found
-
-
-def _only_reads(index: GraphIndex, row: int) -> bool:
-    """Whether the graphs that a node calls tell themselves which variables they write, or write none."""
-    inner = [graph for _, graph in index.called_by(row)]
-    return bool(inner) and all(
-        index.graphs[graph].variables
-        or not any(part in index.table.type_of(r) for r in index.inside(graph) for part in ("Assign", "Resource"))
-        for graph in inner
-    )
+    differentiates = any(index.is_gradient(row) for row in range(rows.start, rows.stop))
+    return differentiates and bool(written_variables.written(index, graph))
 
 
 def _in_graph(index: GraphIndex, graph: int, written: frozenset[tuple[str, str]]) -> tuple[list[int], list[int]]:
     """(nodes, products) of one graph: anew without the variables that turn out to be used otherwise, until none do."""
-    own = _written(index, graph)
-    frozen = {row for row, name, spec in _variables(index, graph) if row not in own and (name, spec) not in written}
+    frozen = written_variables.others(index, graph, written)
     gradients = _differentiated(index, graph)
     while frozen:
         flow = _follow(index, graph, frozen)
@@ -216,7 +174,7 @@ def _entries(index: GraphIndex, graph: int) -> list[int]:
     outer = _follow(index, above, set()) if above != graph else None
     if outer is None or not given or not all(p in outer.of_batch or p in outer.fixed for p in given):
         return []
-    variables = {row for row, _, _ in _variables(index, graph)}
+    variables = {row for row, _, _ in written_variables.handles(index, graph)}
     arguments = [row for row in range(rows.start, rows.stop) if table.type_of(row) == "Placeholder"]
     return [row for row in arguments if row not in variables and not _handle(index, row)]
 

@@ -20,7 +20,7 @@ from stepscope.derive.one_hot_products import PRODUCTS
 from stepscope.model.graph import UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from stepscope.derive.graph_index import GraphIndex
 
@@ -81,7 +81,7 @@ def build(index: GraphIndex) -> tuple[InvariantWork, ...]:
         if len(bodies) != 1 or index.is_gradient(loop) or index.of_data(int(table.graph[loop])):
             continue
         nodes = frozenset(_Body(index, loop, bodies[0]).invariant())
-        heavy = tuple(sorted(row for row in nodes if table.type_of(row) in HEAVY and _large(index, row)))
+        heavy = tuple(sorted(row for row in nodes if table.type_of(row) in HEAVY and large(index, row)))
         if heavy:
             rows = table.rows_of(int(table.graph[loop]))
             around = frozenset(r for r in range(rows.start, rows.stop) if table.type_of(r) not in CALLING)
@@ -89,12 +89,40 @@ def build(index: GraphIndex) -> tuple[InvariantWork, ...]:
     return tuple(found)
 
 
-def _large(index: GraphIndex, row: int) -> bool:
+def large(index: GraphIndex, row: int) -> bool:
     """Whether it works on many elements, or nobody knows on how many; a table that rows are looked up in aside."""
     table = index.table
     rows = [row] if "Gather" in table.type_of(row) else [row, *(r for r in table.inputs_of(row).tolist() if r >= 0)]
     specs = [spec for r in rows for spec in table.specs_of(r)]
     return any(s.shape is None or UNKNOWN in s.shape or s.elements >= _SMALL for s in specs)
+
+
+def followed(index: GraphIndex, rows: range, kept: Collection[int]) -> Iterator[int]:
+    """Rows that follow from ``kept`` and constants, those of called graphs too; constants and what is free left out."""
+    table = index.table
+    varies = dict.fromkeys(kept, True)
+    """Row -> whether it is known only when the graph runs; constants are known before. No row: nobody can say."""
+    for row in rows:
+        inputs = table.inputs_of(row).tolist()
+        if table.type_of(row) == "Const":
+            varies[row] = False
+        if not inputs or not varies.keys() >= set(inputs) or not (called := _computes(index, row)):
+            continue
+        varies[row] = any(varies[i] for i in inputs)
+        if varies[row]:
+            yield from (r for r in called if table.type_of(r) not in _FREE | CALLING | _LISTS)
+
+
+def _computes(index: GraphIndex, row: int) -> list[int]:
+    """The node, or what it calls, where its outputs follow from its inputs alone; else nothing."""
+    kind = index.table.type_of(row)
+    if kind in _PURE:
+        return [row]
+    if kind not in _STATELESS:
+        return []
+    inner = [r for _, graph in index.called_by(row) for r in index.inside(graph)]
+    allowed = _PURE | _LISTS | _STATELESS
+    return inner if all(index.table.type_of(r) in allowed for r in inner) else []
 
 
 class _Body:
@@ -113,29 +141,7 @@ class _Body:
         results = self._results()
         if not self.complete or not results:
             return
-        varies = dict.fromkeys(self._kept(results), True)
-        """Row -> whether it is known only when the loop begins; constants are known before. No row: each turn's own."""
-        for row in self.rows:
-            inputs = self.table.inputs_of(row).tolist()
-            kind = self.table.type_of(row)
-            if kind == "Const":
-                varies[row] = False
-            if not inputs or not varies.keys() >= set(inputs) or not (called := self._computes(row)):
-                continue
-            varies[row] = any(varies[i] for i in inputs)
-            if varies[row]:
-                yield from (r for r in called if self.table.type_of(r) not in _FREE | CALLING | _LISTS)
-
-    def _computes(self, row: int) -> list[int]:
-        """The node, or what it calls, where its outputs follow from its inputs alone; else nothing."""
-        kind = self.table.type_of(row)
-        if kind in _PURE:
-            return [row]
-        if kind not in _STATELESS:
-            return []
-        inner = [r for _, graph in self.index.called_by(row) for r in self.index.inside(graph)]
-        allowed = _PURE | _LISTS | _STATELESS
-        return inner if all(self.table.type_of(r) in allowed for r in inner) else []
+        yield from followed(self.index, self.rows, self._kept(results))
 
     def _results(self) -> list[int]:
         """Of each variable of the loop the row that the body returns; none where that cannot be told."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import intervals, op_device, op_launch, op_pieces
+from stepscope.derive import intervals, op_device, op_domain, op_launch, op_pieces
 from stepscope.derive.op_domain import Activity
 from stepscope.model.blocks import take
 from stepscope.model.optrace import Category, LineKind
@@ -190,6 +190,10 @@ def _host_parts(trace: OpTrace, periods: Periods, domain: Domain) -> I8:
     """The part that the own time of each host event is, -1 for none: int8[event]."""
     part: I8 = _PART_OF[domain.activity]
     part[domain.activity == Activity.RUNTIME] = _RUNTIME
+    nameless = np.flatnonzero(domain.host & (domain.activity == Activity.OTHER) & (domain.parent >= 0))
+    around = op_domain.nearest(domain.parent, domain.activity != Activity.OTHER, nameless)
+    inside = (around >= 0) & (domain.activity[around] == Activity.OP)  # the part of an op that it says more about
+    part[nameless[inside]] = _PART_OF[Activity.OP]
     if periods.line >= 0:
         line = trace.lines[periods.line].slice
         part[line][domain.activity[line] == Activity.OTHER] = _RUNTIME

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.detectors import (
     blocking_save,
     choppy_network,
+    constant_work,
     copied_arguments,
     copy_bound,
     costly_metrics,
@@ -106,6 +107,7 @@ ALL: tuple[Detector[Any], ...] = (
     invariant_work_in_loop.DETECTOR,
     frozen_features_recomputed.DETECTOR,
     costly_metrics.DETECTOR,
+    constant_work.DETECTOR,
     no_progress.DETECTOR,
     slow_python.DETECTOR,
     eager_step.DETECTOR,

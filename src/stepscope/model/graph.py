@@ -98,6 +98,8 @@ class GraphRead(Event, tag="graphread", frozen=True, kw_only=True):
     """(node, attribute, id of the graph that it calls)."""
     variables: tuple[tuple[int, str, str, bool], ...] = ()
     """(node that stands for it, name, type and shape, trainable) of captured variables."""
+    constants: tuple[int, ...] = ()
+    """Nodes that stand for captured tensors, whose values never change; not those of the graph that calls this one."""
     cpu_ns: int = 0
     """CPU time that reading took."""
     noted_ns: int = 0
@@ -185,6 +187,11 @@ class GraphTable:
         """The rows of one graph."""
         first, last = np.searchsorted(self.graph, [graph, graph + 1])
         return slice(int(first), int(last))
+
+    def rows_with(self, graph: int, numbers: Sequence[int]) -> list[int]:
+        """The rows of the nodes of one graph that have these numbers; what was not read is left out."""
+        rows = self.rows_of(graph)
+        return [rows.start + int(i) for i in np.flatnonzero(np.isin(self.node[rows], numbers))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,17 @@ def looped(v):
     return tf.reduce_sum(v)  # after-loop
 
 
+held = tf.ones((16, 16))
+
+
+@tf.function
+def shifted(v):
+    return tf.matmul(v, held)  # captured
+
+
+shifted(tf.ones((2, 16)))
+
+
 def differentiated():
     with tf.GradientTape() as tape:
         loss = looped(tf.constant(x))
