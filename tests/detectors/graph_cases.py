@@ -29,20 +29,20 @@ INP008 = Fixtures(
     firing=lambda: padded(80_000),
     expected=Expected(
         severity="high",
-        cost=CALLS * 80 / 81 * (1 - 60 / 400),
+        cost=CALLS * 80 / 81 * (1 - 1.25 * 28 / 400),
         where=(("train.py", 5),),
         metrics=("used_ratio", "used_positions", "columns", "padded_ratio"),
-        title=("padded to 400 positions", "use 60 or fewer", "76 %"),
+        title=("padded to 400 positions", "use 28 of them", "81 %"),
         introduced="data preparation",
         pipeline_stage="forward-backward",
         remedy="bucket-by-length",
         basis="modelled",
     ),
-    silent=lambda: padded(80_000, p95=200.0),
+    silent=lambda: padded(80_000, mean=170.0),
     not_applicable=untraced,
     missing=NODES,
-    below=lambda: padded(350),
-    at=lambda: padded(358),
+    below=lambda: padded(319),
+    at=lambda: padded(325),
 )
 
 CFG005 = Fixtures(

@@ -193,14 +193,14 @@ def debug(job: Job, *, on: bool) -> Job:
     return job
 
 
-def padded(spent: float, *, p95: float = 60.0, columns: int = 400, works_on: str = "float32[32,400,64]") -> Job:
+def padded(spent: float, *, mean: float = 28.0, columns: int = 400, works_on: str = "float32[32,400,64]") -> Job:
     """Steps work for ``spent`` us on tensors of 400 positions; 95 % of the sequences use ``p95`` of ``columns``."""
     tables = Tables()
     graph = tables.graph()
     looked_up = graph.op("embedding/Gather", "GatherV2", outputs=works_on, line=LINE)
     graph.op("dense/MatMul", "MatMul", looked_up, outputs="float32[32,8]")
     job = running(tables, ("embedding/Gather:GatherV2", spent), ("dense/MatMul:MatMul", 1_000))
-    job.event(Padding(rows=8_000, columns=columns, mean=28.0, p95=p95, file=SCRIPT, line=5, function="main"))
+    job.event(Padding(rows=8_000, columns=columns, mean=mean, p95=2 * mean, file=SCRIPT, line=5, function="main"))
     return job
 
 

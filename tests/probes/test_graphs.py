@@ -15,6 +15,8 @@ from stepscope.model.session import Worker, WorkerInfo
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.probes.conftest import Recorded
+
 pytestmark = [pytest.mark.tf, pytest.mark.slow]
 
 
@@ -118,14 +120,14 @@ def test_gradients(run: Any, index: GraphIndex) -> None:
     assert {int(index.table.line[index.forward_of(row)]) for row in fit} == {run.line("tanh")}
 
 
-def test_variables(run: Any, index: GraphIndex) -> None:
+def test_variables(run: Recorded, index: GraphIndex) -> None:
     """Captured variables are known by name, type, shape, and whether they are trained."""
     (row,) = [r for r in rows_on(run, index, "matmul") if index.table.type_of(r) == "MatMul"]
     (variable,) = graph_of(index, row).variables
     assert variable[1:] == ("Variable:0", "float32[8,8]", True)
 
 
-def test_constants(run: Any, index: GraphIndex) -> None:
+def test_constants(run: Recorded, index: GraphIndex) -> None:
     """Captured tensors are told from arguments, and handles of variables from both."""
     (row,) = [r for r in rows_on(run, index, "captured") if index.table.type_of(r) == "MatMul"]
     graph = graph_of(index, row)

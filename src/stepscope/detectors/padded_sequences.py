@@ -1,26 +1,27 @@
 """Sequences are padded to a length that hardly any of them has, and the step computes on the padding.
 
 ## What it detects
-Integer sequences, in arrays that `fit` or `Dataset.from_tensor_slices` is given, of which 95 % use no more than a third
-of the positions that all of them were padded to, in a job whose compiled step works on all positions.
+Integer sequences, in arrays that `fit` or `Dataset.from_tensor_slices` is given, that use less than 40 % of the
+positions which all of them were padded to, in the mean, in a job whose compiled step works on all positions.
 
 ## Why it matters
 Recurrent layers, convolutions and attention compute on padding as they do on words, and a mask changes the result but
 not the time. A batch needs no more positions than its longest sequence has.
 
 ## Evidence
-`used_positions`: what 95 % of 256 sequences use at most, of `columns`. `call_ratio`: share of the steady wall time
-in the compiled step. From an op trace: `padded_ratio`, share of the steps in ops on tensors with that many positions,
-loops over them included.
+`used_positions`: what 256 sequences use in the mean, of `columns`. `used_ratio`: of the positions, with a quarter of
+that mean added, as lengths come in steps. `call_ratio`: share of the steady wall time in the compiled step. From an
+op trace: `padded_ratio`, share of the steps in ops on tensors with that many positions, loops over them included.
 
 ## Known limits
 Looked at are arrays, not datasets that pad by themselves (`padded_batch`, `TextVectorization`). What is saved is
-modelled: the positions beyond those that 95 % use; attention, whose time rises with their square, saves more. Of
+modelled, for batches of like lengths: one of mixed lengths needs the positions of its longest sequence (the lower bound
+has what 95 % use); attention, whose time rises with the square of the positions, saves more. Of
 matrices only those of integers count: floats of that many columns are mostly what a layer gives that is as wide.
 
 ## Remedy
-Pad each batch to its own longest sequence, in a few lengths so that the step is not traced for each
-(`Dataset.bucket_by_sequence_length`, `padded_batch`), or a smaller `maxlen`.
+Batches of like lengths, each padded to one of a few lengths so that the step is not traced for each
+(`Dataset.bucket_by_sequence_length`), or a smaller `maxlen`.
 
 ## References
 TensorFlow: Dataset.bucket_by_sequence_length; Keras: pad_sequences.
@@ -55,12 +56,16 @@ WORDS = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64
 """What words and their mask are made of."""
 
 
+BUCKETS = 1.25
+"""What a batch of sequences of like lengths needs, against their mean: buckets are some powers of two, or steps."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
     """Thresholds."""
 
-    max_used_ratio: Ratio = Ratio(0.35)
-    """Of the positions, by 95 % of the sequences."""
+    max_used_ratio: Ratio = Ratio(0.5)
+    """Of the positions, by batches of sequences of like lengths."""
     min_ratio: Ratio = Ratio(0.2)
     """Of the steps, in ops on padded tensors."""
 
@@ -69,7 +74,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     """Yield at most one finding."""
     index, anatomy = session.graphs, session.anatomy
     seen = session.worker.all(Padding) if session.worker is not None else []
-    padded = min((p for p in seen if p.p95 <= params.max_used_ratio * p.columns), key=_used, default=None)
+    padded = min((p for p in seen if _used(p) <= params.max_used_ratio), key=_used, default=None)
     if padded is None or index is None or anatomy is None:
         return
     rows = _on_positions(index, padded.columns)
@@ -84,7 +89,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 
 
 def _used(padded: Padding) -> float:
-    return padded.p95 / padded.columns
+    """Of the positions, where batches hold sequences of like lengths."""
+    return min(1.0, BUCKETS * padded.mean / padded.columns)
 
 
 def _part(ops: StepOps, rows: list[int]) -> float:
@@ -133,7 +139,7 @@ def _finding(session: SessionView, padded: Padding, ratio: float, params: Params
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"sequences are padded to {padded.columns} positions, and 95 % of them use {padded.p95:.0f} or fewer: "
+        title=f"sequences are padded to {padded.columns} positions, and use {padded.mean:.0f} of them in the mean: "
         f"{format_ratio(saved)} of the time goes to padding",
         severity=severity_of(saved),
         confidence=0.7,
@@ -145,16 +151,18 @@ def _finding(session: SessionView, padded: Padding, ratio: float, params: Params
         where=(session.place(padded.file, padded.line, function=padded.function),) if padded.file else (),
         evidence=(
             Evidence(metric="used_ratio", value=used, unit="ratio", threshold=params.max_used_ratio),
-            Evidence(metric="used_positions", value=padded.p95, unit="positions"),
+            Evidence(metric="used_positions", value=padded.mean, unit="positions"),
             Evidence(metric="columns", value=padded.columns, unit="positions"),
             *([traced.evidence(trace, "padded_ratio", ratio, "ratio")] if trace is not None else []),
         ),
-        cost=cost_of(session, saved, low=0.5 * saved, high=ratio, basis="modelled"),
+        cost=cost_of(
+            session, saved, low=ratio * max(0.0, 1 - padded.p95 / padded.columns), high=ratio, basis="modelled"
+        ),
         remedies=(
             Remedy(
                 id="bucket-by-length",
-                text="pad each batch to its own longest sequence, in a few lengths: Dataset.bucket_by_sequence_length, "
-                f"or a maxlen of about {padded.p95:.0f}",
+                text="make batches of sequences of like lengths, padded to one of a few: "
+                f"Dataset.bucket_by_sequence_length; or a maxlen of about {padded.p95:.0f}, which 95 % do not exceed",
             ),
         ),
         explanation="The lengths are those of some hundred sequences of the array that the program was given to pad or "
