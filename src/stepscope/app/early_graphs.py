@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps import Steps
     from stepscope.model.graph import NodeColumns
 
-NODE_NS = 15_000
+NODE_NS = 11_000
 """CPU time for each node that is expected. Measured: 9 us."""
 CPU_RATIO = 0.002
 """Of one core since the beginning: a look at a large graph comes later."""
