@@ -6,7 +6,7 @@ import pytest
 from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, Job
 from tests.detectors.constant_cases import constant_tables, inverting
-from tests.detectors.graph_jobs import graph_only
+from tests.detectors.graph_jobs import LINE, graph_only
 from tests.detectors.iterator_jobs import fresh
 from tests.detectors.jobs import copying
 from tests.detectors.metric_cases import measured, metric_tables
@@ -23,6 +23,9 @@ from tests.detectors.repeated_jobs import (
 )
 from tests.detectors.test_graph_look_alikes import asked, asked_of
 from tests.detectors.test_look_alikes import codes
+
+from stepscope.detectors.base import run
+from stepscope.detectors.registry import ALL
 
 
 @pytest.mark.parametrize(
@@ -133,6 +136,14 @@ def test_arrays_that_are_copied(period: int, found: list[str]) -> None:
 def test_work_for_metrics(tables: Tables, found: list[str]) -> None:
     """What comes to a counter of the batch, of a step that trains, and to nothing else."""
     assert codes(measured(60_000, tables)) == found
+
+
+def test_a_metric_is_found_where_it_was_made() -> None:
+    """Keras 3 runs its ops for nobody; the names of its variables begin with its own."""
+    tables = metric_tables()
+    tables.layer("auc", "AUC", line=LINE + 20)
+    findings, _, _ = run(ALL, measured(60_000, tables).view())
+    assert [place.line for place in findings[0].where] == [LINE + 20, LINE + 4]
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,15 @@ def test_layers(run: Any, index: GraphIndex) -> None:
         assert run.line("built") == next(layer for layer in layers.values() if layer.id == inside.outer).line
 
 
+def test_metrics(run: Recorded) -> None:
+    """Keras 3 updates metrics in no scope of theirs; that they were made is told with the line."""
+    layers = {layer.name: layer for layer in run.all(Layer)}
+    if not layers["inside"].outer:
+        pytest.skip("Keras 2: a metric is a layer")
+    area = layers["area"]
+    assert (area.cls, area.file, area.line) == ("Mean", str(run.source), run.line("built-metric"))
+
+
 def test_shapes_and_inputs(run: Any, index: GraphIndex) -> None:
     """Nodes know types and static shapes of their outputs, and who makes their inputs."""
     (row,) = [row for row in rows_on(run, index, "product") if index.table.type_of(row) == "MatMul"]

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from stepscope.derive import metric_work
 from stepscope.detectors import noded, traced
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _finding(
         introduced_stage="training",
         exposed_stage=traced.exposed(session),
         pipeline_stage="output-processing",
-        where=noded.places(session, ops.index, [row for row in nodes if ops.index.maker_of(row)[1] is None]),
+        where=_places(session, ops, sorted(named, key=lambda name: -each[name]), nodes),
         evidence=(
             traced.evidence(ops.trace, "metric_ratio", share.ratio, "ratio", params.min_ratio),
             Evidence(metric="metric_ops", value=len(nodes), unit="ops"),
@@ -103,6 +103,15 @@ def _finding(
         explanation="In the graph of the step these nodes lead to counters alone: variables that are not trained, "
         "written with what no gradient has a part in. The op trace shows their time.",
     )
+
+
+def _places(session: SessionView, ops: StepOps, metrics: Sequence[str], nodes: Sequence[int]) -> tuple[Place, ...]:
+    """Lines that made the metrics, as far as they are known, then lines of code that is no layer's."""
+    made = {layer.name: layer for layer in ops.index.layers.values() if layer.line}
+    built = [made[name.partition("/")[0]] for name in metrics if name.partition("/")[0] in made]
+    places = [session.place(layer.file, layer.line, function=layer.function) for layer in built]
+    free = [row for row in nodes if ops.index.maker_of(row)[1] is None]
+    return tuple(dict.fromkeys([*places, *noded.places(session, ops.index, free)]))
 
 
 DETECTOR = Detector(

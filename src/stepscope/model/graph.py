@@ -66,7 +66,7 @@ def _spec(part: str) -> TensorSpec | None:
 
 
 class Layer(Event, tag="layer", frozen=True, kw_only=True):
-    """A Keras layer, or an optimizer, metric or loss, made its first op."""
+    """A Keras layer, or an optimizer or loss, made its first op; a metric was made (Keras 3)."""
 
     id: int
     """As in the column ``owner`` of the table of nodes."""

@@ -1,7 +1,8 @@
 """Keras layers: which line built each, and which one is being called while an op is made.
 
-Keras 3 keeps a stack of name scopes with whoever opened them: layers, optimizers, metrics, losses. Keras 2 knows the
-layer that is being called. Each is told once, when it makes its first op.
+Keras 3 keeps a stack of name scopes with whoever opened them: layers, optimizers, losses. Keras 2 knows the layer that
+is being called. Each is told once, when it makes its first op. Keras 3 updates metrics outside of any scope: their ops
+are nobody's, and they are told when they are made; their variables have their names.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     """A layer, optimizer, metric or loss; a module or function of Keras."""
 
 MAX_OWNERS = 20_000
+MAX_METRICS = 200
+"""That are told: some programs make new ones for each of many models."""
 
 
 class Owners:
@@ -94,13 +97,32 @@ def attach2(state: AgentState, module: Keras) -> None:
     _attach(state, module, current, why)
 
 
+def attach_metrics(state: AgentState, module: Keras) -> None:
+    """Keras 3: patch ``Metric.__init__``."""
+    why = lacking(getattr(module, "Metric", None), "__init__", ("self",))
+    if not why:
+        cls = module.Metric
+        told = functools.partial(_tell_metric, state, [])
+        state.patch(cls, "__init__", _wrap(state, cls.__dict__["__init__"], told))
+    report(state, "layers.metrics", why)
+
+
+def _tell_metric(state: AgentState, ids: list[int], metric: Keras, place: tuple[str, str, int]) -> None:
+    if len(ids) < MAX_METRICS:
+        ids.append(state.new_id("layer"))
+        told: dict[str, object] = {"t": "layer", "at": state.now(), "id": ids[-1]}
+        told.update(name=str(metric.name), cls=type(metric).__name__)
+        told.update(file=place[0], function=place[1], line=place[2])
+        state.log(told)
+
+
 def _attach(state: AgentState, module: Keras, current: Callable[[], tuple[Keras, Keras]], why: str) -> None:
     if not why:
         owners = Owners(state, current)
         lines = shared(state).lines
         lines.owner = owners.now if lines.owner is None else _either(lines.owner, owners.now)
         cls = module.Layer
-        state.patch(cls, "__init__", _wrap(state, cls.__dict__["__init__"], owners))
+        state.patch(cls, "__init__", _wrap(state, cls.__dict__["__init__"], owners.built.set))
     report(state, "layers:%s" % module.__name__, why)
 
 
@@ -109,7 +131,7 @@ def _either(first: Callable[[], int], second: Callable[[], int]) -> Callable[[],
     return lambda: first() or second()
 
 
-def _wrap(state: AgentState, original: Callable[..., Any], owners: Owners) -> Callable[..., Any]:
+def _wrap(state: AgentState, original: Callable[..., Any], built: Callable[..., object]) -> Callable[..., Any]:
     caller = sys._getframe
 
     @functools.wraps(original)
@@ -120,7 +142,7 @@ def _wrap(state: AgentState, original: Callable[..., Any], owners: Owners) -> Ca
             leave(error)
             raise
         with state.guard("layers.built"):
-            owners.built.set(self, _built(self, caller(1)))
+            built(self, _built(self, caller(1)))
 
     # Keras makes the config of a layer without an __init__ of its own by getfullargspec, which follows no __wrapped__.
     vars(init)["__signature__"] = inspect.signature(original)
@@ -146,6 +168,7 @@ def _is_its_own(frame: FrameType, layer: Keras) -> bool:
 
 TARGETS = (
     ("keras.src.layers.layer", attach3),
+    ("keras.src.metrics.metric", attach_metrics),
     ("keras.src.engine.base_layer", attach2),
     ("tf_keras.src.engine.base_layer", attach2),
 )
