@@ -3,8 +3,8 @@
 A block is an aligned piece of the address space of a huge page's size. Only what fills a whole block within one mapping
 can be in a huge page.
 
-Source: Documentation/admin-guide/mm/transhuge.rst. The layout that is told apart, and its doubts: linux-mm, "THP
-alignment of anonymous mappings" (commits efa7df3e3bb5, d4148aeab412).
+Source: Documentation/admin-guide/mm/transhuge.rst. The layout that is told apart, and its doubts: THP
+alignment in inference (linux-mm 2025); commits efa7df3e3bb5, d4148aeab412.
 """
 
 from __future__ import annotations

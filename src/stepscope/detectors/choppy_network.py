@@ -24,8 +24,8 @@ Fetch ahead: `prefetch` after the stage that downloads, `interleave` over the fi
 files.
 
 ## References
-tf.data performance guide, sections prefetching and parallelizing data extraction; Rand, "Cloud ML performance
-checklist", 2020 (choppy network-in).
+tf.data performance guide, sections prefetching and parallelizing data extraction; training-pipeline
+analysis (Rand 2020), choppy network-in.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ tests.
 Take an op trace of some steps and improve the ops that take most.
 
 ## References
-NVML API reference, nvmlUtilization_t; Rand, "Cloud ML performance checklist", 2020.
+NVML API reference, nvmlUtilization_t; training-pipeline analysis (Rand 2020).
 """
 
 from __future__ import annotations

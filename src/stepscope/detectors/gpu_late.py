@@ -21,7 +21,7 @@ Load data while the model is built, or read it in a pipeline instead of at the s
 compile cache.
 
 ## References
-Rand, "Cloud ML performance checklist", 2020 (late start of the device).
+Training-pipeline analysis (Rand 2020), late start of the device.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ x86 TensorFlow's oneDNN pool serves the tensors unless it is switched off: anoth
 and is not advised. ONNX Runtime's arena does the same for its tensors; a session without it is named first.
 
 ## References
-Gregg, "Flame graphs in deep learning" (2022): 10 % of CPU in page faults through madvise. Linux: proc(5), minflt;
+Library performance by flame graph (Gregg 2022): 10 % of CPU in page faults by madvise. Linux: proc(5), minflt;
 madvise(2), MADV_DONTNEED; mallopt(3), M_MMAP_THRESHOLD; jemalloc(3), opt.dirty_decay_ms, opt.oversize_threshold.
 """
 

@@ -22,7 +22,7 @@ for input. Who sends is not known here, only that this network namespace does.
 Upload between epochs or after training, limit the rate of the upload, compress it, or use another interface for it.
 
 ## References
-Rand, "Cloud ML performance checklist", 2020 (network-out against network-in); tc(8).
+Training-pipeline analysis (Rand 2020), network-out against network-in; tc(8).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ information; so it is where the steps go on as fast as before.
 What the title names: do it less often, in the background, or not at all.
 
 ## References
-Rand, "Cloud ML performance checklist", 2020 (utilisation dips with a period).
+Training-pipeline analysis (Rand 2020), utilisation dips with a period.
 """
 
 from __future__ import annotations
