@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS, Job
+from tests.derive.sessions import MS, Job, S
 from tests.detectors.jobs import called_back, keras_fit, nothing, pulled, sampled, saving
 from tests.detectors.traced_jobs import HEAD, loaded, on_gpu, transposed
 
 from stepscope.app import stage_shares
+from stepscope.detectors.base import run
+from stepscope.detectors.registry import ALL
+from stepscope.model.events import IteratorModel
 from stepscope.model.finding import StageShare
 from stepscope.reports import text, words
 
@@ -48,6 +51,29 @@ def test_a_wait_that_may_hide_is_no_share() -> None:
     assert found["preprocessing"].ratio is None
     assert found["preprocessing"].basis.startswith(words.BLIND)
     assert "input wait inside" in found["forward-backward"].basis
+
+
+@pytest.mark.parametrize(
+    ("error", "fed", "why"),
+    [
+        ("no-op", True, "TensorFlow 2.15.1 does not show tf.data's model"),
+        ("no-model", True, "autotune is off"),
+        ("InternalError()", True, "InternalError()"),
+        ("", True, "the steps ended before"),
+        ("", False, "no iterator was seen to feed the step"),
+    ],
+)
+def test_a_hidden_wait_has_the_reason_of_this_run(error: str, why: str, *, fed: bool) -> None:
+    """What is said of an unread model is what happened; another version is asked for by an old TensorFlow alone."""
+    job = keras_fit(80 * MS)
+    job.framework(version="2.15.1" if error == "no-op" else "2.21.0")
+    if fed:
+        job.event(IteratorModel(at=S, iterator=job.iterator(), error=error))
+    basis = shares(job)["preprocessing"].basis
+    assert why in basis
+    assert ("2.17" in basis) is (error == "no-op")
+    _, checked, _ = run(ALL, job.view())
+    assert why in {c.detector: c.hint for c in checked}["INP001"]
 
 
 @pytest.mark.parametrize(

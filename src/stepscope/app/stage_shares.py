@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from stepscope.detectors import base
 from stepscope.model.finding import PipelineStage, StageShare
 
 if TYPE_CHECKING:
@@ -93,7 +92,8 @@ def _of_trace(trace: OpView) -> tuple[StageShare, ...]:
 def _input(view: SessionView, anatomy: Anatomy, feeding: float) -> list[tuple[PipelineStage, float | None, str]]:
     """Raw input and preprocessing: the wait belongs to the slowest stage of the pipeline."""
     if view.hidden_wait:
-        why = f"could not look: {base.HINTS[base.Signal.INPUT_WAIT]}"
+        unread = view.pipeline.why_unread(view.frameworks) if view.pipeline is not None else "no input was seen"
+        why = f"could not look: {unread}; an op trace shows it"
         return [("raw-input", None, why), ("preprocessing", None, why)]
     source = view.pipeline.slowest if view.pipeline else None
     reads = source is not None and source.name.startswith(_READERS)

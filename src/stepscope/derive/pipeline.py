@@ -18,7 +18,7 @@ from stepscope.model.events import DatasetMade, IteratorMade, IteratorModel
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stepscope.derive.model_reads import Read
     from stepscope.derive.op_view import OpView
@@ -50,6 +50,8 @@ class Pipeline:
     datasets: tuple[DatasetMade, ...] = ()
     """Every construction whose pipeline fed the steps, from the consumer to the source."""
     iterators: tuple[IteratorMade, ...] = ()
+    iterators_made: int = 0
+    """By the process, whether or not they are known to feed the steps."""
     handover_ns: float = 0.0
     """What taking a batch that is ready costs in Python, per step: not a wait for the pipeline."""
     pulled_gaps_ns: tuple[int, ...] = ()
@@ -59,8 +61,8 @@ class Pipeline:
     traced_steps: int = 0
     """Steps of them."""
     error: str = ""
-    """Why tf.data's model could not be read: "no-op" (TensorFlow < 2.17), "no-model" (autotune off), "" if it was or
-    was not asked for."""
+    """Why tf.data's model could not be read: "no-op" (TensorFlow < 2.17), "no-model" (autotune off), other texts as
+    they were raised; "" if it was or was not asked for."""
     diagnostics: tuple[str, ...] = field(default=())
 
     @property
@@ -91,6 +93,19 @@ class Pipeline:
             return 0.0
         usual = np.minimum(gaps, np.percentile(gaps, 90))  # what happens once in a while has other reasons
         return float(usual.mean() - np.percentile(gaps, 10)) * len(gaps) / executions
+
+    def why_unread(self, versions: Mapping[str, str]) -> str:
+        """Why nothing says how long compiled steps wait for their input, in words; ``versions``: of frameworks."""
+        if self.error == "no-op":
+            found = versions.get("tensorflow", "")
+            return f"{f'TensorFlow {found}'.rstrip()} does not show tf.data's model (2.17 does)"
+        if self.error == "no-model":
+            return "autotune is off for this dataset, so tf.data keeps no model of it"
+        if self.error:
+            return f"tf.data's model could not be read: {self.error}"
+        if self.iterators_made:
+            return "the steps ended before tf.data's model was read"
+        return "no iterator was seen to feed the step: it is made inside of the step, or read elsewhere"
 
     @property
     def slowest(self) -> Stage | None:
@@ -123,6 +138,7 @@ def build(steps: Steps, traces: Sequence[OpView] = ()) -> Pipeline:
         functions=pipeline_python.build(steps),
         datasets=tuple(chain),
         iterators=tuple(iterators[i] for i in sorted(used) if i in iterators),
+        iterators_made=len(iterators),
         captures=traced.refs if traced is not None else (),
         traced_steps=len(traced.waits) if traced is not None else 0,
         error=errors[0] if errors and not reads else "",

@@ -48,7 +48,7 @@ HINTS = {
     Signal.STEPS: "nothing repeats at least four times; stepscope.step() marks steps of any loop",
     Signal.SAMPLES: "the run was too short for samples (20 a second)",
     Signal.STACKS: "no process of the job was sampled (20 a second, once a framework is imported)",
-    Signal.INPUT_WAIT: "needs TensorFlow 2.17 or newer with tf.data's autotune on",
+    Signal.INPUT_WAIT: "tf.data's model was not read in this run",
     Signal.TRACES: "no tf.function was seen",
     Signal.GRAPHS: "no session was made while the agent's thread ran",
     Signal.NODES: "graphs are read a second after the last trace: the run was too short, or traced nothing",

@@ -94,14 +94,12 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 
 def _question(session: SessionView) -> CaptureRequest | Undecided:
     """Where TensorFlow keeps no model of the wait, an op trace shows it; where none was read, the run was too short."""
-    error = session.pipeline.error if session.pipeline else ""
-    why = {
-        "no-op": "TensorFlow before 2.17 does not show tf.data's model; the wait inside of the compiled step is unseen",
-        "no-model": "autotune is off for this dataset, so tf.data keeps no model of it",
-    }.get(error, "")
-    if not why:
-        return Undecided(missing=Signal.INPUT_WAIT, hint="no model of the iterator could be read during the run")
-    hint = f"{why}; an op trace shows it: stepscope trace JOB while it runs"
+    if session.pipeline is None:
+        return Undecided(missing=Signal.INPUT_WAIT, hint="no input was seen")
+    why = session.pipeline.why_unread(session.frameworks)
+    if session.pipeline.error not in {"no-op", "no-model"}:
+        return Undecided(missing=Signal.INPUT_WAIT, hint=why)
+    hint = f"{why}; an op trace shows the wait: stepscope trace JOB while it runs"
     return CaptureRequest(kind="ops", missing=Signal.INPUT_WAIT, hint=hint)
 
 
