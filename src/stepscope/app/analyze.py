@@ -10,6 +10,7 @@ from stepscope import store
 from stepscope.app import (
     bundle,
     capture_account,
+    exclusive,
     members,
     op_table,
     op_traces,
@@ -94,12 +95,13 @@ def report_of(session: Session) -> Report:
     ops, unread = op_table.build(view)
     traces, told = op_traces.build(session)
     traced, unseen = traced_steps.build(view)
+    anatomy = components(view)
     return Report(
         session=_summary(view),
         overhead=capture_account.with_captures(overhead.account(view), session.manifest),
-        anatomy=components(view),
+        anatomy=anatomy,
         stages=stage_shares.build(view),
-        findings=capture_account.annotated(findings, session.manifest),
+        findings=exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy),
         checked=checked,
         diagnostics=_diagnostics(view, (*failures, *problems, *unread, *told, *unseen)),
         tasks=view.tasks,

@@ -112,8 +112,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """A measured value. ``refs`` name what the page opens when the number is clicked; "capture:ID": the capture that it
-    was read from."""
+    """A measured value. ``refs``: what the page opens at a click; "capture:ID": the capture that it was read from."""
 
     metric: str
     value: float
@@ -134,6 +133,8 @@ class Cost(Struct, frozen=True, kw_only=True):
     high: float
     ns_per_step: int = 0
     basis: Basis = "measured"
+    exclusive_ratio: float | None = None
+    """At most so much comes on top of the findings before it (docs/reports.md); null outside of a run's report."""
 
 
 class Remedy(Struct, frozen=True, kw_only=True):
@@ -171,8 +172,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     explanation: str = ""
     """Two or three sentences more than the title, for the long report."""
     origin: Origin = "run"
-    """run: a detector saw it in a session. static: a rule saw it in the source; in a run's report its cost is what was
-    measured at its lines. joined: both saw it; the code is the detector's."""
+    """Of a static one in a run's report the cost is what was measured at its lines; a joined one has the detector's."""
     related_codes: tuple[str, ...] = ()
     """Rules or detectors that see the same from the other side. Of a joined finding: the rules that did."""
     seen: bool | None = None

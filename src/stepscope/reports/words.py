@@ -84,6 +84,8 @@ WHOLE_FROM = 0.0995
 TWO_DIGITS_FROM = 9.95
 SHOWN_FROM = 0.005
 """Smaller values print as 0, which 0.00 would say less clearly."""
+MIN_ADDED = 0.0005
+"""A smaller share prints as 0.0 %."""
 MISSING_LIMIT = 3
 """How many reasons for "could not look" a one-line summary names."""
 
@@ -133,7 +135,12 @@ def cost_text(cost: Cost, *, between_steps: bool) -> str:
     """``costs 58 % (55-60) of the step``; what is not measured says so."""
     whole = "run time" if between_steps else "step"
     basis = "" if cost.basis == "measured" else f", {cost.basis}"
-    return f"costs {percent(cost.ratio)} % ({interval(cost)}{basis}) of the {whole}"
+    said = f"costs {percent(cost.ratio)} % ({interval(cost)}{basis}) of the {whole}"
+    added = cost.exclusive_ratio
+    if added is None or percent(added) == percent(cost.ratio):
+        return said
+    left = f"at most {percent(added)} %" if added >= MIN_ADDED else "nothing"
+    return f"{said}, {left} on top of the findings above"
 
 
 def speedup_text(ratio: float) -> str:
