@@ -189,6 +189,12 @@ def loop_function(taken: Sequence[Sample], steps: Steps) -> tuple[str, str] | No
     return max(depth, key=lambda key: depth[key], default=None)
 
 
+def making_steps(taken: Sequence[Sample], loop: tuple[str, str] | None) -> frozenset[tuple[str, str]]:
+    """(file, function) of the user's functions that make the steps: the loop's, and what the step's calls run in."""
+    calls = [s for s in taken if s.component == "call"]
+    return frozenset(_common(calls) | ({loop} if loop is not None else set()))
+
+
 def _common(taken: Sequence[Sample]) -> set[tuple[str, str]]:
     """The user's functions that stand on most of the stacks."""
     seen = Counter(key for s in taken for key in {(f.file, f.function) for f in s.frames if f.own})

@@ -1,4 +1,4 @@
-"""What HST001 and INP004 have in common: user Python of the loop that no probe names, by stack samples."""
+"""What detectors of the loop's own Python have in common: user code that no probe names, by stack samples."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from stepscope.model.finding import Evidence
 from stepscope.units import Ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from stepscope.derive.hot import HotSpot
+    from stepscope.derive.hot import HotSpot, Spot
     from stepscope.derive.view import SessionView
     from stepscope.model.finding import Cost, Place
 
@@ -58,6 +58,10 @@ class LoopPython:
         """The most sampled."""
         return self.spots[0]
 
+    def who(self, session: SessionView) -> str:
+        """What it runs in, mostly: a function, or lines of the loop itself."""
+        return who(session, self.top.culprit, self.top.lines[:3])
+
     def places(self, session: SessionView) -> tuple[Place, ...]:
         """The most sampled lines of the function, the loop's statement that calls it, spans of the user's around it."""
         culprit, statement = self.top.culprit, self.top.statement
@@ -94,6 +98,19 @@ class LoopPython:
         """With the samples' interval."""
         low, high = hot.confidence_interval(self.part, self.samples)
         return cost_of(session, self.ratio, low=self.share * low, high=self.share * high)
+
+
+def is_loop(session: SessionView, spot: Spot) -> bool:
+    """Whether a function makes the steps: nobody can run it less often than once a step."""
+    return (spot.file, spot.function) in hot.making_steps(session.samples, session.loop)
+
+
+def who(session: SessionView, spot: Spot, lines: Sequence[int] = ()) -> str:
+    """What code at a spot is called: by its function, or by its lines where the function makes the steps."""
+    if not is_loop(session, spot):
+        return spot.function
+    first, last = min(lines, default=spot.line), max(lines, default=spot.line)
+    return f"the loop's own line {first}" if first == last else f"the loop's own lines {first}-{last}"
 
 
 def find(session: SessionView, params: Params, wanted: Callable[[HotSpot], bool]) -> LoopPython | None:

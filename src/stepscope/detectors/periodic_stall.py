@@ -31,6 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Cause, Evidence, Finding, PipelineStage, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -80,7 +81,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 
 def _finding(session: SessionView, stalls: Stalls, ratio: float, params: Params) -> Finding:
     collected = _collect_place(session) if stalls.component == "gc" else None
-    who = _who(stalls, collected)
+    who = _who(session, stalls, collected)
     every = f"every {format_ns(stalls.period_ns)}" if stalls.by_time else f"every {stalls.steps:g} steps"
     return Finding(
         code=DETECTOR.code,
@@ -115,7 +116,7 @@ def _finding(session: SessionView, stalls: Stalls, ratio: float, params: Params)
             ),
         ),
         cost=cost_of(session, ratio, low=0.9 * ratio, high=1.05 * ratio),
-        remedies=_remedies(stalls, collected=collected is not None),
+        remedies=_remedies(session, stalls, collected=collected is not None),
         explanation=f"The stalls lie in the part of the step that the report calls {stalls.component}; "
         f"{format_ratio(stalls.regular_ratio)} of their intervals are regular.",
     )
@@ -125,7 +126,7 @@ def _is_rival(stalls: Stalls) -> bool:
     return stalls.component == "call" and stalls.thread_spot is None and bool(stalls.rival)
 
 
-def _who(stalls: Stalls, collected: Place | None) -> str:
+def _who(session: SessionView, stalls: Stalls, collected: Place | None) -> str:
     match stalls.component:
         case "gc":
             who = "gc.collect()" if collected is not None else "Python's garbage collection"
@@ -138,7 +139,7 @@ def _who(stalls: Stalls, collected: Place | None) -> str:
         case "input-wait":
             who = "the input"
         case _ if stalls.spot is not None:
-            who = f"slow Python in {stalls.spot.function}"
+            who = f"slow Python in {loop_python.who(session, stalls.spot)}"
         case _:
             who = f"something unknown in {stalls.component}"
     return who
@@ -182,7 +183,7 @@ def _places(session: SessionView, stalls: Stalls, collected: Place | None) -> tu
     return tuple(dict.fromkeys(places))
 
 
-def _remedies(stalls: Stalls, *, collected: bool) -> tuple[Remedy, ...]:
+def _remedies(session: SessionView, stalls: Stalls, *, collected: bool) -> tuple[Remedy, ...]:
     if stalls.component == "gc":
         freeze = Remedy(
             id="freeze-objects",
@@ -195,12 +196,14 @@ def _remedies(stalls: Stalls, *, collected: bool) -> tuple[Remedy, ...]:
     if stalls.component == "input-wait":
         return (Remedy(id="prefetch-deeper", text="prefetch more batches, and open the next file ahead (interleave)"),)
     spot = stalls.thread_spot if stalls.component == "call" else stalls.spot
-    doer = stalls.name.text if stalls.name is not None else spot.function if spot is not None else "what runs there"
-    return (
-        Remedy(id="do-it-less-often", text=f"run {doer} less often, or after training"),
+    cheaper = (
         Remedy(id="vectorise", text="make it cheaper: vectorise it with NumPy, or compute it in the compiled step"),
         Remedy(id="move-off-thread", text="or hand it to another process, so that the next step can start"),
     )
+    if stalls.component == "other-python" and spot is not None and loop_python.is_loop(session, spot):
+        return cheaper
+    doer = stalls.name.text if stalls.name is not None else spot.function if spot is not None else "what runs there"
+    return Remedy(id="do-it-less-often", text=f"run {doer} less often, or after training"), *cheaper
 
 
 DETECTOR = Detector(

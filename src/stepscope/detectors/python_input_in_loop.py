@@ -62,11 +62,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     if found.ratio - params.handover * steps.steady_count / steps.steady_ns < params.min_ratio:
         return
-    top = found.top
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"the loop prepares each batch in Python before the step, mostly in {top.culprit.function}: "
+        title=f"the loop prepares each batch in Python before the step, mostly in {found.who(session)}: "
         f"{format_ratio(found.ratio)} of the time",
         severity=severity_of(found.ratio),
         confidence=0.85,
@@ -87,7 +86,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             ),
             Remedy(
                 id="vectorise",
-                text=f"or vectorise {top.culprit.function}: work on whole batches, or once before training",
+                text=f"or vectorise {found.who(session)}: work on whole batches, or once before training",
             ),
         ),
         explanation="The time lies between two calls of the step, on the thread that makes them; by the loop's "

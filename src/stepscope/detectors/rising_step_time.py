@@ -32,6 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Cause, Evidence, Finding, PipelineStage, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -91,7 +92,7 @@ def _finding(session: SessionView, rise: Rise, ratio: float, params: Params) -> 
     steps = session.steps
     count = steps.count if steps else 1
     low, high = (max(0.0, bound / rise.trend.slope) for bound in (rise.trend.low, rise.trend.high))
-    who = _who(rise)
+    who = _who(session, rise)
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
@@ -119,19 +120,19 @@ def _finding(session: SessionView, rise: Rise, ratio: float, params: Params) -> 
             Evidence(metric="samples_on_code", value=rise.samples, unit="samples"),
         ),
         cost=cost_of(session, ratio, low=ratio * low, high=ratio * min(high, 2.0)),
-        remedies=_remedies(rise, who),
+        remedies=_remedies(session, rise, who),
         explanation="The part grows in every quarter of the run while the rest of the step does not: it works on "
         "something that every step makes larger. At this rate it goes on to grow.",
     )
 
 
-def _who(rise: Rise) -> str:
+def _who(session: SessionView, rise: Rise) -> str:
     if rise.component == "gc":
         return "the garbage collection"
     if rise.component in _NAMED and rise.name is not None:
         text = rise.name.text
         return f"the callback {text}" if rise.component == "callbacks" else text
-    return rise.spot.function if rise.spot is not None else rise.component
+    return loop_python.who(session, rise.spot) if rise.spot is not None else rise.component
 
 
 def _cause(rise: Rise) -> Cause:
@@ -152,7 +153,7 @@ def _places(session: SessionView, rise: Rise) -> tuple[Place, ...]:
     return tuple(dict.fromkeys(places))
 
 
-def _remedies(rise: Rise, who: str) -> tuple[Remedy, ...]:
+def _remedies(session: SessionView, rise: Rise, who: str) -> tuple[Remedy, ...]:
     if rise.component == "gc":
         return (
             Remedy(
@@ -161,13 +162,13 @@ def _remedies(rise: Rise, who: str) -> tuple[Remedy, ...]:
             ),
             Remedy(id="freeze-objects", text="or exempt what stays: gc.freeze() before the loop"),
         )
-    return (
-        Remedy(
-            id="keep-running-value",
-            text=f"keep a running value instead of the history that {who} walks, or bound it (deque(maxlen=N))",
-        ),
-        Remedy(id="do-it-less-often", text=f"or run {who} every N steps"),
+    in_loop = rise.component not in _NAMED and rise.spot is not None and loop_python.is_loop(session, rise.spot)
+    walks = "walk" if in_loop and "lines" in who else "walks"
+    keep = Remedy(
+        id="keep-running-value",
+        text=f"keep a running value instead of the history that {who} {walks}, or bound it (deque(maxlen=N))",
     )
+    return (keep,) if in_loop else (keep, Remedy(id="do-it-less-often", text=f"or run {who} every N steps"))
 
 
 DETECTOR = Detector(

@@ -18,7 +18,8 @@ A sample inside of a C call that holds the interpreter lock lands on the line af
 10 s tells shares within some 6 points.
 
 ## Remedy
-Do it every N steps, vectorise it, move it to another thread or process, or into the compiled step.
+Do it every N steps, vectorise it, move it to another thread or process, or into the compiled step. Where it is the
+loop's own lines, or in a function that makes the step's call, it cannot be done less often: these lines are named.
 
 ## References
 py-spy and pyinstrument on sampling bias; TensorFlow profiler's "all others" (xprof).
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.view import SessionView
+    from stepscope.detectors.loop_python import LoopPython
 
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
@@ -54,7 +56,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         code=DETECTOR.code,
         name=DETECTOR.name,
         title=f"slow Python code in the loop {position} takes {format_ns(per_step)} a step, mostly in "
-        f"{top.culprit.function}: {format_ratio(found.ratio)} of the time",
+        f"{found.who(session)}: {format_ratio(found.ratio)} of the time",
         severity=severity_of(found.ratio),
         confidence=0.85,
         symptom="Time: slow execution time",
@@ -65,16 +67,23 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         where=found.places(session),
         evidence=found.evidence(session, "samples_on_code", params),
         cost=found.cost(session),
-        remedies=(
-            Remedy(id="do-it-less-often", text=f"run {top.culprit.function} every N steps, or after training"),
-            Remedy(id="vectorise", text="vectorise it with NumPy, or compute it inside of the compiled step"),
-            Remedy(
-                id="move-off-thread", text="or hand it to another thread or process, so that the next step can start"
-            ),
-        ),
+        remedies=_remedies(session, found),
         explanation="Nothing of TensorFlow, Keras, tf.data or a callback runs in this time: the loop's thread "
         "is in user "
         "Python between two steps.",
+    )
+
+
+def _remedies(session: SessionView, found: LoopPython) -> tuple[Remedy, ...]:
+    spot = found.top.culprit
+    if loop_python.is_loop(session, spot):
+        text = "do what these lines do with NumPy on whole arrays, or inside of the compiled step"
+        off = "or move it into a function that another thread or process runs, so that the next step can start"
+        return Remedy(id="vectorise", text=text), Remedy(id="move-off-thread", text=off)
+    return (
+        Remedy(id="do-it-less-often", text=f"run {spot.function} every N steps, or after training"),
+        Remedy(id="vectorise", text="vectorise it with NumPy, or compute it inside of the compiled step"),
+        Remedy(id="move-off-thread", text="or hand it to another thread or process, so that the next step can start"),
     )
 
 

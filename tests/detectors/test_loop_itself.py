@@ -1,0 +1,75 @@
+"""Where the slow Python is the loop itself, its lines are named; nobody can run the loop every N steps."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from tests.derive.sessions import MS, SCRIPT, Frame, Job
+from tests.detectors.jobs import CALL, MAKE, PERIOD, REPORT, STEPS, sampled, train_loop
+from tests.detectors.trend_jobs import rising, stalled
+
+from stepscope.detectors.base import run
+from stepscope.detectors.registry import ALL
+from stepscope.model.events import Code, Stack
+from stepscope.model.finding import Finding
+
+
+def inlined(job: Job, *functions: str) -> Job:
+    """The same job with the work of some functions written into the loop: their frames are gone."""
+    gone = {c.id for c in job.events if isinstance(c, Code) and c.function in functions}
+    job.events = [
+        replace(e, frames=[f for f in e.frames if f[0] not in gone]) if isinstance(e, Stack) else e for e in job.events
+    ]
+    return job
+
+
+def in_step() -> Job:
+    """A helper that makes the step's call, and Python of its own after it."""
+    job = train_loop(50 * MS)
+    stack = (Frame(SCRIPT, "main", CALL), Frame(SCRIPT, "run_step", 20))
+    job.samples([i * PERIOD + 20 * MS for i in range(STEPS)], *stack)
+    job.samples([i * PERIOD + 80 * MS for i in range(STEPS)], stack[0], stack[1]._replace(line=22))
+    return job
+
+
+def found(job: Job) -> Finding:
+    """The one finding."""
+    (finding,), _, failures = run(ALL, job.view())
+    assert failures == ()
+    return finding
+
+
+def around(job: Job) -> Job:
+    """Samples of the step's call, which show who makes it."""
+    job.samples([i * PERIOD + 45 * MS for i in range(STEPS)], Frame(SCRIPT, "main", CALL))
+    return job
+
+
+@pytest.mark.parametrize(
+    ("code", "job", "named"),
+    [
+        ("HST001", lambda: inlined(around(sampled(after=40 * MS)), "report"), f"own line {REPORT}"),
+        ("HST001", in_step, "own line 22"),
+        ("INP004", lambda: inlined(around(sampled(before=40 * MS)), "make_batch"), f"own line {MAKE}"),
+        ("HST009", lambda: inlined(stalled(200 * MS), "report"), f"own line {REPORT}"),
+        ("TRD001", lambda: inlined(rising(10 * MS, 90 * MS), "report"), f"own line {REPORT}"),
+    ],
+)
+def test_the_loop_is_not_to_be_run_every_n_steps(code: str, job: object, named: str) -> None:
+    """The title names the loop's own line, and no advice is to run the function that makes the steps less often."""
+    assert callable(job)
+    finding = found(job())
+    assert finding.code == code
+    assert named in finding.title
+    said = " ".join(r.text for r in finding.remedies)
+    assert [
+        word for word in ("every N steps", "less often", "run main", "run run_step", "vectorise main") if word in said
+    ] == []
+
+
+@pytest.mark.parametrize("job", [sampled(after=40 * MS), stalled(200 * MS), rising(10 * MS, 90 * MS)])
+def test_a_function_that_the_loop_calls_can_be_called_less_often(job: Job) -> None:
+    """What the loop calls beside the step keeps that advice, by its name."""
+    finding = found(job)
+    assert "report" in finding.title
+    assert any(r.id == "do-it-less-often" and "run report" in r.text for r in finding.remedies)
