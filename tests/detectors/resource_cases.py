@@ -171,15 +171,15 @@ GPU002 = Fixtures(
 GPU003 = Fixtures(
     firing=lambda: gpu_steps([0] * 11, reserved=300 * MB, own=0),
     expected=Expected(
-        severity="info",
+        severity="ask",
         cost=0.0,
-        where=(),
+        where=(("train.py", 44),),
         metrics=("gpu_busy_ratio", "reserved_bytes", "compute_ratio"),
         title=("does not use the GPU", "80 %"),
         introduced="environment setting",
         pipeline_stage="forward-backward",
         remedy="use-gpu",
-        basis="prior",
+        basis="unknown",
     ),
     silent=lambda: gpu_steps([0] * 11),
     not_applicable=lambda: gpu_unsampled(train_loop(80 * MS)),

@@ -13,13 +13,14 @@ is installed, or when `CUDA_VISIBLE_DEVICES` hides the devices. The job runs, on
 `compute_ratio`: share of the step that is computing, which is what a device could take over.
 
 ## Known limits
-How much faster the device would be is not measured: the finding is information, not a cost. Small models can be faster
-on the CPU, and a job may leave the device alone on purpose. In containers NVML may hide which process uses a device;
-then any memory in use there clears the finding. Tested with replayed readings only.
+How much faster the device would be is not measured: the cost is unknown, at most the share that is computing, and the
+report asks instead of judging. Small models can be faster on the CPU, and a job may leave the device alone on purpose.
+In containers NVML may hide which process uses a device; then any memory in use there clears the finding. Tested with
+replayed readings only.
 
 ## Remedy
-`tf.config.list_physical_devices("GPU")`; install `tensorflow[and-cuda]`; look at CUDA_VISIBLE_DEVICES and at
-TensorFlow's warnings at its import.
+`stepscope doctor` says whether this TensorFlow can use the device, and why not. Install `tensorflow[and-cuda]`; look at
+CUDA_VISIBLE_DEVICES and at TensorFlow's warnings at its import.
 
 ## References
 TensorFlow: Install with pip, Use a GPU. FSE'22 study, "Processor: not using GPU".
@@ -32,7 +33,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive.gpu import no_gpu
 from stepscope.detectors.base import Detector, Signal, cost_of
-from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -50,10 +51,12 @@ class Params:
 
     max_busy_ratio: Ratio = Ratio(0.01)
     """Mean over the steady steps, of the busiest device."""
+    min_compute_ratio: Ratio = Ratio(0.03)
+    """Of the step: a device cannot save more. Less is information (the least that a report calls low)."""
 
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding]:
-    """Yield at most one finding, information: what a device would save is not measured."""
+    """Yield at most one finding, a question: what a device would save is not measured."""
     busy = max(gpu.busy_ratio for gpu in session.gpus)
     reserved = max(g.reserved_bytes if g.job_reserved_bytes <= 0 else g.job_reserved_bytes for g in session.gpus)
     anatomy = session.anatomy
@@ -64,28 +67,39 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding]:
         code=DETECTOR.code,
         name=DETECTOR.name,
         title=f"the job does not use the GPU: {format_ratio(compute)} of the step is computed on the CPU",
-        severity="info",
+        severity="ask" if compute >= params.min_compute_ratio else "info",
         confidence=0.8,
         symptom="Processor: not using GPU",
         cause="Hardware: improper configuration",
         introduced_stage="environment setting",
         exposed_stage="training",
         pipeline_stage="forward-backward",
+        where=_places(session),
         evidence=(
             Evidence(metric="gpu_busy_ratio", value=busy, unit="ratio", threshold=params.max_busy_ratio),
             Evidence(metric="reserved_bytes", value=reserved, unit="bytes", threshold=SMALL),
-            Evidence(metric="compute_ratio", value=compute, unit="ratio"),
+            Evidence(metric="compute_ratio", value=compute, unit="ratio", threshold=params.min_compute_ratio),
         ),
-        cost=cost_of(session, 0.0, basis="prior"),
+        cost=cost_of(session, 0.0, high=compute, basis="unknown"),
         remedies=(
             Remedy(
                 id="use-gpu",
-                text='see what tf.config.list_physical_devices("GPU") says; install tensorflow[and-cuda]; look at '
-                "CUDA_VISIBLE_DEVICES",
+                text="if it is to use it: install tensorflow[and-cuda], look at CUDA_VISIBLE_DEVICES and tf.device",
+                what_if="stepscope doctor",
             ),
         ),
         explanation="No kernel ran on the device during the steady steps and none of its memory is the job's.",
     )
+
+
+def _places(session: SessionView) -> tuple[Place, ...]:
+    """Where user code makes the steps that run on the CPU."""
+    fit = session.fit_place()
+    if fit is not None:
+        return (fit,)
+    if session.loop is None or session.call_line is None:
+        return ()
+    return (session.place(session.loop[0], session.call_line, function=session.loop[1]),)
 
 
 DETECTOR = Detector(

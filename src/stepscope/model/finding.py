@@ -17,11 +17,11 @@ from stepscope.model.structs import Struct
 
 SCHEMA = "stepscope.report/1"
 
-Severity = Literal["high", "medium", "low", "info", "error", "warning"]
-"""By measured cost: high, medium, low, info. Of what only the source shows: error, warning, info."""
+Severity = Literal["high", "medium", "low", "ask", "info", "error", "warning"]
+"""By measured cost: high, medium, low, info; ask: one command decides it. Of the source: error, warning, info."""
 Origin = Literal["run", "static", "joined"]
 """run: a detector saw it in a session. static: a rule saw it in the source. joined: both did."""
-Basis = Literal["measured", "modelled", "prior"]
+Basis = Literal["measured", "modelled", "prior", "unknown"]
 Safety = Literal["safe", "review", "unsafe"]
 PipelineStage = Literal[
     "raw-input",

@@ -86,8 +86,9 @@ def _evidence(evidence: Sequence[Evidence]) -> str:
 
 def _remedies(finding: Finding) -> str:
     parts = []
+    said = words.proof_word(finding).capitalize()
     for remedy in finding.remedies:
-        proof = f" Prove it: <code>{escape(remedy.what_if)}</code>" if remedy.what_if is not None else ""
+        proof = f" {said}: <code>{escape(remedy.what_if)}</code>" if remedy.what_if is not None else ""
         proof += f" The edit: <code>{escape(remedy.edit)}</code>" if remedy.edit is not None else ""
         safety = {"safe": "safe to apply", "review": "review the change", "unsafe": "may change results"}[remedy.safety]
         rule = f"{escape(remedy.rule)}, " if remedy.rule and remedy.rule != finding.code else ""

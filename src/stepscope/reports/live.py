@@ -180,7 +180,8 @@ def _found(status: Status) -> list[str]:
         return [f"finding     {'nothing significant' if status.step_title else _NO_STEPS} ({when}){undecided}"]
     first = status.top
     more = f" · {status.findings - 1} more" if status.findings > 1 else ""
-    lines = [f"finding     {first.severity} {first.code} costs {format_ratio(first.cost_ratio)}: {first.title}"]
+    costs = "" if first.severity in {"ask", "info"} else f" costs {format_ratio(first.cost_ratio)}"
+    lines = [f"finding     {first.severity} {first.code}{costs}: {first.title}"]
     if first.place:
         lines.append(f"            at {first.place}")
     return [*lines, f"            {when}{more}{undecided}"]

@@ -149,7 +149,7 @@ def _finding(number: int, finding: Finding, sources: Mapping[str, str]) -> str:
     if finding.evidence:
         text.append(table(("evidence", " value", " threshold"), (_evidence(e) for e in finding.evidence)))
     for remedy in finding.remedies:
-        proof = f" \u2014 prove it: {code(remedy.what_if)}" if remedy.what_if is not None else ""
+        proof = f" \u2014 {words.proof_word(finding)}: {code(remedy.what_if)}" if remedy.what_if is not None else ""
         proof += f" \u2014 the edit: {code(remedy.edit)}" if remedy.edit is not None else ""
         rule = f"{escape(remedy.rule)}, " if remedy.rule else ""
         text.append(f"**Remedy** ({rule}{remedy.safety}): {escape(remedy.text)}{proof}")

@@ -40,10 +40,10 @@ def _verdict(report: Report) -> str:
         head = f'<span class="badge sev-{first.severity}">{first.severity}</span> {escape(first.title)}'
         fast, low, high = map(words.speedup_text, (cost.ratio, cost.low, cost.high))
         whose = "the traced steps are" if words.is_imported(report) else "the job is"
-        more = (
-            f"{words.cost_text(cost, between_steps=words.is_between_steps(first)).capitalize()}: "
-            f"without it {whose} predicted to run <b>{fast} times</b> as fast ({low}-{high})."
-        )
+        more = words.cost_text(cost, between_steps=words.is_between_steps(first)).capitalize()
+        if cost.basis != "unknown":
+            more += f": without it {whose} predicted to run <b>{fast} times</b> as fast ({low}-{high})"
+        more += "."
         if len(found) > 1:
             more += f" {words.plural(len(found) - 1, 'more finding')} below."
     return f'<h1>{head}</h1>\n<p class="lead">{more}</p>'

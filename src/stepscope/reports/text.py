@@ -40,6 +40,7 @@ STYLES = {
     "high": "1;31",
     "medium": "1;33",
     "low": "36",
+    "ask": "36",
     "label": "1",
     "good": "32",
     "dim": "2",
@@ -222,12 +223,14 @@ def _findings(report: Report, width: int) -> list[Line]:
     found = words.significant(report)
     infos = len(report.findings) - len(found)
     lines: list[Line] = []
-    for number, finding in enumerate(found[:TOP_FINDINGS], 1):
+    shown = found[:TOP_FINDINGS]
+    shown += [f for f in found[TOP_FINDINGS:] if f.severity == "ask"]
+    for number, finding in enumerate(shown, 1):
         lines += _finding(number, finding, width)
     if not found:
         text = words.nothing_text(report)
         lines.append((Piece(text, "good" if report.session.steps else "label"),))
-    more = [f"+ {count} {word}" for count, word in ((len(found) - TOP_FINDINGS, "more"), (infos, "info")) if count > 0]
+    more = [f"+ {count} {word}" for count, word in ((len(found) - len(shown), "more"), (infos, "info")) if count > 0]
     if more:
         lines.append((Piece(SEPARATOR.join(more), "dim"),))
     return lines
@@ -258,7 +261,8 @@ def _finding(number: int, finding: Finding, width: int) -> list[Line]:
     lines += [(indent, Piece(text)) for text in wrap(f"{cost} {rule}", room)]
     proof = next((r.what_if for r in finding.remedies if r.what_if is not None), None)
     if proof is not None:
-        lines += [(indent, Piece(text)) for text in wrap(f"prove it: {words.printable(proof)}", room)]
+        said = f"{words.proof_word(finding)}: {words.printable(proof)}"
+        lines += [(indent, Piece(text)) for text in wrap(said, room)]
     edit = next((r for r in finding.remedies if r.edit is not None), None)
     if edit is not None and edit.edit is not None:
         said = "" if edit is finding.remedies[0] else f"{words.printable(edit.text)}: "

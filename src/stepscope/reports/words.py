@@ -134,6 +134,8 @@ def place_text(place: Place, *, short: bool = False) -> str:
 def cost_text(cost: Cost, *, between_steps: bool) -> str:
     """``costs 58 % (55-60) of the step``; what is not measured says so."""
     whole = "run time" if between_steps else "step"
+    if cost.basis == "unknown":
+        return f"cost unknown, at most {percent(cost.high)} % of the {whole}"
     basis = "" if cost.basis == "measured" else f", {cost.basis}"
     said = f"costs {percent(cost.ratio)} % ({interval(cost)}{basis}) of the {whole}"
     added = cost.exclusive_ratio
@@ -141,6 +143,11 @@ def cost_text(cost: Cost, *, between_steps: bool) -> str:
         return said
     left = f"at most {percent(added)} %" if added >= MIN_ADDED else "nothing"
     return f"{said}, {left} on top of the findings above"
+
+
+def proof_word(finding: Finding) -> str:
+    """What the command of a remedy does: proves what it saves, or decides a suspicion."""
+    return "decide it" if finding.severity == "ask" else "prove it"
 
 
 def speedup_text(ratio: float) -> str:
