@@ -106,6 +106,7 @@ class Job:
     """A session that is being written."""
 
     pid: int = 100
+    command: tuple[str, ...] = ()
     exit_code: int = 0
     ended_ns: int = 0
     records: list[_Record] = field(default_factory=list)
@@ -307,7 +308,7 @@ class Job:
             for t, share in percent.items()
         )
 
-    def rival(self, command: str, *, cores: float, seconds: int, pid: int = 900, child: bool = False) -> None:
+    def rival(self, command: str, *, cores: float, seconds: int, pid: int = 900, child: int = 0) -> None:
         """Another process that uses CPU at a constant rate."""
         if command not in self.rival_names:
             self.rival_names.append(command)
@@ -329,7 +330,7 @@ class Job:
 
     def worker(self) -> Worker:
         """The process."""
-        info = WorkerInfo(key=str(self.pid), pid=self.pid)
+        info = WorkerInfo(key=str(self.pid), pid=self.pid, command=self.command)
         return Worker(info=info, records=self.table(), events=tuple(self.events), graphs=self.graphs)
 
     def session(self) -> Session:

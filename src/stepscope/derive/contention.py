@@ -1,4 +1,5 @@
 """Who else used the CPUs that the job wanted: neighbours, the job's own companions, the hypervisor, a cgroup quota.
+Tasks of the job's own cluster share its work, and are nobody else.
 
 A thread that is runnable but not running waits (schedstat). A job with more runnable threads than CPUs makes itself
 wait; only what others took counts here: the CPUs that the job wanted and could have had alone, less those it got,
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from stepscope.derive import rivals
 from stepscope.derive.faults import ATTACHED
 from stepscope.model.events import ChildStarted
 
@@ -24,8 +26,6 @@ T = TypeVar("T", "HostTable", "ProcessTable")
 
 MIN_THROTTLED_RATIO = 0.05
 """A cgroup that is throttled for less of the time does not wait for its quota."""
-MAX_NAME = 40
-"""Characters of a short command."""
 MIN_SPAN_NS = 1_500_000_000
 """Sampling is once a second: less than this says nothing."""
 
@@ -54,6 +54,7 @@ class Contention:
     wanted: float
     """Threads of theirs that ran or were runnable, on average."""
     others: float
+    """Without tasks of the job's own cluster."""
     steal: float
     throttled: float
     """CPUs that the cgroup's quota withheld while it throttled."""
@@ -107,12 +108,13 @@ def build(session: Session, steps: Steps | None) -> Contention | None:
     throttled = 0.0
     if quota > 0 and _delta(host.throttled_ns) >= MIN_THROTTLED_RATIO * span:
         throttled = max(0.0, min(wanted, cpus) - quota)
+    tasks = _of_cluster(session, int(host.at_ns[0]), int(host.at_ns[-1]))
     return Contention(
         span_ns=span,
         available=cpus,
         got=got,
         wanted=wanted,
-        others=_delta(host.others_cpu_ns) / span,
+        others=max(0.0, _delta(host.others_cpu_ns) - tasks) / span,
         steal=max(0.0, _delta(host.steal_ns) / span),
         throttled=throttled,
         rivals=_rivals(session, int(host.at_ns[0]), int(host.at_ns[-1])),
@@ -134,26 +136,27 @@ def _between(table: T, lo: int, hi: int) -> T | None:
     return table.take(slice(first, last))
 
 
-def short_command(command: str) -> str:
-    """Program and script without folders and options: "python archive.py". Processes are grouped by it."""
-    words = [word.rpartition("/")[2] for word in command.split()[:2]]
-    return " ".join(word for word in words if word and not word.startswith("-"))[:MAX_NAME] or command[:MAX_NAME]
+def _of_cluster(session: Session, lo: int, hi: int) -> float:
+    """CPU time of tasks of the job's own cluster that is counted with the others: they share its work."""
+    table = session.rivals
+    mine = rivals.of_cluster(session) & (table.at_ns > lo) & (table.at_ns <= hi)
+    return float(table.cpu_ns[mine].sum())
 
 
 def _rivals(session: Session, lo: int, hi: int) -> tuple[Rival, ...]:
     """Other processes by short command, the busiest first."""
-    rivals = session.rivals
-    rivals = rivals.take((rivals.at_ns > lo) & (rivals.at_ns <= hi))
+    every = rivals.foreign(session)
+    mine = every.take((every.at_ns > lo) & (every.at_ns <= hi))
     children = {c.pid: c for w in session.workers for c in w.all(ChildStarted)}
     span = max(1, hi - lo)
     groups: dict[tuple[str, bool], list[int]] = {}
-    for row, (name, child) in enumerate(zip(rivals.name, rivals.child, strict=True)):
+    for row, (name, child) in enumerate(zip(mine.name, rivals.is_child(mine), strict=True)):
         text = session.rival_names[int(name)] if int(name) < len(session.rival_names) else "?"
-        groups.setdefault((short_command(text), bool(child)), []).append(row)
+        groups.setdefault((rivals.short_command(text), bool(child)), []).append(row)
     found = []
     for (text, child), rows in groups.items():
-        pids = tuple(sorted({int(p) for p in rivals.pid[rows]}))
+        pids = tuple(sorted({int(p) for p in mine.pid[rows]}))
         started = next((children[p] for p in pids if p in children), None)
-        cores = float(rivals.cpu_ns[rows].sum()) / span
+        cores = float(mine.cpu_ns[rows].sum()) / span
         found.append(Rival(name=text, cores=cores, pids=pids, child=child, started=started))
     return tuple(sorted(found, key=lambda r: -r.cores))

@@ -91,7 +91,7 @@ def _with_ops(taken: tuple[Sample, ...], component: str) -> list[Sample]:
 
 def is_eager(sample: Sample) -> bool:
     """Whether a sample runs ops from Python."""
-    if not sample.in_tensorflow or sample.makes_layers:
+    if not sample.in_tensorflow or sample.makes_layers or sample.waits_for_cluster:
         return False
     if any(part in f.file for f in sample.below_user() for part in GRAPH_BUILDING):
         return False

@@ -42,6 +42,14 @@ _BUILDING = frozenset(
     }
 )
 """Functions of Keras that stand on the stack while layers and models are made."""
+_WAITS = {
+    "/training/session_manager.py": frozenset({"wait_for_session", "_restore_checkpoint"}),
+    "/training/server_lib.py": frozenset({"__init__", "join", "start"}),
+}
+"""Functions of TensorFlow in whose own lines (a sleep, a call of C) a task waits for others of its cluster."""
+_MEETS = frozenset({"ensure_initialized", "enable_collective_ops", "get_config_key_value", "wait_at_barrier"})
+_MEETING = ("/distribute/collective_all_reduce_strategy.py", "/eager/remote.py")
+"""Functions of the eager context in whose calls of C all tasks meet, and the code that has them meet."""
 _PER_CALL = ("CallSpec.", "CallContext.")
 """What Keras makes in each call of a layer."""
 
@@ -88,6 +96,16 @@ class Sample:
     def in_tensorflow(self) -> bool:
         """The user's line was inside of TensorFlow or Keras."""
         return any(is_framework(f.file) for f in self.below_user())
+
+    @property
+    def waits_for_cluster(self) -> bool:
+        """The user's line waits inside of TensorFlow for other tasks of the cluster: a chief, a server, all peers."""
+        below = self.below_user()
+        if not below:
+            return False
+        leaf = below[-1].function.rpartition(".")[2]
+        waits = any(below[-1].file.endswith(file) and leaf in names for file, names in _WAITS.items())
+        return waits or (leaf in _MEETS and any(f.file.endswith(_MEETING) for f in below))
 
     @property
     def makes_layers(self) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive import hot, intervals
+from stepscope.derive.rivals import is_child
 from stepscope.model.events import ThreadSeen
 from stepscope.wire.kinds import Kind
 
@@ -42,6 +43,7 @@ class ThreadAt:
     """The file of that function, without folders."""
     framework: bool
     """The user's line was inside of TensorFlow or Keras."""
+    waits_for_cluster: bool
     same_ratio: float
     """Share of its samples in the same function of user code."""
     samples: int
@@ -112,7 +114,7 @@ def _cores(session: Session, pid: int, since: int, until: int) -> float:
 
 def _children(session: Session, since: int, until: int) -> float:
     rivals = session.rivals
-    mine = (rivals.child == 1) & (rivals.at_ns > since) & (rivals.at_ns <= until)
+    mine = is_child(rivals) & (rivals.at_ns > since) & (rivals.at_ns <= until)
     return float(rivals.cpu_ns[mine].sum()) / max(1, until - since)
 
 
@@ -154,6 +156,7 @@ def _thread_at(taken: Sequence[Sample], since: int, name: str, *, main: bool) ->
         name=name,
         main=main,
         spot=last.culprit,
+        waits_for_cluster=last.waits_for_cluster,
         inside=below[0].function if below and last.culprit is not None else "",
         module=below[0].file.rpartition("/")[2] if below and last.culprit is not None else "",
         framework=last.in_tensorflow,

@@ -16,8 +16,8 @@ import numpy as np
 
 from stepscope.derive import hot, intervals
 from stepscope.derive.anatomy import COMPONENTS
-from stepscope.derive.contention import short_command
 from stepscope.derive.epochs import EPOCH_END
+from stepscope.derive.rivals import foreign, short_command
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def _other_thread(view: SessionView, windows: tuple[I64, I64]) -> Spot | None:
 
 def _rival(view: SessionView, windows: tuple[I64, I64]) -> str:
     """The process that uses much more CPU in the seconds with stalls than in the others."""
-    rivals = view.session.rivals
+    rivals = foreign(view.session)
     if len(rivals) == 0 or view.steps is None:
         return ""
     edges = np.unique(rivals.at_ns)

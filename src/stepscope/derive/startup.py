@@ -46,6 +46,8 @@ class Startup:
     """Making layers and models, as far as samples tell."""
     own_ns: int
     """The user's own code, what it called in C and in TensorFlow included."""
+    cluster_ns: int
+    """Waiting for other tasks of the cluster: neither the user's code nor an input."""
     spot: Spot | None
     """The line of the function with the largest part of ``own_ns``."""
     caller: Spot | None
@@ -79,7 +81,8 @@ def build(view: SessionView) -> Startup | None:
     calls, pulls, builds = spans(*_CALLS), spans(*_CALLS, Kind.NEXT), spans(Kind.BUILD)
     cpu = _cpu_starts(view)
     taken = [s for s in hot.all_samples(steps) if began <= s.at < first and not _covered(s.at, pulls)]
-    own = [s for s in taken if s.culprit is not None and not _builds(s)]
+    waiting = hot.weight_of(s for s in taken if s.waits_for_cluster)
+    own = [s for s in taken if s.culprit is not None and not s.waits_for_cluster and not _builds(s)]
     weights: Counter[tuple[str, str]] = Counter()
     for sample in own:
         if sample.culprit is not None:
@@ -95,6 +98,7 @@ def build(view: SessionView) -> Startup | None:
         first_batch_ns=intervals.total(pulls) - intervals.total(calls),
         building_ns=hot.weight_of(s for s in taken if _builds(s)),
         own_ns=hot.weight_of(own),
+        cluster_ns=waiting,
         spot=spot,
         caller=caller,
         spot_ns=spot_ns,

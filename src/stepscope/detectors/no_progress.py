@@ -14,8 +14,8 @@ places of the other threads follow; a thread that is not seen any more is named 
 
 ## Known limits
 What Python cannot see (a lock in C, a peer that does not answer) is named by the line that called it. Threads that wait
-idly in a pool are not sampled. A loop that only predicts, and a server, may wait for requests: undecided. A job that
-ended well did not hang, however long it waited.
+idly in a pool are not sampled. A loop that only predicts, and a server, may wait for requests, and a task of a cluster
+for another one: undecided. A job that ended well did not hang, however long it waited.
 
 ## Remedy
 Let the waiting end: a timeout on the wait, an error handed from the worker thread to the one that waits, a lock that is
@@ -80,6 +80,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield Undecided(missing=Signal.HOST, hint="no sample tells whether the job used the CPU at its end")
     elif busy or main.spot is None or main.same_ratio < params.min_same_ratio:
         return
+    elif main.waits_for_cluster:
+        hint = f"{_at(session, main)} waits for another task of its cluster; whether that one runs is not recorded here"
+        yield Undecided(missing=Signal.STEPS, hint=hint)
     elif main.inside in _WAITS_FOR_WORK or not (session.trains or main.framework):
         hint = f"nothing was done for {format_ns(still.length_ns)}; {_at(session, main)} may wait for requests"
         yield Undecided(missing=Signal.STEPS, hint=hint)

@@ -16,7 +16,8 @@ calls that make a session or load a model, where that is most of it.
 
 ## Known limits
 A long first trace alone is no finding (GRF002 tells what makes it long). A short trial run makes every start look long:
-the cost is that of a run of this length. What worker processes do before the first step is seen as waiting.
+the cost is that of a run of this length. What worker processes do before the first step is seen as waiting. Waiting for
+other tasks of the cluster (a chief, a server) is nobody's code here: `cluster_wait_ns` says how long.
 
 ## Remedy
 Vectorise the loop or use tf.data with `num_parallel_calls` in its place, so that steps begin while it loads; or do it
@@ -93,6 +94,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             Evidence(metric="first_calls_ns", value=startup.calls_ns, unit="ns"),
             Evidence(metric="first_batch_ns", value=startup.first_batch_ns, unit="ns"),
             Evidence(metric="samples_on_code", value=startup.samples, unit="samples"),
+            *((Evidence(metric="cluster_wait_ns", value=startup.cluster_ns, unit="ns"),) if startup.cluster_ns else ()),
             *((Evidence(metric="making_ns", value=startup.making_ns, unit="ns"),) if makes else ()),
         ),
         cost=cost_of(

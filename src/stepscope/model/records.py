@@ -142,10 +142,14 @@ class HostTable(Table):
     available_bytes: I64
 
 
+CHILD, TASK = 1, 2
+"""Bits of ``RivalTable.child``: the job started the process (at any depth); it is a task of the job's own cluster."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RivalTable(Table):
     """Other processes that used CPU, the largest of each second. int64[sample]. ``name`` is an index into the
-    session's rival names ((pid, command) pairs); ``child`` is 1 when the job started it (at any depth)."""
+    session's rival names ((pid, command) pairs); ``child`` has the bits CHILD and TASK."""
 
     at_ns: I64
     pid: I64

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from stepscope.collector.mask import mask_command
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
+from stepscope.collector.samplers.cluster import ClusterTasks
 from stepscope.collector.samplers.host import cpu_clock
-from stepscope.model.records import RivalTable
+from stepscope.model.records import CHILD, TASK, RivalTable
 
 _KEEP = 8
 """Rows a second: the largest users of CPU."""
@@ -50,6 +51,7 @@ class RivalSampler:
         self._job_children: set[int] = set()
         self._job_group = 0
         self._last_ns = 0
+        self._cluster = ClusterTasks()
 
     def sample(self, now_ns: int, targets: Targets) -> None:
         """Rows for the largest users of CPU since the last look."""
@@ -76,7 +78,9 @@ class RivalSampler:
         used.sort(reverse=True)
         for cpu_ns, pid in used[:_KEEP]:
             if pid not in targets.measured and pid not in targets.own:
-                child = int(pid in self._job_children)
+                child = (CHILD if pid in self._job_children else 0) | (
+                    TASK if self._cluster.has(pid, targets.measured) else 0
+                )
                 self.rows.add(now_ns - self._origin_ns, pid, self._name_of(pid), child, cpu_ns, interval)
 
     def _add_use(self, pid: int, other: _Other, used: list[tuple[int, int]], new: list[int]) -> None:
@@ -85,6 +89,7 @@ class RivalSampler:
         if use < 0:  # the pid belongs to another process now
             new.append(pid)
             self._job_children.discard(pid)
+            self._cluster.forget(pid)
             return
         other.cpu_ns = now
         if use >= _MIN_CPU_NS:
@@ -105,6 +110,7 @@ class RivalSampler:
             for pid in [p for p in self._others if p not in alive]:
                 del self._others[pid]
                 self._job_children.discard(pid)
+                self._cluster.forget(pid)
 
     def _find_children(self, new: list[int], targets: Targets) -> None:
         """Mark the new processes that descend from the job; one that was marked stays so when its parent ends."""

@@ -1,0 +1,63 @@
+"""Other processes that use CPU, told apart: rivals of the job, and tasks of its own cluster, which are none.
+
+A task is a process that the sampler knew as one (``TASK``), that this session measures, or that runs the same program
+and script as a measured process of a job whose cluster is known. One that multiprocessing forked has its parent's
+command line and may do anything: it is no task for that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.model.events import ChildStarted, ServerStarted
+from stepscope.model.records import CHILD, TASK
+
+if TYPE_CHECKING:
+    from stepscope.model.records import I64, Bool, RivalTable
+    from stepscope.model.session import Session
+
+MAX_NAME = 40
+"""Characters of a short command."""
+_FORKED = "Process"
+"""How the commands of multiprocessing's children end: the class that was started."""
+
+
+def foreign(session: Session) -> RivalTable:
+    """The rows of rivals without the tasks of the job's own cluster."""
+    return session.rivals.take(~of_cluster(session))
+
+
+def of_cluster(session: Session) -> Bool:
+    """Which rows of the session's rivals are tasks of its own cluster."""
+    rivals = session.rivals
+    told: Bool = (rivals.child & TASK) != 0
+    found: Bool = told | np.isin(rivals.pid, [worker.info.pid for worker in session.workers])
+    servers = any(sum(s.jobs.values()) > 1 for worker in session.workers for s in worker.all(ServerStarted))
+    if not servers and not told.any():
+        return found
+    scripts = {short_command(" ".join(worker.info.command)) for worker in session.workers}
+    named = [(i, short_command(text)) for i, text in enumerate(session.rival_names)]
+    names = [i for i, text in named if " " in text and text in scripts]
+    found |= np.isin(rivals.name, names) & ~np.isin(rivals.pid, _forked(session))
+    return found
+
+
+def is_child(rivals: RivalTable) -> Bool:
+    """Which rows are of processes that the job started."""
+    started: Bool = (rivals.child & CHILD) != 0
+    return started
+
+
+def _forked(session: Session) -> I64:
+    pids = [
+        c.pid for w in session.workers for c in w.all(ChildStarted) if c.command.partition(" ")[0].endswith(_FORKED)
+    ]
+    return np.array(pids, np.int64)
+
+
+def short_command(command: str) -> str:
+    """Program and script without folders and options: "python archive.py". Processes are grouped by it."""
+    words = [word.rpartition("/")[2] for word in command.split()[:2]]
+    return " ".join(word for word in words if word and not word.startswith("-"))[:MAX_NAME] or command[:MAX_NAME]
