@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 FUNCTION_CALLS = "/polymorphic_function/"
 """Code of TensorFlow through which tf.functions are called."""
 SESSION = "/client/session.py"
+PY_FUNCTION = "/ops/script_ops.py"
+"""Code through which a graph calls Python back (tf.py_function): what that runs op by op is no eager step."""
 GRAPH_BUILDING = ("/framework/op_def_library.py", "/framework/func_graph.py")
 """Code that stands on the stack where an op is put into a graph instead of being run."""
 DISPATCH_RATIO = 2.0
@@ -97,6 +99,8 @@ def is_eager(sample: Sample) -> bool:
         return False
     below_call = False
     for frame in reversed(sample.frames):
+        if PY_FUNCTION in frame.file:
+            return False
         if SESSION in frame.file or FUNCTION_CALLS in frame.file:
             return below_call
         below_call = below_call or frame.own or "/keras/" in frame.file or "/tf_keras/" in frame.file

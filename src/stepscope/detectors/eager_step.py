@@ -11,6 +11,8 @@ several times slower than as a graph.
 ## Evidence
 `eager_ratio`: share of the samples of the steady steps whose stack goes from user code into TensorFlow outside of any
 compiled function. `python_ratio`: those of them whose innermost frame is Python rather than the call that runs an op.
+`compiled_ratio`: of the steps, in compiled functions that they call as well, which are named; `function_ratio`: eager
+within tf.functions that a setting, which is named, has run so.
 
 ## Known limits
 Large ops hide the dispatch: then Python's share is small and nothing is said. The predicted saving is modelled:
@@ -18,7 +20,7 @@ Python's share, and of the op calls' share as much as dispatch inside of the run
 parts, measured on steps of small ops). A step that would be compiled but for a setting is GRF003.
 
 ## Remedy
-Put the step into one `@tf.function`.
+Put the step into one `@tf.function`; where it calls one, what runs outside of that as well.
 
 ## References
 TensorFlow guide "Better performance with tf.function"; FSE'22 study, confusion with computation model.
@@ -30,12 +32,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.program import Setting
 from stepscope.units import Ratio, format_ratio
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.derive.eager import EagerTime
     from stepscope.derive.view import SessionView
 
 
@@ -59,10 +64,11 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     if eager.eager_ratio < params.min_eager_ratio or eager.python_ratio < params.min_python_ratio:
         return
     ratio, (low, high) = eager.saved_ratio, eager.interval
+    beside = _beside(session, eager)
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title="the step runs eagerly, op by op from Python (no tf.function around it): "
+        title=f"the step runs eagerly, op by op from Python ({beside.text}): "
         f"{format_ratio(eager.eager_ratio)} of the time, {format_ratio(eager.python_ratio)} of it in Python itself",
         severity=severity_of(ratio),
         confidence=0.8,
@@ -71,19 +77,67 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         introduced_stage="training",
         exposed_stage="training",
         pipeline_stage="forward-backward",
-        where=tuple(session.place(file, first, last, name) for file, name, first, last in eager.lines),
+        where=tuple(
+            dict.fromkeys(
+                [*(session.place(file, first, last, name) for file, name, first, last in eager.lines), *beside.where]
+            )
+        ),
         evidence=(
             Evidence(metric="eager_ratio", value=eager.eager_ratio, unit="ratio", threshold=params.min_eager_ratio),
             Evidence(metric="python_ratio", value=eager.python_ratio, unit="ratio", threshold=params.min_python_ratio),
             Evidence(metric="samples", value=eager.samples, unit="samples", threshold=params.min_samples),
+            *beside.evidence,
         ),
         cost=cost_of(session, ratio, low=low, high=high, basis="modelled"),
-        remedies=(
-            Remedy(id="use-tf-function", text="decorate the step with @tf.function, so that it runs as one graph"),
-        ),
+        remedies=beside.remedies,
         explanation="Stacks go from user code through TensorFlow's Python layers for each op; no compiled function "
         "encloses them.",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Beside:
+    """What of the steps is a tf.function, and why the rest is not."""
+
+    text: str
+    remedies: tuple[Remedy, ...]
+    where: tuple[Place, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+
+
+def _beside(session: SessionView, eager: EagerTime) -> _Beside:
+    """The function that the steps call, or the setting that has it run eagerly as well."""
+    rows = session.named_times(Kind.FUNCTION, Kind.EXECUTION)
+    if not rows or session.steps is None:
+        text = "decorate the step with @tf.function, so that it runs as one graph"
+        return _Beside(text="no tf.function around it", remedies=(Remedy(id="use-tf-function", text=text),))
+    name = rows[0].name
+    called = f"Keras' compiled {name.role} step" if name.role else f"its tf.function {name.text}"
+    share = sum(row.total_ns for row in rows) / session.steps.steady_ns
+    setting = _setting(session) if eager.function_ratio > 0 else None
+    if setting is not None:
+        place = session.place(setting.file, setting.line, function=setting.function)
+        text = "remove tf.config.run_functions_eagerly(True), and decorate the whole step with @tf.function"
+        return _Beside(
+            text=f"{called} as well, by tf.config.run_functions_eagerly at {place.file}:{place.line}",
+            remedies=(Remedy(id="remove-run-functions-eagerly", text=text),),
+            where=(place,),
+            evidence=(Evidence(metric="function_ratio", value=eager.function_ratio, unit="ratio"),),
+        )
+    text = f"put what runs outside of {called} into a @tf.function as well: best the whole step into one"
+    return _Beside(
+        text=f"outside of {called}, which takes {format_ratio(share)}",
+        remedies=(Remedy(id="use-tf-function", text=text),),
+        where=(session.place(name.file, name.line, function=name.text),) if name.file else (),
+        evidence=(Evidence(metric="compiled_ratio", value=share, unit="ratio"),),
+    )
+
+
+def _setting(session: SessionView) -> Setting | None:
+    """Where functions were told to run eagerly, if they still are."""
+    made = session.worker.all(Setting) if session.worker is not None else []
+    last = next((s for s in reversed(made) if s.name == "run_functions_eagerly"), None)
+    return last if last is not None and last.value and last.file else None
 
 
 DETECTOR = Detector(
