@@ -19,6 +19,8 @@ from stepscope.collector.samplers.sockets import socket_inodes
 _CONFIG = b"TF_CONFIG="
 _LIBRARY = b"/libtensorflow"
 _ESTABLISHED = b"01"
+_INODE = 9
+"""Column of /proc/net/tcp."""
 _TRIES = frozenset({1, 4, 16, 64})
 """At which of the looks at a busy process the question is asked: a task connects some seconds after its start."""
 
@@ -70,8 +72,8 @@ def _speaks_with(pid: int, measured: frozenset[int]) -> bool:
     for family in ("tcp", "tcp6"):
         for row in _content(Path(f"/proc/{pid}/net/{family}")).split(b"\n")[1:]:
             words = row.split()
-            if len(words) > 9 and words[3] == _ESTABLISHED and words[9].isdigit():  # noqa: PLR2004
-                ends[int(words[9])] = (words[1], words[2])
+            if len(words) > _INODE and words[3] == _ESTABLISHED:
+                ends[int(words[_INODE])] = (words[1], words[2])
     theirs = {(there, here) for here, there in (ends[i] for i in socket_inodes(pid) if i in ends)}
     return bool(theirs) and any(ends.get(inode) in theirs for one in measured for inode in socket_inodes(one))
 
