@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
 from tests.detectors.jobs import MAIN_CALL, PERIOD, STEPS, train_loop
+from tests.detectors.trend_jobs import crowded as many_threads
 from tests.detectors.trend_jobs import stalled
 
 from stepscope.detectors.base import run
@@ -67,6 +68,18 @@ def test_a_forked_process_of_the_script_is_no_task() -> None:
     job.child(900, "Process archive", line=77)
     findings, _ = find(job)
     assert [f.code for f in findings] == ["CFG001"]
+
+
+@pytest.mark.parametrize(("tasks", "named"), [(0, "as many threads as CPUs"), (1, "the 2 tasks of the cluster")])
+def test_tasks_on_one_host_share_its_cpus(tasks: int, named: str) -> None:
+    """Too many threads in a task beside another one: the advice is about cores for each task, not for all of them."""
+    job = many_threads(40)
+    for task in range(tasks):
+        job.rival("python ps.py", cores=0.5, seconds=1, child=TASK, pid=900 + task)
+        job.rival("python ps.py", cores=0.5, seconds=10, pid=900 + task)
+    found = next(f for f in find(job)[0] if f.code == "CFG003")
+    assert named in found.remedies[0].text
+    assert not [f for f in find(job)[0] if f.code == "CFG001"]
 
 
 def waiting(*below: Frame, exit_code: int = 0, steps: int = STEPS) -> Job:

@@ -48,3 +48,18 @@ def test_the_live_analysis_looks_at_the_device_and_goes_on(project: Project) -> 
     assert report["series"]["res:gpu_busy_percent"]
     (session,) = project.root.glob("*.stepscope")
     assert json.loads((session / "manifest.json").read_text())["state"] == "finished"
+
+
+def test_a_device_that_the_job_leaves_alone_is_asked_about(project: Project) -> None:
+    """A run beside an idle device does not end with nothing found: its head asks, and names what decides."""
+    script = project.script("train.py", STEPS)
+    done = beside_gpu(
+        project, "0 0 300000000 80000000000 9 9 0\n", "run", "--report-json", "r.json", str(script), "8000"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "nothing significant found" not in done.stderr
+    assert "does not use the GPU" in done.stderr
+    assert "decide it: stepscope doctor" in done.stderr
+    report = json.loads((project.root / "r.json").read_text())
+    (asked,) = [f for f in report["findings"] if f["code"] == "GPU003"]
+    assert (asked["severity"], asked["cost"]["basis"]) == ("ask", "unknown")

@@ -32,7 +32,7 @@ def foreign(session: Session) -> RivalTable:
 def of_cluster(session: Session) -> Bool:
     """Which rows of the session's rivals are tasks of its own cluster."""
     rivals = session.rivals
-    told: Bool = (rivals.child & TASK) != 0
+    told: Bool = np.isin(rivals.pid, _told(rivals))
     found: Bool = told | np.isin(rivals.pid, [worker.info.pid for worker in session.workers])
     servers = any(sum(s.jobs.values()) > 1 for worker in session.workers for s in worker.all(ServerStarted))
     if not servers and not told.any():
@@ -42,6 +42,19 @@ def of_cluster(session: Session) -> Bool:
     names = [i for i, text in named if " " in text and text in scripts]
     found |= np.isin(rivals.name, names) & ~np.isin(rivals.pid, _forked(session))
     return found
+
+
+def tasks_here(session: Session) -> int:
+    """How many tasks of the job's cluster compute or serve on this host, as far as they are known; 0 without one."""
+    members = {worker.info.pid for worker in session.workers if worker.all(ServerStarted)}
+    found = members | set(session.rivals.pid[of_cluster(session)].tolist())
+    told = len(_told(session.rivals)) > 0
+    return len(found | {worker.info.pid for worker in session.workers[:1]}) if members or told else 0
+
+
+def _told(rivals: RivalTable) -> I64:
+    """Processes that the sampler knew as tasks at any time: they connect some seconds after their start."""
+    return np.unique(rivals.pid[(rivals.child & TASK) != 0])
 
 
 def is_child(rivals: RivalTable) -> Bool:

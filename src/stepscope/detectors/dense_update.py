@@ -38,7 +38,7 @@ on two CPUs beside other programs:
 So on Keras 3 only SGD without momentum leaves unused rows alone, and in `fit` its step copies the table unless XLA
 compiles it; on Keras 2.11 to 2.15 Adagrad does, and all but Adam and RMSprop of `tf.keras.optimizers.legacy`; before
 that, and in tf.compat.v1.train, SGD, momentum, Adagrad and Ftrl. No Keras has an Adam that does; a MultiOptimizer of
-Keras 3.15 with SGD for the table saved nothing there (162-220 ms).
+Keras 3.15 with SGD for the table saved nothing there (162-220 ms). tf_keras 2.21 is as Keras 2.15.
 
 ## References
 Keras 3.15, `optimizers/adagrad.py` (the accumulator of all rows is written); TensorFlow, ResourceSparseApplyAdagradV2;

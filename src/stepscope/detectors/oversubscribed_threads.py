@@ -19,8 +19,9 @@ waiting for its slowest part, and Python threads for the interpreter lock, is no
 
 ## Remedy
 As many threads as CPUs: leave `tf.config.threading` at its defaults, `num_parallel_calls=tf.data.AUTOTUNE`, a pool of
-the job's own no larger than `len(os.sched_getaffinity(0))`, `OMP_NUM_THREADS=1` in data workers. ONNX Runtime has a
-pool for each session, whose threads spin while they wait: `intra_op_num_threads`, `session.intra_op.allow_spinning`.
+the job's own no larger than `len(os.sched_getaffinity(0))`, `OMP_NUM_THREADS=1` in data workers. Tasks of a cluster on
+one host share its CPUs: each gets its part. ONNX Runtime has a pool for each session, whose threads spin while they
+wait: `intra_op_num_threads`, `session.intra_op.allow_spinning`.
 
 ## References
 TensorFlow: tf.config.threading; tf.data performance guide; Linux: Documentation/scheduler/sched-stats.rst.
@@ -31,6 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import rivals
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ratio
@@ -96,7 +98,12 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             Evidence(metric="python_ratio", value=crowd.python_ratio, unit="ratio"),
         ),
         cost=cost_of(session, ratio, low=0.5 * ratio, high=2.0 * ratio, basis="modelled"),
-        remedies=_remedies(own=own, inference="onnxruntime" in session.frameworks),
+        remedies=_remedies(
+            own=own,
+            inference="onnxruntime" in session.frameworks,
+            cores=crowd.available,
+            tasks=rivals.tasks_here(session.session),
+        ),
         explanation="The threads are the job's own: they take turns on its CPUs, whoever else uses the machine.",
     )
 
@@ -109,7 +116,7 @@ def _places(session: SessionView, crowd: Crowd, *, own: bool) -> tuple[Place, ..
     return tuple(dict.fromkeys(places))
 
 
-def _remedies(*, own: bool, inference: bool) -> tuple[Remedy, ...]:
+def _remedies(*, own: bool, inference: bool, cores: float, tasks: int) -> tuple[Remedy, ...]:
     pools = Remedy(
         id="threads-as-cpus",
         text="use as many threads as CPUs: tf.config.threading at its defaults, num_parallel_calls at AUTOTUNE",
@@ -121,6 +128,11 @@ def _remedies(*, own: bool, inference: bool) -> tuple[Remedy, ...]:
     )
     if inference:
         pools = sessions
+    elif tasks > 1:
+        each = max(1, int(cores / tasks))
+        text = f"the {tasks} tasks of the cluster on this host share its CPUs: give each {each} for its op threads "
+        text += "(intra_op_parallelism_threads of its tf.compat.v1.ConfigProto, or tf.config.threading)"
+        pools = Remedy(id="cores-per-task", text=text)
     mine = Remedy(
         id="smaller-pool", text="make the job's own thread pool no larger than its CPUs: len(os.sched_getaffinity(0))"
     )

@@ -21,7 +21,7 @@ _LIBRARY = b"/libtensorflow"
 _ESTABLISHED = b"01"
 _INODE = 9
 """Column of /proc/net/tcp."""
-_TRIES = frozenset({1, 4, 16, 64})
+_TRIES = frozenset({1, 2, 4, 8, 16, 32, 64})
 """At which of the looks at a busy process the question is asked: a task connects some seconds after its start."""
 
 
