@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.derive.sessions import MS, Job, S
 
-from stepscope.derive.contention import Contention
+from stepscope.derive.contention import Contention, StepThread
 
 PERIOD = 100 * MS
 
@@ -118,3 +118,48 @@ def test_rivals_by_command() -> None:
     assert first.started.line == 77
     assert (second.name, round(second.cores, 6), second.pids) == ("python archive.py", 0.5, (901, 902))
     assert (second.child, second.started) == (False, None)
+
+
+def beside(at_once: float | None, *, cpus: float = 2.0, got: float = 0.78, slowed: float = 0.0) -> Contention:
+    """Steps whose thread waits a tenth of the time and else mostly for two busy threads of a pool."""
+    thread = StepThread(run=0.07, wait=0.1, at_once=at_once, slowed=slowed)
+    rates = {"got": got, "wanted": 1.76, "others": 1.2, "steal": 0.0, "throttled": 0.0}
+    return Contention(span_ns=10 * S, available=cpus, rivals=(), thread=thread, **rates)
+
+
+@pytest.mark.parametrize(
+    ("at_once", "lost"),
+    [
+        (1.0, 0.1 + 0.83 - 0.71),  # one op after the other: what they did not run was lost
+        (2.0, 0.1 + 0.83 - 0.71 / 2),  # work for two
+        (None, 0.1 + 0.83 - 0.71 * 3 / 4),  # not known: half way
+    ],
+)
+def test_work_that_needs_one_cpu_loses_less(at_once: float | None, lost: float) -> None:
+    """Two threads that wait at once lose one time: how much depends on the CPUs that their work can use."""
+    found = beside(at_once)
+    assert found.lost_ratio == pytest.approx(lost)
+    assert found.low <= 0.22 + 1e-9
+    assert found.high >= 0.575 - 1e-9
+    assert found.could_have == pytest.approx(found.got / (1 - lost))
+
+
+def test_the_fastest_steps_show_what_the_others_lost() -> None:
+    """Steps of a scheduler's slice: what the fastest took is what a step takes, within what the counters allow."""
+    assert beside(1.0, slowed=0.3).lost_ratio == pytest.approx(0.3)
+    assert beside(1.0, slowed=0.9).lost_ratio == beside(2.0).lost_ratio
+    assert beside(2.0, slowed=0.1).lost_ratio == beside(2.0).lost_ratio
+
+
+@given(run=st.floats(0, 1), wait=st.floats(0, 1), got=_CPUS, waiting=_CPUS, others=_CPUS, at_once=st.floats(1, 16))
+def test_a_step_loses_no_more_than_its_time(
+    run: float, wait: float, got: float, waiting: float, others: float, at_once: float
+) -> None:
+    """Whatever the rates: a share of 0 to 1, within its interval, and no more than others used or threads waited."""
+    run = min(run, got)
+    wait = min(wait, waiting, 1 - run)
+    thread = StepThread(run=run, wait=wait, at_once=at_once)
+    rates = {"got": got, "wanted": got + waiting, "others": others, "steal": 0.0, "throttled": 0.0}
+    found = Contention(span_ns=10 * S, available=16.0, rivals=(), thread=thread, **rates)
+    assert 0 <= found.low <= found.lost_ratio <= found.high <= 1
+    assert found.lost_ratio <= min(others, waiting) + 1e-6

@@ -72,13 +72,6 @@ def test_a_starved_job_is_not_input_bound() -> None:
     assert codes(pulled(20 * MS)) == ["INP001"]
 
 
-def test_starvation_comes_before_the_input_that_it_slows() -> None:
-    """Where both are left, the starved CPU is the first finding."""
-    job = pulled(60 * MS)
-    job.machine(10, cpus=2, got=1.0, waiting=1.0, others=1.0)
-    assert codes(job) == ["CFG001", "INP001"]
-
-
 @pytest.mark.parametrize("threads", [2.0, 14.0])
 def test_waiting_that_the_job_makes_itself_is_none(threads: float) -> None:
     """More runnable threads than CPUs, with nobody else on the machine, is not contention."""

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from stepscope.app.static_check import StaticHit
 from stepscope.derive import loop_source
-from stepscope.detectors.base import cost_of, severity_of
+from stepscope.detectors.base import cost_of, rank, severity_of
 from stepscope.model.finding import Checked, Evidence, Finding, Place, Remedy
 from stepscope.units import format_ratio
 
@@ -47,7 +47,7 @@ class Joined:
     """What became of the findings."""
 
     findings: tuple[Finding, ...]
-    """Those of the detectors, joined, and static ones that cost something, ranked by cost."""
+    """Those of the detectors, joined, and static ones that cost something, ranked."""
     rest: tuple[Finding, ...]
     """Static ones on lines that the run did not see, or saw cost nothing, those that were seen first."""
 
@@ -86,7 +86,7 @@ def join(
             own.append((item, mine))
         else:
             rest.append(_info(view, item, refuted, seen=_seen(item, lines)))
-    ranked = sorted([*measured, *_one_per_place(own)], key=lambda f: (-f.cost.ratio, f.code))
+    ranked = sorted([*measured, *_one_per_place(own)], key=rank)
     return Joined(findings=tuple(ranked), rest=tuple(sorted(rest, key=lambda f: (not f.seen, f.code))))
 
 

@@ -287,7 +287,7 @@ class SessionView:
     @cached_property
     def contention(self) -> Contention | None:
         """Who else used the CPUs."""
-        return contention.build(self.session, self.steps)
+        return contention.build(self)
 
     @cached_property
     def input_cause(self) -> InputCause | None:

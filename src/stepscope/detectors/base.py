@@ -164,7 +164,7 @@ def run(
     """Run all detectors; the failure of one never stops the rest.
 
     Returns:
-        Findings ranked by cost; what became of each detector; what failed.
+        Findings as ``rank`` orders them; what became of each detector; what failed.
     """
     have = present(view)
     imported = view.session.manifest.mode == "import"
@@ -204,8 +204,18 @@ def run(
         else:
             checked.append(_checked(detector, "clear", [], ""))
     kept = _one_per_root(detectors, findings)
-    ranked = tuple(sorted(kept, key=lambda f: (-f.cost.ratio, f.code)))
+    ranked = tuple(sorted(kept, key=rank))
     return ranked, tuple(_told_by(c, findings, kept) for c in checked), tuple(failures)
+
+
+def rank(finding: Finding) -> tuple[bool, bool, float, str]:
+    """What a report's order follows: cost, but what the user can change stands before what the machine does.
+
+    The machine's is what was set up elsewhere: no line of the job, and no setting that ``whatif`` could try on it.
+    """
+    own = bool(finding.where) or any(remedy.what_if for remedy in finding.remedies)
+    machine = finding.introduced_stage == "environment setting" and not own
+    return finding.severity == "info", machine, -finding.cost.ratio, finding.code
 
 
 def _one_per_root(detectors: Sequence[Detector[object]], findings: list[Finding]) -> list[Finding]:
@@ -277,4 +287,15 @@ def cost_of(
     )
 
 
-__all__ = ["HINTS", "CaptureRequest", "Detector", "Signal", "Undecided", "cost_of", "present", "run", "severity_of"]
+__all__ = [
+    "HINTS",
+    "CaptureRequest",
+    "Detector",
+    "Signal",
+    "Undecided",
+    "cost_of",
+    "present",
+    "rank",
+    "run",
+    "severity_of",
+]

@@ -9,13 +9,18 @@ Every part of the step gets slower together; a profiler of ops shows "host compu
 slow. No change to the model or the input helps.
 
 ## Evidence
-`lost_ratio`: CPUs withheld of those that the job could have had. `wanted_cores`: threads running or runnable on
-average; `got_cores`: CPU time a second; `others_cores`, `steal_cores`, `throttled_cores`: who took the rest. From
-schedstat, /proc/stat and the cgroup, over the steady steps.
+`lost_ratio`: share of the steps' time in which their thread waits for a CPU, or is blocked for work of other threads
+that have too few. `step_wait_ratio`: the first part, the thread's own wait in the run queue; `usable_cores`: CPUs that
+this work can use at once, by the ops of a trace or the input's slowest stage. `wanted_cores`: threads running or
+runnable on average (threads of a pool that have nothing to do among them); `got_cores`: CPU time a second;
+`others_cores`, `steal_cores`, `throttled_cores`: who took the rest. From schedstat, /proc/stat and the cgroup, over the
+steady steps.
 
 ## Known limits
 A job with more runnable threads than CPUs makes itself wait; only what others take counts. Samples come once a second,
-so the steady part must last some seconds. Contention for memory bandwidth or a shared cache is not seen.
+so the steady part must last some seconds. Contention for memory bandwidth or a shared cache is not seen. Where no op
+trace says how many CPUs the work can use at once, the cost lies between that for one and that for all of them; of a
+process that was attached to, all threads count as one crowd, which says too much where they wait for each other.
 
 ## Remedy
 Run the other work later, niced (`nice -n 19`), or on other cores (`taskset`, cgroup cpuset); raise the quota.
@@ -45,7 +50,7 @@ class Params:
     """Thresholds."""
 
     min_lost_ratio: Ratio = Ratio(0.15)
-    """Of the CPUs that the job could have had: below, ordinary system activity."""
+    """Of the steps' time: below, ordinary system activity."""
     min_rival_cores: float = 0.1
     """A process that takes less is not named."""
 
@@ -72,6 +77,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         where=_places(session, rivals),
         evidence=(
             Evidence(metric="lost_ratio", value=ratio, unit="ratio", threshold=params.min_lost_ratio),
+            *_of_thread(contention),
             Evidence(metric="wanted_cores", value=contention.wanted, unit="cores"),
             Evidence(metric="available_cores", value=contention.available, unit="cores"),
             Evidence(metric="got_cores", value=contention.got, unit="cores"),
@@ -79,12 +85,22 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             Evidence(metric="steal_cores", value=contention.steal, unit="cores"),
             Evidence(metric="throttled_cores", value=contention.throttled, unit="cores"),
         ),
-        cost=cost_of(session, ratio, low=0.7 * ratio, high=min(1.0, 1.2 * ratio), basis="modelled"),
+        cost=cost_of(session, ratio, low=contention.low, high=contention.high, basis="modelled"),
         remedies=_remedies(quota=quota, child=any(r.child for r in rivals)),
         explanation="The job's threads were ready to run and waited in the kernel's run queue; the CPUs were "
         "busy with other "
         "work. This slows every part of the step, so other findings of this run are less certain.",
     )
+
+
+def _of_thread(contention: Contention) -> tuple[Evidence, ...]:
+    thread = contention.thread
+    if thread is None:
+        return ()
+    waits = Evidence(metric="step_wait_ratio", value=thread.wait, unit="ratio")
+    if thread.at_once is None:
+        return (waits,)
+    return waits, Evidence(metric="usable_cores", value=thread.at_once, unit="cores")
 
 
 def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
@@ -93,7 +109,8 @@ def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
         return f"the cgroup's CPU quota throttles the job: it got {have}"
     if contention.steal > contention.others:
         return f"the hypervisor gives the CPU to its neighbours (steal {contention.steal:.2g} CPUs): the job got {have}"
-    who = ", ".join(r.name for r in rivals[:2]) or "many small ones"
+    alike = [r.name for r in rivals if r.child == rivals[0].child]
+    who = ", ".join(alike[:2]) or "many small ones"
     own = "processes that the job started itself" if rivals and rivals[0].child else "other processes"
     return f"CPU contention: {own} ({who}) take {contention.others:.2g} CPUs; the job is starved, it got {have}"
 
