@@ -22,6 +22,7 @@ class Recording:
     def __init__(self) -> None:
         self.at = 0
         self.faults = [0]
+        self.huge_per_second = 0
         self.counts: dict[tuple[int, int], int] = {}
         recent = SimpleNamespace(counts=self.counts)
         self.drainer = SimpleNamespace(workers={"w": SimpleNamespace(key="w", pid=100, closed=False, recent=recent)})
@@ -31,7 +32,14 @@ class Recording:
         at = np.arange(len(self.faults), dtype=np.int64) * S
         faults = np.array(self.faults, np.int64)
         process = filled(ProcessTable, len(at), at_ns=at, pid=at * 0 + 100, minor_faults=faults, cpu_user_ns=at)
-        cost = filled(MemoryTable, 5, fault_ns=np.full(5, FAULT_NS))
+        cost = filled(
+            MemoryTable,
+            len(at) + 5,
+            at_ns=np.arange(len(at) + 5, dtype=np.int64) * S,
+            fault_ns=np.full(len(at) + 5, FAULT_NS),
+            huge_faults=np.arange(len(at) + 5) * self.huge_per_second,
+            huge_fault_ns=np.full(len(at) + 5, 400_000),
+        )
         return {"process": [process], "memory": [cost]}
 
     def second(self, *, share: float, calls: int) -> None:
@@ -55,6 +63,14 @@ def test_faults_of_every_second_are_seen_soon() -> None:
     found = seen_after(Recording(), [(0.1, 10)] * 40)
     assert [second for second, seen in enumerate(found) if seen] == [GOING_ON, GOING_ON + LOOKS, GOING_ON + 3 * LOOKS]
     assert sum(found) == MAX_TIMES
+
+
+def test_huge_pages_are_seen_by_what_they_cost() -> None:
+    """A hundred faults a second are nothing, unless each is given a huge page."""
+    for given, seen in ((0, False), (100, True)):
+        recording = Recording()
+        recording.huge_per_second = given
+        assert any(seen_after(recording, [(100 * FAULT_NS / S, 10)] * 20)) == seen
 
 
 def test_a_start_without_steps_is_not() -> None:

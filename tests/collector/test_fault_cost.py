@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from pathlib import Path
 
 from stepscope.collector.samplers.fault_cost import FIRST_ROUNDS, LATER_EVERY, ROUND_BYTES, FaultProbe
 
@@ -19,6 +20,18 @@ def test_a_round_faults_its_pages_in_and_gives_them_back() -> None:
         assert made >= ROUND_BYTES // resource.getpagesize()
         assert 20 < cost.fault_ns < 1_000_000
         assert 0 <= cost.release_ns < 1_000_000
+
+
+def test_a_huge_page_costs_more_than_a_small_one() -> None:
+    """Where the kernel gives one when asked, its fault zeroes 512 times as much; else nothing is said."""
+    cost = FaultProbe().look()
+    assert cost is not None
+    enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not enabled.exists() or "[never]" in enabled.read_text("ascii"):
+        assert (cost.huge_fault_ns, cost.huge_release_ns) == (-1, -1)
+    elif cost.huge_fault_ns >= 0:  # a host without a free one may refuse
+        assert cost.huge_fault_ns > 5 * cost.fault_ns
+        assert cost.huge_release_ns >= 0
 
 
 def test_rounds_are_few() -> None:

@@ -14,6 +14,7 @@ from stepscope.model.records import MemoryTable
 SECONDS = STEPS * PERIOD // S
 PER_SECOND = S // PERIOD
 FAULT_NS, RELEASE_NS = 1_600, 200
+HUGE_FAULT_NS, HUGE_RELEASE_NS = 80_000, 10_000
 PAGE_BYTES = 4096
 
 
@@ -26,6 +27,7 @@ def faulting(
     rounds: int = 10,
     others: float = 0.0,
     waiting: float = 0.0,
+    on_host: float | None = None,
 ) -> Job:
     """A loop of 10 s.
 
@@ -37,6 +39,7 @@ def faulting(
         rounds: measurements of a fault's cost.
         others: CPUs that other processes take.
         waiting: threads of the job that wait for a CPU.
+        on_host: huge pages that faults are given on the whole host per fault of the job; None: the host has none.
     """
     job = train_loop(80 * MS)
     job.trace(0, MS, cause="first", updates=4)
@@ -44,7 +47,10 @@ def faulting(
     faults = np.concatenate(([0], np.cumsum([round(per_step(s) * PER_SECOND) for s in range(SECONDS)]))).astype(
         np.int64
     )
-    spent = np.rint(faults * (FAULT_NS + RELEASE_NS) * system).astype(np.int64)
+    huge = np.rint(faults * (on_host or 0.0)).astype(np.int64)
+    mine = np.minimum(huge, faults)
+    each = (faults - mine) * (FAULT_NS + RELEASE_NS) + mine * (HUGE_FAULT_NS + HUGE_RELEASE_NS)
+    spent = np.rint(each * system).astype(np.int64)
     cpu = job.processes.cpu_user_ns
     job.processes = dataclasses.replace(
         job.processes,
@@ -62,6 +68,9 @@ def faulting(
         at_ns=at,
         fault_ns=np.where(measured > 0, FAULT_NS, -1),
         release_ns=np.where(measured > 0, RELEASE_NS, -1),
+        huge_faults=at * 0 - 1 if on_host is None else 1_000 + huge,
+        huge_fault_ns=np.where((measured > 0) & (on_host is not None), HUGE_FAULT_NS, -1),
+        huge_release_ns=np.where((measured > 0) & (on_host is not None), HUGE_RELEASE_NS, -1),
     )
     return job
 

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from tests.derive import test_fault_causes as seen
 from tests.derive.sessions import Job, S
-from tests.detectors.memory_jobs import faulting, refaulting
+from tests.detectors.jobs import PERIOD
+from tests.detectors.memory_jobs import HUGE_FAULT_NS, HUGE_RELEASE_NS, faulting, refaulting
 
 from stepscope.derive.view import SessionView
 from stepscope.detectors.base import run
@@ -58,6 +59,40 @@ def test_the_kernels_time_bounds_the_share() -> None:
     values = {e.metric: e.value for e in found.evidence}
     assert values["fault_ratio"] == pytest.approx(values["system_ratio"], rel=0.01)
     assert found.cost.ratio == pytest.approx(0.225, abs=0.01)
+
+
+def churning(system: float = 1.0, on_host: float = 1.0) -> Job:
+    """Sixty faults in each step of 100 ms, of huge pages where the host gives that many."""
+    return faulting(lambda _: 60, system=system, on_host=on_host)
+
+
+def test_faults_of_huge_pages_cost_what_they_cost() -> None:
+    """A few faults a step that zero 2 MiB each are no few microseconds: found, with the number of both kinds."""
+    (found,), checked = look(churning())
+    values = {e.metric: e.value for e in found.evidence}
+    assert "60 a step (60 of huge pages)" in found.title
+    assert (round(values["faults_per_step"]), round(values["huge_faults_per_step"])) == (60, 60)
+    assert values["fault_ratio"] == pytest.approx(60 * HUGE_FAULT_NS / PERIOD, rel=0.01)
+    assert found.cost.ratio == pytest.approx(60 * (HUGE_FAULT_NS + HUGE_RELEASE_NS) / PERIOD, rel=0.01)
+    assert checked.capture == "native"
+    assert look(churning(on_host=0.0))[0] == []
+    (half,), _ = look(faulting(lambda _: 200, on_host=0.5))
+    assert "200 a step (100 of huge pages)" in half.title
+
+
+def test_a_neighbours_huge_pages_cost_no_more_than_the_jobs_time_in_the_kernel() -> None:
+    """The host gives more huge pages than the job makes faults, and the job spends hardly any time in the kernel."""
+    findings, checked = look(churning(system=0.02, on_host=50.0))
+    assert (findings, checked.outcome) == ([], "clear")
+
+
+def test_the_interval_holds_what_remedies_brought() -> None:
+    """A remedy brings less than the share, or more: 66 % of the step where 51 % were faults and 9 % releases."""
+    (found,), _ = look(refaulting(0.53))
+    assert found.cost.ratio == pytest.approx(0.6, abs=0.01)
+    assert found.cost.low <= 0.3 * 0.61
+    assert found.cost.high >= 0.7
+    assert "at most" not in found.explanation
 
 
 def test_a_job_that_mostly_waits_loses_little_wall_time() -> None:
@@ -136,6 +171,23 @@ def look_with_window(
     assert (outcome.outcome, outcome.capture) == ("found", "")
     (found,) = (f for f in findings if f.code == "MEM002")
     return found
+
+
+def test_a_window_clears_a_job_of_its_neighbours_huge_pages() -> None:
+    """Where samples of the CPU show no page fault, what the counters of the whole host allow is not claimed."""
+    recorded = churning().view().recorded
+    window = dataclasses.replace(
+        recorded,
+        memory_events=seen.events([(IN_STEPS + at, kind, a, b, detail) for at, kind, a, b, detail in MADVISED]),
+        stacks=(
+            in_steps("page-faults", [(seen.COPY, 100)]),
+            in_steps("cpu", [([*seen.COPY, *seen.kernel("do_syscall_64")], 1)] * 30 + [(seen.COPY, 1)] * 70),
+        ),
+    )
+    findings, checked, failures = run(ALL, SessionView(window))
+    assert failures == ()
+    assert [f for f in findings if f.code == "MEM002"] == []
+    assert next(c.outcome for c in checked if c.detector == "MEM002") == "clear"
 
 
 def test_a_process_that_was_attached_to() -> None:

@@ -5,9 +5,10 @@ The whole analysis, which decides, runs rarely because it costs CPU time; this s
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from stepscope.app import early_input
 from stepscope.derive import faults
@@ -16,6 +17,7 @@ from stepscope.model.records import MemoryTable, ProcessTable
 if TYPE_CHECKING:
     from stepscope.collector.drain import WorkerDrain
     from stepscope.collector.recording import Recording
+    from stepscope.derive.faults import FaultCost
 
 LOOKS = 3
 """About a second each; the counters are looked at after so many: a window takes eight seconds more, jobs are short."""
@@ -49,9 +51,10 @@ class EarlyFaults:
         if not going_on or self._wait > 0:
             return False
         tables = self._recording.sampling.tables()
-        cost = faults.cost_of(MemoryTable.concat(t for t in tables.get("memory", []) if isinstance(t, MemoryTable)))
+        memory = MemoryTable.concat(t for t in tables.get("memory", []) if isinstance(t, MemoryTable))
+        cost = faults.cost_of(memory)
         processes = [t for t in tables.get("process", []) if isinstance(t, ProcessTable)]
-        found = cost is not None and any(_faults(processes, pid, cost.fault_ns) for pid in going_on)
+        found = cost is not None and any(_faults(processes, pid, memory, cost) for pid in going_on)
         self._times += found
         # The tables are made of the rows again for each look at them. Steps may be steady later than is thought here.
         self._wait = LOOKS << max(0, self._times - 1)
@@ -64,17 +67,17 @@ class EarlyFaults:
         return len(history) > GOING_ON and history[0] >= MIN_CALLS and history[-1] > history[0]
 
 
-def _faults(processes: list[ProcessTable], pid: int, fault_ns: float) -> bool:
+def _faults(processes: list[ProcessTable], pid: int, memory: MemoryTable, cost: FaultCost) -> bool:
     """Whether each of the newest intervals spent its share in faults."""
-    rows: list[tuple[int, int]] = []
+    parts: list[ProcessTable] = []
     for part in reversed(processes):
-        mine = part.take(part.pid == pid)
-        cpu = mine.cpu_user_ns + mine.cpu_system_ns
-        rows = [*zip(mine.minor_faults.tolist(), cpu.tolist(), strict=True), *rows]
-        if len(rows) > LOOKS:
+        parts.insert(0, part.take(part.pid == pid))
+        if sum(map(len, parts)) > LOOKS:
             break
+    rows = ProcessTable.concat(parts)
     if len(rows) <= LOOKS:
         return False
-    newest = rows[-LOOKS - 1 :]
-    pairs = itertools.pairwise(newest)
-    return all((after[0] - at[0]) * fault_ns >= MIN_RATIO * max(1, after[1] - at[1]) for at, after in pairs)
+    newest = rows.take(slice(len(rows) - LOOKS - 1, None))
+    spent = faults.faulting_ns(newest, faults.huge_faults(newest, memory, cost), cost)
+    used = np.maximum(1, np.diff(newest.cpu_user_ns + newest.cpu_system_ns))
+    return bool((spent >= MIN_RATIO * used).all())

@@ -12,10 +12,9 @@ from stepscope.derive.anatomy import COMPONENTS
 
 if TYPE_CHECKING:
     from stepscope.derive.anatomy import Anatomy
-    from stepscope.derive.faults import FaultCost
     from stepscope.derive.steps import Steps
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import F64, I64, HostTable, ProcessTable
+    from stepscope.model.records import F64, I64, HostTable, MemoryTable, ProcessTable
 
 STEP_BUCKETS = 400
 ANATOMY_BUCKETS = 200
@@ -38,7 +37,7 @@ def build(view: SessionView) -> dict[str, tuple[float, ...]]:
     if len(session.process) > 1 and view.worker is not None:
         mine = session.process.take(session.process.pid == view.worker.info.pid)
         if len(mine) > 1:
-            found |= _process(mine, found.get("res_t"), faults.cost_of(session.memory))
+            found |= _process(mine, found.get("res_t"), session.memory)
     found |= _metrics(view)
     return {key: tuple(float(f"{v:.6g}") for v in values) for key, values in found.items()}
 
@@ -107,7 +106,7 @@ def _host(host: HostTable) -> dict[str, F64]:
     }
 
 
-def _process(process: ProcessTable, times: F64 | None, fault: FaultCost | None) -> dict[str, F64]:
+def _process(process: ProcessTable, times: F64 | None, memory: MemoryTable) -> dict[str, F64]:
     """Of the process that makes the steps, brought to the host's sample times."""
     at = process.at_ns
     own = at[1:] / 1e9
@@ -121,10 +120,10 @@ def _process(process: ProcessTable, times: F64 | None, fault: FaultCost | None) 
     percent = np.where(used > 0, 100 / np.maximum(used, 1), 0.0)
     kernel = counters.growth(process.cpu_system_ns).astype(np.float64)
     rates["res:kernel_percent"] = kernel * percent
+    fault = faults.cost_of(memory)
     if fault is not None:
-        rates["res:fault_percent"] = (
-            np.minimum(counters.growth(process.minor_faults) * fault.fault_ns, kernel) * percent
-        )
+        huge = faults.huge_faults(process, memory, fault)
+        rates["res:fault_percent"] = np.minimum(faults.faulting_ns(process, huge, fault), kernel) * percent
     if times is None:
         return {"res_t": own, **rates}
     return {key: np.interp(times, own, values) for key, values in rates.items()}

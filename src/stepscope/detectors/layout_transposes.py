@@ -80,7 +80,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         severity=severity_of(ratio),
         confidence=0.85,
         symptom="Time: slow execution time",
-        cause="System: memory layout",
+        cause="Model: improper model parameter",
         introduced_stage="model building",
         exposed_stage=traced.exposed(session),
         pipeline_stage="forward-backward",

@@ -8,20 +8,24 @@ that was.
 
 ## Why it matters
 A fault enters the kernel, finds and zeroes a page and accounts for it: 0.5 us on bare machines, 1.5 us in virtual ones,
-for 4 KiB that a kernel then overwrites. A tensor of 32 MiB is 8,192 of them. Profilers of ops book this as compute: it
-happens inside of the copy or the op that touches the memory first.
+for 4 KiB that a kernel then overwrites. A tensor of 32 MiB is 8,192 of them. With huge pages it is 16, each of which
+zeroes 2 MiB: 75 to 250 us. Profilers of ops book this as compute: it happens inside of the copy or the op that touches
+the memory first.
 
 ## Evidence
-`fault_ratio`: faults x the cost of one (measured on this host by the collector, `fault_ns`) of the CPU time;
+`fault_ratio`: faults x the cost of one (measured on this host by the collector, `fault_ns`, and `huge_fault_ns` for
+those that were given huge pages, `huge_faults_per_step`), at most the time in the kernel, of the CPU time;
 `lasting_ratio`: the share that three of four parts of the steady steps reach; `faults_per_step`; `system_ratio`: CPU
 time in the kernel; `kept_ratio`: pages per fault that came to stay. Of a window: `sampled_fault_ratio` and
 `sampled_release_ratio`, CPU samples below the kernel's page fault and in calls that give memory back; `refault_ratio`,
-the share of sampled faults on addresses that the named call had given back before. The cost is that of both; its low
-end is what was won where the practice was published (3 of 10 %).
+the share of sampled faults on addresses that the named call had given back before. The cost is that of both. A remedy
+may bring less: its low end is what was won where the practice was published (3 of 10 %); and more, since pages that
+stay are still in the caches and threads no longer wait for each other to map them: its high end is half as much again.
 
 ## Known limits
-Counters say neither which call faults nor why: that needs the window. Faults of huge pages count as one of 4 KiB each,
-so their share is told too small without one. Only the process that makes the steps is looked at.
+Counters say neither which call faults nor why: that needs the window. Huge pages are counted for the whole host only:
+those of the job are at most that many, and at most its faults, which tells their share too large where a neighbour's
+memory is in huge pages, too; a window tells. Only the process that makes the steps is looked at.
 
 ## Remedy
 By allocator, as a setting that `stepscope whatif --try` measures and `run --apply` sets: let it keep what is freed. On
@@ -55,6 +59,9 @@ if TYPE_CHECKING:
 
 PUBLISHED_GAIN = 0.3
 """Of the share that was hoped for, what came out. Source: Gregg 2022, 3 of 10 %."""
+FURTHER_GAIN = 1.5
+"""Of the share, what came out at most. Source: docs/benchmarks/page-faults.md: a share of 9 % brought 9.9 % (5.7-13.9),
+one of 60 % brought 66 % (62-70)."""
 GIVEN_BACK = {
     "MADV_DONTNEED": "madvise(MADV_DONTNEED)",
     "MADV_FREE": "madvise(MADV_FREE)",
@@ -94,6 +101,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     causes = session.serving.causes
     if causes is not None and causes.pid != faults.pid:
         causes = None
+    if faults.huge and causes is not None and _cleared(faults, causes, params):
+        return
     yield _finding(session, faults, causes, params)
     if causes is None:
         yield CaptureRequest(
@@ -101,6 +110,13 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             missing=Signal.NATIVE,
             hint="which call faults, and who gave the memory back: stepscope trace JOB --kind native",
         )
+
+
+def _cleared(faults: Faults, causes: FaultCauses, params: Params) -> bool:
+    """Whether a window shows that the huge pages given on the host were not this job's."""
+    if causes.fault_ratio is None or causes.cpu_samples < params.min_cpu_samples:
+        return False
+    return (causes.fault_ratio + causes.release_ratio) * faults.busy < params.min_ratio
 
 
 def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, params: Params) -> Finding:
@@ -134,7 +150,7 @@ def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, p
             session,
             ratio,
             low=PUBLISHED_GAIN * ratio,
-            high=high * faults.busy,
+            high=max(high, FURTHER_GAIN * lost) * faults.busy,
             basis="measured" if sampled else "modelled",
         ),
         remedies=_remedies(session, serving, call),
@@ -143,9 +159,11 @@ def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, p
 
 
 def _how_many(faults: Faults) -> str:
+    huge = faults.huge_per_step if faults.steps else faults.huge_per_second
+    of_huge = f" ({huge:,.0f} of huge pages)" if huge >= 1 else ""
     if faults.steps:
-        return f"in every step: {faults.per_step:,.0f} a step"
-    return f"all the time: {faults.per_second:,.0f} a second"
+        return f"in every step: {faults.per_step:,.0f} a step{of_huge}"
+    return f"all the time: {faults.per_second:,.0f} a second{of_huge}"
 
 
 def _exposed(session: SessionView) -> Stage:
@@ -178,7 +196,10 @@ def _why(causes: FaultCauses | None, serving: Serving, call: str) -> str:
 
 
 def _explanation(causes: FaultCauses | None, serving: Serving, call: str) -> str:
-    limit = "The gain of a remedy is at most this share until it is measured."
+    limit = (
+        "This share is what faults and releases take themselves. A remedy can bring less, and more: pages that stay "
+        "are still in the caches, and threads do not wait for each other to map them."
+    )
     if causes is None:
         return (
             "The process does not grow, yet the kernel hands it new pages in every step: what was freed went back to "
@@ -200,6 +221,7 @@ def _evidence(faults: Faults, causes: FaultCauses | None, params: Params) -> tup
         if faults.steps
         else Evidence(metric="faults_per_second", value=faults.per_second, unit="faults"),
         Evidence(metric="fault_ns", value=faults.cost.fault_ns, unit="ns"),
+        *_of_huge(faults),
         Evidence(metric="system_ratio", value=faults.system_ratio, unit="ratio"),
         Evidence(metric="kept_ratio", value=faults.kept_ratio, unit="ratio", threshold=params.max_kept_ratio),
     ]
@@ -212,6 +234,17 @@ def _evidence(faults: Faults, causes: FaultCauses | None, params: Params) -> tup
         found.append(Evidence(metric="refault_ratio", value=causes.main[1], unit="ratio", refs=refs))
         found.append(Evidence(metric="bytes_given_back", value=causes.bytes_back, unit="bytes"))
     return tuple(found)
+
+
+def _of_huge(faults: Faults) -> tuple[Evidence, ...]:
+    if not faults.huge:
+        return ()
+    number = (
+        Evidence(metric="huge_faults_per_step", value=faults.huge_per_step, unit="faults")
+        if faults.steps
+        else Evidence(metric="huge_faults_per_second", value=faults.huge_per_second, unit="faults")
+    )
+    return number, Evidence(metric="huge_fault_ns", value=faults.cost.huge_ns, unit="ns")
 
 
 def _remedies(session: SessionView, serving: Serving, call: str) -> tuple[Remedy, ...]:

@@ -227,6 +227,13 @@ class MemoryTable(Table):
     """CPU time of first touching a page of 4 KiB, measured by the collector on memory of its own; -1 at most looks."""
     release_ns: I64
     """CPU time of giving such a page back, likewise."""
+    huge_faults: I64
+    """Huge pages that faults were given, on the whole host, since its start (thp_fault_alloc). -1 where an older
+    session lacks it, as the next."""
+    huge_fault_ns: I64
+    """CPU time of first touching a huge page of 2 MiB, as ``fault_ns``; -1 also where the kernel gives none."""
+    huge_release_ns: I64
+    """CPU time of giving such a page back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -196,7 +196,7 @@ class StackProfile:
     """
 
     event: str
-    """What was sampled: "cpu", "page-faults", "off-cpu", "python" ... as the source names it."""
+    """What was sampled: "cpu", "page-faults", "madvise", "python" ... as the source names it."""
     unit: str
     """Of weights: "ns", "bytes", "samples", or what is counted ("page-faults"); "" unknown."""
     name: str = ""

@@ -10,9 +10,10 @@ from stepscope.units import format_bytes, format_rate
 if TYPE_CHECKING:
     from stepscope.model.memory_map import MemoryMap, SizeClass
 
-_ALIGNS_ALL, _ALIGNS_MULTIPLES = (6, 7), (6, 13)
+_ALIGNS_ALL, _ALIGNS_MULTIPLES = (6, 7), (6, 12)
 """Kernels that place every anonymous mapping of a huge page's size on a boundary: from, and no more from. Commits
-efa7df3e3bb5 and d4148aeab412; stable kernels between may have the second."""
+efa7df3e3bb5 (6.7) and d4148aeab412 (6.12-rc6). Stable kernels between may have the second, kernels of distributions the
+first alone: the version alone tells nothing, and is named only where most mappings that need padding have it."""
 _WORK = {
     "thp_fault_alloc": "huge pages given at faults",
     "thp_fault_fallback": "refused at faults, for want of free ones",
@@ -84,7 +85,9 @@ def layout(one: MemoryMap) -> list[str]:
     )
     return [
         f"{seen.verdict}: {head}; {holes}",
-        _kernel(one.kernel, block),
+        _kernel(one.kernel, block)
+        if seen.verdict == "padded"
+        else "most that would need it have none, so this is no habit of the kernel's: the program asks for it",
         "at most one huge page is won or lost for each mapping: whether that costs time here, only a measurement shows",
     ]
 
@@ -94,10 +97,12 @@ def _kernel(release: str, block: str) -> str:
     version = (int(found[1]), int(found[2])) if found else (0, 0)
     if _ALIGNS_ALL <= version < _ALIGNS_MULTIPLES:
         return (
-            f"Linux 6.7 to 6.12 place every anonymous mapping of {block} and more so (efa7df3e3bb5), unless "
+            f"Linux 6.7 to 6.11 place every anonymous mapping of {block} and more so (efa7df3e3bb5), unless "
             f"d4148aeab412 was taken over; this is {release}, and the mappings show it"
         )
-    return f"this kernel ({release or 'unknown'}) does not place them so: the program or its allocator asks for it"
+    if version < _ALIGNS_ALL:
+        return f"the program or its allocator asks for it, or {release or 'this kernel'} took efa7df3e3bb5 over"
+    return f"this kernel ({release}) does not place them so: the program or its allocator asks for it"
 
 
 def faults(one: MemoryMap) -> str:

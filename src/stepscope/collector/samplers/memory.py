@@ -1,8 +1,9 @@
 """Samples memory: the host's, and that of the job's cgroup beside its limit.
 
-Source: /proc/meminfo as the host sampler has read it; cgroup v2 ``memory.current``, ``memory.max``, ``memory.stat``,
-v1 ``memory.usage_in_bytes``, ``memory.limit_in_bytes``, ``memory.stat``. What a process holds is the process sampler's.
-Now and then also what a page fault costs here (``fault_cost``).
+Source: /proc/meminfo as the host sampler has read it; cgroup v2 ``memory.current``, ``memory.max``, ``memory.stat``, v1
+``memory.usage_in_bytes``, ``memory.limit_in_bytes``, ``memory.stat``. What a process holds is the process sampler's.
+Now and then also what a page fault costs here (``fault_cost``), and from /proc/vmstat how many of all that were made
+were given huge pages: no file says that of one process.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from stepscope.collector.samplers import cgroup
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
-from stepscope.collector.samplers.fault_cost import FaultProbe
+from stepscope.collector.samplers.fault_cost import FaultCost, FaultProbe
 from stepscope.model.records import MemoryTable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _LIMITS_EVERY = 10
+_NOT_LOOKED = FaultCost(fault_ns=-1, release_ns=-1)
 
 
 class MemorySampler:
@@ -34,6 +36,7 @@ class MemorySampler:
         self._cache = -1
         self._looks = 0
         self._faults = FaultProbe()
+        self._vmstat = ProcFile("/proc/vmstat")
 
     def sample(self, now_ns: int, text: bytes, targets: Targets) -> None:
         """One row; ``text`` is /proc/meminfo."""
@@ -44,7 +47,8 @@ class MemorySampler:
         self._looks += 1
         used = self._usage.read().strip() if self._usage else b""
         swap, free = _bytes(text, b"SwapTotal:"), _bytes(text, b"SwapFree:")
-        cost = self._faults.look()
+        cost = self._faults.look() or _NOT_LOOKED
+        huge = self._vmstat.read().partition(b"\nthp_fault_alloc ")[2].split(None, 1)
         self.rows.add(
             now_ns - self._origin_ns,
             _bytes(text, b"MemTotal:"),
@@ -53,7 +57,11 @@ class MemorySampler:
             int(used) if used.isdigit() else -1,
             self._limit,
             self._cache,
-            *(cost or (-1, -1)),
+            cost.fault_ns,
+            cost.release_ns,
+            int(huge[0]) if huge else -1,
+            cost.huge_fault_ns,
+            cost.huge_release_ns,
         )
 
     def _refresh(self, folders: list[Path]) -> None:
