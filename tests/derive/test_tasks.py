@@ -189,3 +189,28 @@ def test_runs_of_a_session_are_steps_in_rests_too() -> None:
     assert view.anatomy is not None
     assert view.anatomy.ratio("callbacks") == pytest.approx(0.5)
     assert (of(job, "train").count, of(job, "train").exact) == (100, True)
+
+
+@pytest.mark.parametrize("flags", [0, int(Flag.TRACED)])
+def test_calls_that_nobody_timed_do_not_last_as_long_as_the_first(flags: int) -> None:
+    """A first call of four seconds says nothing about the 2,000 calls that were only counted in rests."""
+    job = Job()
+    call = job.function("serve")
+    call.at(0, 4000 * MS, flags=flags).every(10 * MS, 100, dur=8 * MS, start=4000 * MS)
+    job.rest(5000 * MS, 20_000 * MS, 2000, Kind.FUNCTION)
+    call.every(10 * MS, 100, dur=8 * MS, start=25_000 * MS)
+    task = of(job, "serve")
+    assert task.count == 2201
+    assert task.usual_ns == 8 * MS
+    assert task.total_ns == pytest.approx(4000 * MS + 2200 * 8 * MS, rel=0.001)
+    assert task.mean_ns * task.count <= 25_100 * MS
+
+
+def test_slow_calls_among_the_others_stay_in_the_mean() -> None:
+    """Where every tenth call is slow, so are those that nobody timed."""
+    job = Job()
+    call = job.function("serve")
+    for turn in range(100):
+        call.at(turn * 100 * MS, (50 if turn % 10 == 9 else 5) * MS)
+    job.rest(10_000 * MS, 90_000 * MS, 900, Kind.FUNCTION)
+    assert of(job, "serve").mean_ns == pytest.approx(9.5 * MS, rel=0.01)

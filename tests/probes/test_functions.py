@@ -12,6 +12,8 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.probes.conftest import Recorded
+
 pytestmark = [pytest.mark.tf, pytest.mark.slow]
 
 
@@ -104,6 +106,19 @@ def test_calls_and_samples(run: Any) -> None:
     assert calls[31].arg == 8
     assert calls[10].arg == 0
     assert [bool(r.flags & Flag.TRACED) for r in calls] == [True] + [False] * 39 + [True]
+
+
+def test_calls_that_run_different_graphs_have_different_names(run: Recorded) -> None:
+    """Of a function that trains and evaluates, each call says whether its graph changes variables, and its line."""
+    calls = [(r.name.role, r.name.call_line) for r in run.of(Kind.FUNCTION, "passed")]
+    trained, evaluated = ("updates", run.line("trained")), ("reads", run.line("evaluated"))
+    assert calls == [("", 0)] * 3 + [evaluated] * 4 + [trained] * 3 + [evaluated] * 4
+
+
+def test_one_array_alone_is_no_batch(run: Recorded) -> None:
+    """The leading dimension of a single argument may be anything; of a signature that leaves it open it is a batch."""
+    assert {r.arg for r in run.of(Kind.FUNCTION, "shaped")} == {0}
+    assert {r.arg for r in run.of(Kind.FUNCTION, "signature_wrapper_<lambda>")} == {5}
 
 
 def test_two_functions_in_one_loop(run: Any) -> None:

@@ -22,11 +22,10 @@ from stepscope.model.finding import (
     Report,
     SessionSummary,
     StageShare,
-    StepTimes,
-    Throughput,
     severity_of,
 )
 from stepscope.model.overhead import Capture, Overhead
+from stepscope.model.step_summary import StepTimes, Throughput
 
 MS = 1_000_000
 

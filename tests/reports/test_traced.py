@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.reports.samples import input_bound
 
-from stepscope.model.finding import Report, SessionSummary, Throughput
+from stepscope.model.finding import Report, SessionSummary
 from stepscope.model.op_summary import (
     OpTraceSteps,
     OpTraceSummary,
@@ -20,6 +20,7 @@ from stepscope.model.op_summary import (
 )
 from stepscope.model.op_table import OpTable, OpTime
 from stepscope.model.overhead import Overhead
+from stepscope.model.step_summary import Throughput
 from stepscope.reports import html, markdown, text
 from stepscope.reports.traced_page import part_class
 

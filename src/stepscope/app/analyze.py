@@ -17,9 +17,10 @@ from stepscope.app import (
     overhead,
     series,
     stage_shares,
+    step_summary,
     traced_steps,
 )
-from stepscope.derive import address_space
+from stepscope.derive import address_space, step_makers
 from stepscope.derive.anatomy import COMPONENTS
 from stepscope.derive.hot_lines import HotLines
 from stepscope.derive.view import SessionView
@@ -33,9 +34,8 @@ from stepscope.model.finding import (
     Report,
     SessionSummary,
     SourceCheck,
-    StepTimes,
-    Throughput,
 )
+from stepscope.model.step_summary import StepTimes
 from stepscope.reports import html, json_report, markdown, text
 from stepscope.wire.kinds import Kind
 
@@ -151,6 +151,7 @@ def _with_sources(
 
 def _summary(view: SessionView) -> SessionSummary:
     session, steps = view.session, view.steps
+    makers = step_makers.build(steps) if steps else ()
     manifest = session.manifest
     names = [f"{name} {version}" for name, version in view.frameworks.items() if name in FRAMEWORKS]
     return SessionSummary(
@@ -158,24 +159,16 @@ def _summary(view: SessionView) -> SessionSummary:
         command=manifest.command,
         framework=", ".join(names) or "none",
         hosts=1,
-        steps=steps.count if steps else 0,
-        throughput=_throughput(steps),
+        steps=sum(maker.count for maker in makers if maker.main),
+        throughput=step_summary.throughput(makers),
         wall_ns=manifest.ended_ns,
         exit_code=manifest.exit_code,
         processes=len(session.workers),
         step_times=_step_times(steps) if steps else None,
         members=members.build(view),
         inference=members.inference(view),
-    )
-
-
-def _throughput(steps: Steps | None) -> Throughput:
-    if steps is None or steps.steady_ns == 0:
-        return Throughput()
-    seconds = steps.steady_ns / 1e9
-    samples = float(steps.samples[steps.steady].sum())
-    return Throughput(
-        samples_per_s=samples / seconds if samples > 0 else None, steps_per_s=steps.steady_count / seconds
+        step_makers=step_summary.makers(view, makers),
+        step_choice=step_summary.choice(view),
     )
 
 

@@ -61,7 +61,8 @@ def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked
     if steps is not None and steps.anchors is not None:
         key = steps.worker.info.key
         anchors = [(kind, name) for worker, kind, name in live.calls_of_steps() if worker == key]
-        return _asked(ask, by, key, anchors, steps.title, text=steps.anchors.text, thread=steps.thread)
+        thread = max(0, steps.thread)  # of a chain of threads (``derive.lanes``) whichever makes the step
+        return _asked(ask, by, key, anchors, steps.title, text=steps.anchors.text, thread=thread)
     if ask.kind == "ops" and by not in PEOPLE:
         raise CaptureError("nothing repeats any more")
     alive = _running(recording, *(("tensorflow",) if ask.kind == "ops" else ("tensorflow", "onnxruntime")))

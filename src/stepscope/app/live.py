@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.app import analyze, early_input
+from stepscope.app import analyze, early_input, live_makers
 from stepscope.app.early_faults import EarlyFaults
 from stepscope.app.early_graphs import COMPUTE, EarlyGraphs
 from stepscope.collector import sources
@@ -34,9 +34,9 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from stepscope.collector.recording import Recording
     from stepscope.derive.steps import Steps
-    from stepscope.model.finding import Finding
+    from stepscope.model.finding import Finding, Task
     from stepscope.model.session import Worker
-    from stepscope.model.status import LiveCapture
+    from stepscope.model.status import LiveCapture, LiveMaker
 
 PUBLISH_NS = 5_000_000_000
 FIRST_ANALYSIS_NS = {"enable": 5_000_000_000, "run": 30_000_000_000}
@@ -74,9 +74,10 @@ class Live:
         self._next_size_ns = now_ns
         self._began_ns = now_ns
         self._began_cpu_ns = time.process_time_ns()
-        self._listed: list[tuple[LiveTask, list[tuple[str, int, int]]]] = []
+        self._listed: list[tuple[LiveTask, list[tuple[str, int, int]], Task]] = []
         self._sizes: deque[tuple[int, int]] = deque(maxlen=61)
         self._same: frozenset[tuple[str, int, int]] = frozenset()
+        self._makers: list[tuple[LiveMaker, frozenset[tuple[str, int, int]]]] = []
         self._samples_per_step = 0.0
         self._history: deque[tuple[int, int]] = deque(maxlen=16)
         self._problem = ""
@@ -145,7 +146,7 @@ class Live:
 
     def calls_of_tasks(self) -> list[tuple[LiveTask, list[tuple[str, int, int]]]]:
         """The tasks of the last analysis, each with the (worker, kind, name) of its calls, where they can be told."""
-        return list(self._listed)
+        return [(live, calls) for live, calls, _ in self._listed]
 
     def _publish(self, now_ns: int, state: str) -> None:
         recording = self._recording
@@ -179,6 +180,7 @@ class Live:
             sidecar_pid=os.getpid(),
             sidecar_core_ratio=(own_ns - self._began_cpu_ns) / max(1, now_ns - self._began_ns),
             tasks=self._tasks(),
+            makers=live_makers.counted(self._makers, self._count),
             session_bytes=self._sizes[-1][1] if self._sizes else 0,
             bytes_per_hour=self._growth(),
             problems=tuple(filter(None, (recording.disk_problem, self._problem))),
@@ -212,7 +214,8 @@ class Live:
 
     def _look(self, view: SessionView) -> None:
         self.steps = view.steps
-        same = _same_meaning(view)
+        self._makers = live_makers.of(view)
+        same = self._makers[0][1] if self._makers else frozenset()
         if same != self._same:  # another call counts as the step now: its count says nothing about the last one's
             self._same = same
             self._history.clear()
@@ -265,13 +268,11 @@ class Live:
                 mean_ns=task.mean_ns,
                 p95_ns=task.p95_ns,
             )
-            self._listed.append((live, max(mine, key=len) if alone else []))
+            self._listed.append((live, max(mine, key=len) if alone else [], task))
 
     def _tasks(self) -> tuple[LiveTask, ...]:
         """The listed tasks with their counts of this moment."""
-        return tuple(
-            msgspec.structs.replace(task, count=max(task.count, self._count(calls))) for task, calls in self._listed
-        )
+        return tuple(_grown(live, task, self._count(calls)) for live, calls, task in self._listed)
 
     def _count(self, calls: Iterable[tuple[str, int, int]]) -> int:
         workers = self._recording.drainer.workers
@@ -290,6 +291,13 @@ class Live:
             sources=self._sources,
             **{name: type(parts[-1]).concat(parts) for name, parts in seen.items()},  # type: ignore[arg-type]
         )
+
+
+def _grown(live: LiveTask, task: Task, count: int) -> LiveTask:
+    """A task with its count of this moment; calls that the analysis has not seen are as the usual ones that it saw."""
+    more = max(0, count - task.count)
+    known = task.count + more
+    return msgspec.structs.replace(live, count=known, mean_ns=(task.total_ns + more * task.usual_ns) // max(1, known))
 
 
 class _Sources(Mapping[str, str]):
@@ -314,20 +322,6 @@ class _Sources(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._texts)
-
-
-def _same_meaning(view: SessionView) -> frozenset[tuple[str, int, int]]:
-    """(worker, kind, name) of every call that counts as a step: the anchor's, and others of the same function."""
-    steps = view.steps
-    if steps is None or steps.anchors is None:
-        return frozenset()
-    anchor = steps.anchors
-    ids = {anchor.id} | {
-        name.id
-        for name in view.names.values()
-        if (name.text, name.file, name.line, name.role) == (anchor.text, anchor.file, anchor.line, anchor.role)
-    }
-    return frozenset((steps.worker.info.key, int(steps.kind), number) for number in ids)
 
 
 def _top(findings: tuple[Finding, ...]) -> LiveFinding | None:

@@ -7,11 +7,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stepscope.model.events import InferenceSession, ServerStarted
-from stepscope.model.finding import InferenceSetup, ProcessSummary
+from stepscope.model.finding import InferenceSetup
+from stepscope.model.members import ProcessSummary
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
-    from stepscope.model.finding import ProcessRole
+    from stepscope.model.members import ProcessRole
     from stepscope.model.session import Worker
 
 

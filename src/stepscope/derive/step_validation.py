@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.derive.intervals import Intervals
-    from stepscope.derive.steps import Anchor, Steps
+    from stepscope.derive.step_candidates import Anchor
+    from stepscope.derive.steps import Steps
     from stepscope.model.session import Worker
 
 TRAIN_ROLES = frozenset({"train", "fit", "train_on_batch"})

@@ -9,12 +9,13 @@ ends, validation, checkpoints) stays in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import intervals, rest, step_branches, step_loops, step_validation
+from stepscope.derive import intervals, rest, step_candidates, step_choice, step_validation
+from stepscope.derive.step_candidates import LONG_GAP_FACTOR
 from stepscope.derive.step_validation import TRAIN_ROLES
 from stepscope.model.events import BatchSeen, IteratorMade, IteratorModel, Name, Traced
 from stepscope.wire.kinds import Flag, Kind
@@ -23,20 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.derive.intervals import Intervals
+    from stepscope.derive.step_candidates import Anchor
+    from stepscope.derive.step_choice import LeftOut
     from stepscope.model.records import F64, I64, Bool, RecordTable
     from stepscope.model.session import Worker
 
-MIN_CALLS = 4
-"""Fewer repetitions are no loop."""
-SAME_COVER_RATIO = 0.9
-"""Anchors that cover at least this share of the best one's time compete by meaning."""
-PULLS_ONLY_RATIO = 0.3
-"""Batches pulled from tf.data are the step only where the calls cover less than this share of their time: a loop pulls
-for its validation too."""
-RECURRING = 3
-"""Long gaps that occur so often belong to the work (validation of every epoch)."""
-LONG_GAP_FACTOR = 20
-"""A gap of so many mean steps does not count as covered by an anchor (another phase of the program)."""
 PAUSE_FACTOR = 5
 """A gap between two training loops of so many median steps is a pause unless it recurs."""
 MAX_PAUSES = 2
@@ -45,7 +37,6 @@ SLOW_FACTOR = 3
 """An early step of so many median steps is warm-up."""
 
 _VERBS = {"train": "fit", "test": "evaluate"}
-LOOP_ANCHORS = frozenset({"predict", "evaluate", "predict_on_batch", "test_on_batch"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +59,14 @@ class Steps:
     """False for steps that hold an epoch's end or another rare, long interruption; only for step-time statistics."""
     rested: Bool
     """Whether a rest (``derive.rest``) begins in it: it then stands for many steps, and is not steady."""
+    anchor: Anchor
+    """The calls that make them."""
     skipped: int = 0
     """Steps that were only counted."""
+    candidates: tuple[Anchor, ...] = ()
+    """All calls of the job that may have been steps."""
+    why: tuple[LeftOut, ...] = ()
+    """What each rule left out before this was the step (``step_choice.RULES``)."""
 
     def __len__(self) -> int:
         """All steps, warm-up included."""
@@ -108,20 +105,6 @@ class Steps:
         return self.ends - self.starts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Anchor:
-    """A call that repeats and may be what makes a step."""
-
-    rank: int
-    worker: Worker
-    thread: int
-    kind: Kind
-    name: Name
-    index: I64
-    """Positions in the worker's records."""
-    cover_ns: float
-
-
 def names_of(worker: Worker) -> dict[int, Name]:
     """Name lines by id."""
     return {n.id: n for n in worker.all(Name)}
@@ -129,120 +112,21 @@ def names_of(worker: Worker) -> dict[int, Name]:
 
 def find(workers: Sequence[Worker]) -> Steps | None:
     """The steps of the job, or None when nothing repeats."""
-    anchors = [anchor for worker in workers for anchor in step_validation.left_out(worker, _anchors(worker))]
-    if not anchors:
+    anchors = tuple(anchor for worker in workers for anchor in step_candidates.of(worker))
+    chosen = step_choice.choose(anchors)
+    if not chosen.anchors:
         return None
-    anchors = [a for a in anchors if a.kind == Kind.STEP] or anchors  # stepscope.step() says what a step is
-    calls = [a for a in anchors if a.kind != Kind.NEXT]
-    best = max((a.cover_ns for a in calls), default=0.0)
-    pulls = max((a.cover_ns for a in anchors if a.kind == Kind.NEXT), default=0.0)
-    if best >= PULLS_ONLY_RATIO * pulls:
-        anchors = calls
-    else:
-        best = pulls
-    same = step_branches.last([a for a in anchors if a.cover_ns >= SAME_COVER_RATIO * best])
-    found = [step_validation.counted(_build(a)) for a in same[:1]]
-    # Long calls, each of which holds a rest: what is called in them has steady steps.
-    found += [
-        step_validation.counted(_build(a)) for a in same[1:] if found[0].rested.any() and not found[0].steady.any()
-    ]
-    return next((steps for steps in found if steps.steady.any()), found[0])
+    first, *others = chosen.anchors
+    steps = step_validation.counted(build(first))
+    if steps.rested.any() and not steps.steady.any():
+        # Long calls, each of which holds a rest: what is called in them has steady steps.
+        inner = (step_validation.counted(build(other)) for other in others)
+        steps = next((one for one in inner if one.steady.any()), steps)
+    return replace(steps, candidates=anchors, why=chosen.why)
 
 
-def _rank(kind: int, role: str) -> int | None:
-    if kind == Kind.EXECUTION:
-        return 1 if role in TRAIN_ROLES else 8
-    if kind == Kind.LOOP:
-        return 4 if role in LOOP_ANCHORS else 5
-    order = {Kind.STEP: 0, Kind.SESSION_RUN: 2, Kind.FUNCTION: 3, Kind.APPLY: 6, Kind.MODEL_CALL: 7}
-    order |= {Kind.INFERENCE: 8, Kind.NEXT: 9}
-    return order.get(Kind(kind))
-
-
-def _anchors(worker: Worker) -> list[Anchor]:
-    records, names = worker.records, names_of(worker)
-    ranks = {
-        (kind, name): rank
-        for kind, name in (divmod(int(key), _NAMES) for key in np.unique(records.kind * _NAMES + records.name))
-        if name in names or kind == Kind.STEP
-        if kind in _ANCHOR_KINDS and (rank := _rank(kind, names[name].role if name in names else "")) is not None
-    }
-    rests = rest.periods(records)
-    groups: dict[tuple[int, int, str, str, int], list[int]] = {}
-    for (kind, number), rank in ranks.items():
-        meaning = names.get(number) or Name(id=number, text="step")
-        key = (kind, rank, meaning.text, meaning.file, meaning.line)
-        groups.setdefault(key, []).append(number)
-    found = []
-    for (kind, rank, *_), ids in groups.items():
-        mine = (records.kind == kind) & np.isin(records.name, ids) & ((records.flags & Flag.END) == 0)
-        if kind == Kind.SESSION_RUN:
-            mine &= ~_in_hooks(records)
-        for thread in np.unique(records.thread[mine]):
-            index = np.flatnonzero(mine & (records.thread == thread))
-            if len(index) < MIN_CALLS:
-                continue
-            starts = records.start_ns[index]
-            gaps = np.diff(starts)
-            rested = rest.between(rests, starts[:-1], starts[1:])
-            usual = gaps[~rested]
-            long = ~rested & (gaps > LONG_GAP_FACTOR * max(1.0, float(usual.mean()) if len(usual) else 0.0))
-            cover = float(gaps.sum() if long.sum() >= RECURRING else gaps[~long].sum())
-            name = names.get(ids[0]) or Name(id=ids[0], text="step")
-            found.append(
-                Anchor(
-                    rank=rank,
-                    worker=worker,
-                    thread=int(thread),
-                    kind=Kind(kind),
-                    name=name,
-                    index=index,
-                    cover_ns=cover,
-                )
-            )
-    return step_loops.spread(found)
-
-
-def _in_hooks(records: RecordTable) -> Bool:
-    """Runs that a hook of a MonitoredSession makes: a part of the step, not the step. Cost: O(n log n).
-
-    While hooks rest nothing says which runs are theirs: names that they run most of the time are theirs then too.
-    """
-    inside = np.zeros(len(records), bool)
-    for thread in np.unique(records.thread[records.kind == Kind.CALLBACK]):
-        mine = records.thread == thread
-        hooks = mine & (records.kind == Kind.CALLBACK)
-        spans = intervals.merge(records.start_ns[hooks], records.start_ns[hooks] + records.dur_ns[hooks])
-        runs = np.flatnonzero(mine & (records.kind == Kind.SESSION_RUN))
-        starts = records.start_ns[runs]
-        ends = starts + records.dur_ns[runs]
-        theirs = intervals.clipped_sum(starts, ends, spans) > 0
-        seen = ~rest.between(rest.periods(records), starts, ends)
-        for name in np.unique(records.name[runs[theirs]]):
-            named = records.name[runs] == name
-            theirs |= named & ~seen & (2 * int((theirs & named).sum()) > int((seen & named).sum()))
-        inside[runs] = theirs
-    return inside
-
-
-_NAMES = 1 << 32
-"""Names are 32-bit ids."""
-_ANCHOR_KINDS = frozenset(
-    {
-        Kind.STEP,
-        Kind.EXECUTION,
-        Kind.SESSION_RUN,
-        Kind.FUNCTION,
-        Kind.LOOP,
-        Kind.APPLY,
-        Kind.MODEL_CALL,
-        Kind.INFERENCE,
-        Kind.NEXT,
-    }
-)
-
-
-def _build(anchor: Anchor) -> Steps:
+def build(anchor: Anchor) -> Steps:
+    """The steps that an anchor's calls make."""
     records = anchor.worker.records
     starts = records.start_ns[anchor.index]
     call_ends = starts + records.dur_ns[anchor.index]
@@ -256,7 +140,7 @@ def _build(anchor: Anchor) -> Steps:
         worker=anchor.worker,
         thread=anchor.thread,
         kind=anchor.kind,
-        title=_title(anchor),
+        title=title_of(anchor),
         anchors=anchor.name,
         starts=starts,
         ends=ends,
@@ -266,10 +150,12 @@ def _build(anchor: Anchor) -> Steps:
         recurring=steady & (durations <= LONG_GAP_FACTOR * median),
         rested=rested,
         skipped=rest.share(records, anchor.kind, anchor.index),
+        anchor=anchor,
     )
 
 
-def _title(anchor: Anchor) -> str:
+def title_of(anchor: Anchor) -> str:
+    """What a step of these calls is."""
     name = anchor.name
     words = {
         Kind.EXECUTION: f"Keras {_VERBS.get(name.role, name.role)}",

@@ -28,7 +28,7 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.finding import Place, TaskKind
-    from stepscope.model.records import F64, I64, RecordTable
+    from stepscope.model.records import F64, I64, Bool, RecordTable
     from stepscope.model.session import Worker
 
 KINDS: dict[Kind, TaskKind] = {
@@ -43,6 +43,9 @@ KINDS: dict[Kind, TaskKind] = {
 }
 _REQUESTS = frozenset({Kind.FUNCTION, Kind.MODEL_CALL, Kind.INFERENCE})
 MAX_TASKS = 1_000
+WARM_FACTOR = 3.0
+"""First calls of so many medians warm up, and say nothing about the calls that nobody timed. As steps do
+(``steps.SLOW_FACTOR``)."""
 FENCE = 3.0
 """Outer fence, in interquartile ranges above the third quartile. Source: Tukey, Exploratory Data Analysis, 1977."""
 OUTLIER_FACTOR = 2.0
@@ -67,6 +70,8 @@ class _Calls:
     counted: I64
     counted_starts: I64
     counted_ns: int
+    traced: Bool
+    """Whether a function was traced in it."""
     skipped: int
     """Calls in rests: nobody timed them."""
 
@@ -139,6 +144,7 @@ def _calls(records: RecordTable, rows: I64, skipped: int) -> _Calls:
         starts=records.start_ns[alone],
         durs=records.dur_ns[alone],
         thinned=(records.flags[alone] & Flag.THINNED != 0).astype(np.int64),
+        traced=(records.flags[alone] & Flag.TRACED) != 0,
         counted=records.arg[counted],
         counted_starts=records.start_ns[counted],
         counted_ns=int(records.dur_ns[counted].sum()),
@@ -167,11 +173,13 @@ def _task(
     counted = int(calls.counted.sum())
     seen = timed + counted
     count = seen + calls.skipped
-    total = (int(calls.durs.sum()) + calls.counted_ns) * count // max(1, seen)
+    known = int(calls.durs.sum()) + calls.counted_ns
+    weights = _weights(calls, counted)
+    usual = _usual_ns(calls, weights)
+    total = known + round(calls.skipped * usual)
     starts = np.concatenate([calls.starts, calls.counted_starts])
     ends = np.concatenate([calls.starts + calls.durs, calls.counted_starts])
     first, last = int(starts.min()), int(ends.max())
-    weights = _weights(calls, counted)
     p50, p75, p25, p95, p99 = _quantiles(calls.durs, weights, (0.5, 0.75, 0.25, 0.95, 0.99))
     outlier = np.maximum(OUTLIER_FACTOR * p50, p75 + FENCE * (p75 - p25))
     return Task(
@@ -186,6 +194,7 @@ def _task(
         rate_per_s=count * 1e9 / (last - first) if count > 1 and last > first else None,
         total_ns=total,
         mean_ns=total // max(1, count),
+        usual_ns=round(usual),
         p50_ns=int(p50),
         p95_ns=int(p95),
         p99_ns=int(p99),
@@ -201,6 +210,24 @@ def _place(view: SessionView, name: Name) -> Place | None:
     if name.file and (name.own or not name.call_file):
         return view.place(name.file, name.line, name.end_line, name.text)
     return view.place(name.call_file, name.call_line, function=name.call_function) if name.call_file else None
+
+
+def _usual_ns(calls: _Calls, weights: F64) -> float:
+    """Mean of a call once the task is under way: what stands for the calls that nobody timed.
+
+    Calls that trace, and the unbroken run of slow calls that the task begins with, are no such calls.
+    """
+    if not len(calls.durs):
+        return calls.counted_ns / max(1, int(calls.counted.sum()))
+    order = np.argsort(calls.starts, kind="stable")
+    durs, weights, traced = calls.durs[order], weights[order], calls.traced[order]
+    (median,) = _quantiles(durs, weights, (0.5,))
+    warm = np.cumsum(durs <= WARM_FACTOR * median) == 0
+    settled = ~(warm | traced)
+    if not settled.any():
+        return float(median)
+    counted = int(calls.counted.sum())
+    return float((int(durs[settled].sum()) + calls.counted_ns) / (int(settled.sum()) + counted))
 
 
 def _weights(calls: _Calls, counted: int) -> F64:

@@ -23,6 +23,7 @@ from stepscope.derive import (
     hot,
     input_cause,
     intervals,
+    lanes,
     lock_waits,
     loop_source,
     memory,
@@ -89,8 +90,8 @@ class SessionView:
 
     def __init__(self, session: Session) -> None:
         self.recorded = session
-        """As it was recorded; ``session`` is without what lies in rests (``derive.rest``)."""
-        self.session = replace(session, workers=[rest.attached(worker) for worker in session.workers])
+        """As it was recorded; ``session`` leaves out what lies in rests, and joins threads (``rest``, ``lanes``)."""
+        self.session = replace(session, workers=[lanes.joined(rest.attached(worker)) for worker in session.workers])
 
     @cached_property
     def steps(self) -> Steps | None:
@@ -139,10 +140,9 @@ class SessionView:
         """The user made datasets, and nobody pulls from them in Python: the function does."""
         if self.steps is None or self.pipeline is None:
             return False
-        made = any(d.file for d in self.steps.worker.all(DatasetMade))
         records = self.steps.worker.records
         pulled = ((records.kind == Kind.NEXT) & (records.thread == self.steps.thread)).any()
-        return made and not pulled
+        return any(d.file for d in self.steps.worker.all(DatasetMade)) and not pulled
 
     def _pulls_inside(self) -> bool:
         """The steps run in fit, evaluate or predict, whose compiled functions take an iterator rather than a batch."""
@@ -281,8 +281,8 @@ class SessionView:
     @property
     def predicts(self) -> bool:
         """The steps are calls of Keras' predict or evaluate."""
-        anchor = self.steps.anchors if self.steps else None
-        return anchor is not None and anchor.role in {"predict", "test", "evaluate", "predict_on_batch"}
+        steps = self.steps
+        return steps is not None and steps.kind in {Kind.EXECUTION, Kind.LOOP} and steps.anchor.purpose != "training"
 
     @cached_property
     def contention(self) -> Contention | None:

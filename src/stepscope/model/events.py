@@ -44,8 +44,9 @@ class Name(Event, tag="name", frozen=True, kw_only=True):
     text: str
     role: str = ""
     """For EXECUTION train|test|predict; LOOP fit|evaluate|predict|train_on_batch|...; PYFUNC py_function|
-    numpy_function|generator|pydataset; SAVE checkpoint|weights|model|saved_model; SUMMARY write|flush; BUILD
-    model|saved_model|graph|session|variables."""
+    numpy_function|generator|pydataset; SESSION_RUN enqueue where it only fills queues; FUNCTION
+    updates|reads where it has several graphs: whether this call's changes variables; SAVE checkpoint|weights|
+    model|saved_model; SUMMARY write|flush; BUILD model|saved_model|graph|session|variables."""
     file: str = ""
     line: int = 0
     end_line: int = 0

@@ -9,10 +9,12 @@ from typing import Literal
 
 import msgspec
 
+from stepscope.model.members import ProcessSummary
 from stepscope.model.memory_map import MemoryMap
 from stepscope.model.op_summary import OpTraceSummary, TracedSteps
 from stepscope.model.op_table import OpTable
 from stepscope.model.overhead import Overhead
+from stepscope.model.step_summary import MakerKind, StepChoice, StepTimes, Throughput
 from stepscope.model.structs import Struct
 
 SCHEMA = "stepscope.report/1"
@@ -92,7 +94,6 @@ TaskKind = Literal[
     "span",
     "step",
 ]
-ProcessRole = Literal["steps", "tasks", "server", "idle"]
 Outcome = Literal["found", "clear", "undecided", "not-applicable", "failed"]
 
 
@@ -219,40 +220,6 @@ class StageShare(Struct, frozen=True, kw_only=True):
     basis: str
 
 
-class Throughput(Struct, frozen=True, kw_only=True):
-    """Of the steady part. None where samples are unknown."""
-
-    samples_per_s: float | None = None
-    steps_per_s: float | None = None
-
-
-class StepTimes(Struct, frozen=True, kw_only=True):
-    """Distribution of steady steps. Nanoseconds."""
-
-    count: int
-    mean_ns: int
-    p50_ns: int
-    p95_ns: int
-    p99_ns: int
-    warmup_steps: int = 0
-    warmup_ns: int = 0
-    source: str = ""
-    """What a step is here: "keras fit", "tf.function train_step", "Session.run", "predict", "stepscope.step"..."""
-
-
-class ProcessSummary(Struct, frozen=True, kw_only=True):
-    """One measured process."""
-
-    pid: int
-    command: tuple[str, ...] = ()
-    role: ProcessRole
-    """steps: makes the steps that the report is about. tasks: does something again and again. server: serves a cluster
-    and makes no steps of its own. idle: none of these was seen."""
-    member: str = ""
-    """Its task in the cluster, where it has one: "worker 0", "ps 1"."""
-    tasks: int = 0
-
-
 class InferenceSetup(Struct, frozen=True, kw_only=True):
     """How a session of ONNX Runtime was set up."""
 
@@ -271,6 +238,28 @@ class InferenceSetup(Struct, frozen=True, kw_only=True):
     where: Place | None = None
 
 
+class StepMaker(Struct, frozen=True, kw_only=True):
+    """Calls at one place that are steps of one kind. Threads and processes that train alike are a maker each."""
+
+    kind: MakerKind
+    """step: the program says no more than that it repeats. call: it changes no variable, and another maker trains."""
+    title: str
+    """What is called: "Keras fit", "Keras predict", "tf.function train_step"."""
+    place: Place | None = None
+    """Where user code calls it most, or where it is defined."""
+    pid: int
+    threads: int = 1
+    """Threads that call it."""
+    count: int
+    """All of its steps, those included that were only counted."""
+    rate: float | None = None
+    """Steps a second, all threads together, over the time in which it was at work."""
+    samples_per_s: float | None = None
+    """Null where it is not known what a step holds."""
+    main: bool = False
+    """What ``session.steps`` and ``session.throughput`` are about; several where they train alike."""
+
+
 class SessionSummary(Struct, frozen=True, kw_only=True):
     """What was run."""
 
@@ -287,6 +276,10 @@ class SessionSummary(Struct, frozen=True, kw_only=True):
     members: tuple[ProcessSummary, ...] = ()
     """The measured processes, in the order in which they started."""
     inference: tuple[InferenceSetup, ...] = ()
+    step_makers: tuple[StepMaker, ...] = ()
+    """All that makes steps; ``steps`` and ``throughput`` are those of the main ones."""
+    step_choice: tuple[StepChoice, ...] = ()
+    """Why these are the main ones: the rules that left something out, in their order."""
 
 
 class TaskPart(Struct, frozen=True, kw_only=True):
@@ -319,8 +312,11 @@ class Task(Struct, frozen=True, kw_only=True):
     rate_per_s: float | None = None
     """Calls a second from the first to the last; null for a single one."""
     total_ns: int
-    """Time of all calls. Tasks may run inside of others: totals do not add up."""
+    """Time of all calls, ``usual_ns`` for each that was only counted. Tasks may run inside of others: totals do not
+    add up."""
     mean_ns: int
+    usual_ns: int = 0
+    """Mean without the slow first calls and those that traced a function."""
     p50_ns: int
     p95_ns: int
     p99_ns: int

@@ -42,6 +42,22 @@ class LiveTask(msgspec.Struct, frozen=True, kw_only=True):
     p95_ns: int
 
 
+class LiveMaker(msgspec.Struct, frozen=True, kw_only=True):
+    """Calls at one place that are steps of one kind (``StepMaker`` of the report); rates over the last minute."""
+
+    kind: str
+    """training | evaluation | prediction | step | call"""
+    title: str
+    place: str = ""
+    """FILE:LINE, where there is one."""
+    pid: int
+    threads: int = 1
+    count: int
+    """Since the job's start."""
+    rate: float | None = None
+    samples_per_s: float | None = None
+
+
 class LiveCapture(msgspec.Struct, frozen=True, kw_only=True):
     """A capture that was asked for, as it stands."""
 
@@ -103,6 +119,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     undecided: tuple[str, ...] = ()
     """Codes of detectors that could not look."""
     tasks: tuple[LiveTask, ...] = ()
+    makers: tuple[LiveMaker, ...] = ()
+    """All that makes steps, the main one first; ``steps`` are its."""
     records: int = 0
     sidecar_pid: int = 0
     sidecar_core_ratio: float = 0.0

@@ -20,7 +20,8 @@ from stepscope.units import format_ns
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from stepscope.model.finding import Component, StepTimes
+    from stepscope.model.finding import Component
+    from stepscope.model.step_summary import StepTimes
 
 Series = "Mapping[str, Sequence[float]]"
 

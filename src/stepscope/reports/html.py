@@ -16,6 +16,7 @@ from stepscope.reports import (
     bars,
     capture_text,
     charts,
+    maker_rows,
     memory_page,
     metric_charts,
     op_rows,
@@ -131,7 +132,8 @@ def _step(report: Report) -> str:
     times = report.session.step_times
     what = f"Steps of {escape(source)}: " if source else ""
     total = f"{what}{format_ns(times.mean_ns)} in the mean of {times.count:,} steady steps." if times else ""
-    note = f'<p class="note">{total}</p>' if total else ""
+    note = "".join(f'<p class="note">{escape(line)}</p>' for line in maker_rows.lines(report.session))
+    note += f'<p class="note">{total}</p>' if total else ""
     bar_card = f'<div class="card">{note}{bar.markup}</div>'
     parts = f'<div class="card">{table(head, rows, numeric=(1, 2))}</div>'
     over_time = charts.anatomy(report.series, report.anatomy)

@@ -15,7 +15,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from stepscope.reports import words
+from stepscope.reports import maker_rows, words
 from stepscope.units import format_bytes, format_ns, format_rate, format_ratio
 
 if TYPE_CHECKING:
@@ -152,13 +152,22 @@ def _head(row: Row, now_s: float) -> list[str]:
     rates = f"{_rate(status.samples_per_s)} samples/s · {_rate(status.steps_per_s)} steps/s"
     grows = f" · {format_bytes(status.bytes_per_hour)} an hour" if status.bytes_per_hour is not None else ""
     steps = f"{status.steps:,} steps" + (f" of {status.step_title}" if status.step_title else "")
+    makers = [f"makers      {maker}" for maker in _makers(status)]
     return [
         f"stepscope   {row.name} · pid {status.pid} of {row.user} · {row.state} for {runs} · {status.mode}",
         f"job         {status.framework or 'no framework yet'} · {status.processes} measured processes",
         f"steps       {steps} · {rates}",
+        *makers,
         f"session     {_session(status)} · {format_bytes(status.session_bytes)}{grows}",
         f"sidecar     {format_ratio(status.sidecar_core_ratio)} of a core · {status.records:,} records",
     ]
+
+
+def _makers(status: Status) -> list[str]:
+    """What makes steps, where there are several."""
+    if len(status.makers) <= 1 and not any(maker.threads > 1 for maker in status.makers):
+        return []
+    return [maker_rows.live(maker) for maker in status.makers]
 
 
 def _bars(status: Status) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, op_rows, op_traces, task_rows, traced_rows, words
+from stepscope.reports import capture_text, maker_rows, op_rows, op_traces, task_rows, traced_rows, words
 from stepscope.reports.excerpt import excerpt
 from stepscope.units import format_ns
 
@@ -70,7 +70,8 @@ def _head(report: Report) -> str:
     items += map(escape, words.member_items(summary))
     items += map(escape, words.inference_items(summary))
     items.append(words.overhead_text(report.overhead, steps=summary.steps))
-    return title + "\n\n" + " \u00b7 ".join(filter(None, items))
+    makers = "".join(f"\n- {escape(line)}" for line in maker_rows.lines(summary))
+    return title + "\n\n" + " \u00b7 ".join(filter(None, items)) + (makers and f"\n{makers}")
 
 
 def _anatomy(report: Report) -> str:

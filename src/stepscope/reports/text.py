@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from stepscope.reports import op_rows, op_traces, traced_rows, words
+from stepscope.reports import maker_rows, op_rows, op_traces, traced_rows, words
 from stepscope.units import format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -155,6 +155,7 @@ def _header(report: Report, width: int) -> list[Line]:
     items += [words.exit_text(summary.exit_code), words.overhead_text(report.overhead)]
     return [
         *_labelled("stepscope", HEAD, _wrap_items(filter(None, items), room)),
+        *_labelled("makers", HEAD, [text for line in maker_rows.lines(summary) for text in wrap(line, room)]),
         *_labelled("the step", HEAD, _wrap_items(_anatomy(report), room)),
         *_stages(report, room),
         *_members(report, room),

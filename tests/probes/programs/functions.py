@@ -41,7 +41,18 @@ def with_object(x, thing):
 
 @tf.function
 def steady(x, y):
-    return tf.reduce_mean(x @ y)
+    return tf.reduce_mean(x * y)
+
+
+weight = tf.Variable(1.0)
+
+
+@tf.function
+def passed(x, y, training):
+    loss = tf.reduce_mean((x * weight - y) ** 2)
+    if training:
+        weight.assign_sub(0.1 * loss)
+    return loss
 
 
 @tf.function
@@ -85,9 +96,14 @@ def retraces():
 
         in_loop(x)
     for _ in range(40):
-        steady(tf.ones([8, 4]), tf.ones([4, 2]))  # steady
-    steady(tf.ones([3, 4]), tf.ones([4, 2]))
+        steady(tf.ones([8, 4]), tf.ones([8, 4]))  # steady
+    steady(tf.ones([3, 4]), tf.ones([3, 4]))
     outer(tf.constant(0.0))  # nested
+    for _ in range(2):
+        for _ in range(3):
+            passed(x, x, True)  # trained
+        for _ in range(4):
+            passed(x, x, False)  # evaluated
 
 
 def gan():
@@ -130,9 +146,9 @@ def served():
     signature = loaded.signatures["double"]
     for _ in range(3):
         signature(tf.ones([5]))  # signature
-    concrete = steady.get_concrete_function(tf.TensorSpec([8, 4]), tf.TensorSpec([4, 2]))
+    concrete = steady.get_concrete_function(tf.TensorSpec([8, 4]), tf.TensorSpec([8, 4]))
     for _ in range(3):
-        concrete(tf.ones([8, 4]), tf.ones([4, 2]))  # concrete
+        concrete(tf.ones([8, 4]), tf.ones([8, 4]))  # concrete
 
 
 def failing():

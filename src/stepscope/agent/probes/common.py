@@ -83,6 +83,7 @@ class Here:
         "trace_id",
         "traces",
         "tracing",
+        "updated",
     )
 
     def __init__(self) -> None:
@@ -95,6 +96,8 @@ class Here:
         """Depth of running traces."""
         self.traces = 0
         """Concrete functions made on this thread so far."""
+        self.updated = False
+        """Whether one of those that the running call made changes variables."""
         self.trace_id = 0
         """The innermost running trace."""
         self.hook = 0

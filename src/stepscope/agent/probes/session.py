@@ -2,6 +2,9 @@
 
 A MonitoredSession asks its session for ``{"caller": what the user fetched, hook: what that hook fetches besides ...}``:
 the run is named by the first, the rest is told with the name.
+
+Threads of a QueueRunner run their enqueue op some hundred times for each step. Those runs fill a queue and are never a
+step, and a record of each costs more than the budget: they are not measured (docs/decisions/0032-queue-runners.md).
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
+from stepscope.agent import frames
 from stepscope.agent.capture.orders import RUN_METADATA
 from stepscope.agent.capture.runs import Runs
-from stepscope.agent.probes.support import Sites, lacking, leading, leave, report
+from stepscope.agent.probes.support import Sites, examples, is_open, lacking, leave, report
 from stepscope.agent.weak_ids import WeakIds
 from stepscope.wire.kinds import Kind
 
@@ -32,6 +36,11 @@ MAX_TEXT = 120
 OTHER = "other fetches"
 CALLER = "caller"
 NOTHING: tuple[str, ...] = ()
+ENQUEUE = "QueueEnqueue"
+"""Types of ops that put elements into a queue begin with this."""
+ENQUEUES = "enqueue"
+"""Role of a run that does nothing else."""
+QUEUE_RUNNER = "tensorflow.python.training.queue_runner_impl"
 
 
 class Fetches:
@@ -64,7 +73,7 @@ class Fetches:
             added = tuple(parts)
             fetches = fetches[CALLER]
             frame = _outside(frame)
-        return self._named(fetched(fetches), added).name(frame)
+        return self._named(fetched(fetches), added, fetches).name(frame)
 
     def _told(self, hook: Any, more: Any) -> str:
         """What a hook fetches; it usually asks for the same object each time, which is remembered while it lives."""
@@ -73,13 +82,15 @@ class Fetches:
             self._texts.set(hook, (more, text))
         return text
 
-    def _named(self, text: str, added: tuple[str, ...]) -> Sites:
+    def _named(self, text: str, added: tuple[str, ...], fetches: object) -> Sites:
         sites = self._sites.get((text, added))
         if sites is not None:
             return sites
         if len(self._sites) >= MAX_NAMES:
             return self._sites.get((text, NOTHING), self._other)
-        fields = {"added": list(added)} if added else {}
+        fields: dict[str, object] = {"added": list(added)} if added else {}
+        if only_enqueues(fetches):
+            fields["role"] = ENQUEUES
         sites = self._sites[text, added] = Sites(self._state, ("session", text, added), text=text, **fields)
         return sites
 
@@ -131,7 +142,7 @@ def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
             name = samples = 0
             try:
                 name = names.name(fetches, caller(1))
-                samples = leading(list(feed_dict.values())[:2]) if feed_dict else 0
+                samples = fed(feed_dict) if feed_dict else 0
             except Exception as error:
                 state.diagnostic("DX901", "session.name: %r" % error)
             state.write(start, spent, samples, name, kind, flags, state.thread())
@@ -152,7 +163,7 @@ def _wrap_callables(state: AgentState, original: Method, names: Fetches) -> Meth
         except BaseException as error:
             leave(error)
             raise
-        if feed_list is not None:
+        if feed_list is not None or fills_a_queue(caller(1)):
             return made
 
         @functools.wraps(made)
@@ -176,6 +187,31 @@ def _wrap_callables(state: AgentState, original: Method, names: Fetches) -> Meth
         return measured
 
     return make_callable
+
+
+def fills_a_queue(frame: FrameType) -> bool:
+    """Whether a thread of a QueueRunner asks, with no line of the user's on its stack. Asked once for each thread."""
+    asks: FrameType | None = frame
+    while asks is not None:
+        if asks.f_globals.get("__name__") == QUEUE_RUNNER:
+            return not frames.user_stack(1, frame)
+        asks = asks.f_back
+    return False
+
+
+def only_enqueues(fetches: object) -> bool:
+    """Whether a run only puts elements into queues: it makes input, and is no step."""
+    if isinstance(fetches, dict):
+        fetches = list(fetches.values())
+    if isinstance(fetches, (list, tuple)):
+        return bool(fetches) and all(only_enqueues(part) for part in fetches)
+    return str(getattr(fetches, "type", "")).startswith(ENQUEUE)
+
+
+def fed(feed_dict: dict[object, object]) -> int:
+    """How many examples a run is fed, 0 where that is not known."""
+    first = next(iter(feed_dict))
+    return examples(list(feed_dict.values())) or examples([feed_dict[first]], batched=is_open(first))
 
 
 def fetched(fetches: Any) -> str:

@@ -8,8 +8,8 @@ reason of a retrace is the difference between the ``function_type`` of this trac
 from __future__ import annotations
 
 import functools
-import os
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent import frames
@@ -17,15 +17,21 @@ from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.signatures import change, text_of
 from stepscope.agent.probes.sources import data_function
 from stepscope.agent.probes.support import (
+    NO_ITERATOR,
     REPEATS,
+    Entry,
     defined,
     eager_test,
+    examples,
     graph_stack,
+    grown,
+    is_open,
     lacking,
-    leading,
     leave,
     name_of,
+    owner,
     report,
+    updates_of,
     user_stack,
 )
 from stepscope.agent.weak_ids import WeakIds
@@ -38,12 +44,8 @@ if TYPE_CHECKING:
 
 SIGNATURE_LIMIT = 400
 MAX_REPEATS = 20_000
-MAX_OPS_LOOKED_AT = 4_000
-UPDATES = ("AssignVariable", "AssignSubVariable", "ResourceApply", "ResourceScatter", "ResourceSparseApply")
-"""Ops of optimizers: their updates stand at the end of a graph."""
 XLA_COMPILE = "_XlaMustCompile"  # of functions with jit_compile; source: polymorphic_function/attributes.py
 LOOK_ARGS = 3
-NO_ITERATOR = 1 << 30
 LOOK_FIRST = 5
 LOOK_EVERY = 32
 """The leading dimension is looked up on the first calls and then on every so many: it costs 2 us."""
@@ -52,19 +54,6 @@ POLYMORPHIC = "tensorflow.python.eager.polymorphic_function.polymorphic_function
 CONCRETE = "tensorflow.python.eager.polymorphic_function.concrete_function"
 TRACING = "tensorflow.python.eager.polymorphic_function.tracing_compilation"
 _INFERENCE = re.compile(r"^__(?:inference|forward|backward)_(.*?)_\d+$")
-
-
-class Entry:
-    """What is known about one Function object, or about one ConcreteFunction that is called by itself."""
-
-    __slots__ = ("calls", "execution", "name", "slot")
-
-    def __init__(self, name: int, execution: Any) -> None:
-        self.name = name
-        self.execution = execution
-        self.calls = 0
-        self.slot = NO_ITERATOR
-        """Which of its arguments is an iterator, looked up in the first calls."""
 
 
 class History:
@@ -92,9 +81,9 @@ def attach_calls(state: AgentState, module: Any) -> None:
             where = defined(python)
             # What a SavedModel restores is one function of TensorFlow's, under the name that the user gave.
             given = str(getattr(function, "_name", ""))
-            text = given if given and _owner(where["file"]) == "tensorflow" else name_of(python, given)
+            text = given if given and owner(where["file"]) == "tensorflow" else name_of(python, given)
             name = state.name(("function", text, where["file"], where["line"]), text, **where)
-            return Entry(name if execution is None else execution.name, execution)
+            return Entry(name if execution is None else execution.name, execution, {"text": text, **where})
 
         original = cls.__dict__["__call__"]
         rests = (int(Kind.FUNCTION), state.rest.light(Kind.FUNCTION, original))
@@ -141,11 +130,16 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
     execution_kind = int(Kind.EXECUTION)
     traced = int(Flag.TRACED)
     nested = int(Flag.NESTED)
+    caller = sys._getframe
 
     def meet(function: Any) -> Entry:
         entry = Entry(0, None)
         with state.guard("tf_function.meet"):
             entry = make(function)
+            signature = getattr(function, "structured_input_signature", None) or getattr(
+                function, "input_signature", None
+            )
+            entry.batched = is_open(signature)
             entries.set(function, entry)
         return entry
 
@@ -202,6 +196,8 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
             me.function = depth
             if me.traces != traces:
                 flags |= traced
+                with state.guard("tf_function.variants"):
+                    entry.variants = grown(state, entry, me, args, kwds, caller(1))
             me.thread = number = me.thread or thread()
             if consumed is not None:
                 consumed.ended += 1
@@ -211,8 +207,10 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
                 write(start, spent, execution.batches_now(me.loop), entry.name, execution_kind, flags, number)
             elif not inside or flags & traced:
                 entry.calls = calls = entry.calls + 1
-                samples = leading(args) if calls <= LOOK_FIRST or not calls % LOOK_EVERY else 0
-                write(start, spent, samples, entry.name, function_kind, flags, number)
+                samples = examples(args, batched=entry.batched) if calls <= LOOK_FIRST or not calls % LOOK_EVERY else 0
+                variants = entry.variants
+                name = entry.name if variants is None else variants.name(args, kwds, caller(1))
+                write(start, spent, samples, name, function_kind, flags, number)
 
     return call
 
@@ -267,13 +265,13 @@ class Traces:
 
     def begin(self, function_type: Any, options: Any) -> dict[str, Any]:
         """The fields of the ``trace`` line that are known before the trace."""
-        owner = self._options.get(options)
-        if owner is None:
+        known = self._options.get(options)
+        if known is None:
             history, python = History(self._state.new_id("function")), options.python_function
         else:
-            history, python = owner
+            history, python = known
         where = defined(python)
-        whose = _owner(where["file"])
+        whose = owner(where["file"])
         if whose == "tf.data":
             python = data_function(python) or python
             where = defined(python)
@@ -321,15 +319,10 @@ class Traces:
         name = state.name(key, line["function"], own=frames.is_own(line["file"]), **where)
         state.write(start, spent, identity, name, int(Kind.TRACE), 0, state.thread())
         nodes, variables = int(getattr(graph, "version", 0)), len(getattr(graph, "_weak_variables", ()))
-        made = {"nodes": nodes, "variables": variables, "updates": _updates(graph)}
+        updates = updates_of(graph)
+        self._local.me.updated |= updates > 0
+        made = {"nodes": nodes, "variables": variables, "updates": updates}
         state.log({"t": "trace", "at": start, "id": identity, "dur": spent, **made, "outer": outer, **line})
-
-
-def _updates(graph: Any) -> int:
-    """How many of the last ops of a graph change variables otherwise than by adding to them, as metrics do."""
-    if not hasattr(graph, "get_operations"):
-        return 0
-    return sum(op.type.startswith(UPDATES) for op in graph.get_operations()[-MAX_OPS_LOOKED_AT:])
 
 
 def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -376,21 +369,6 @@ def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..
 
     common.lines.bound(create.__code__)
     return functools.wraps(original)(create)
-
-
-def _owner(file: str) -> str:
-    """Whose function it is, by its file."""
-    if not file:
-        return "tensorflow"
-    if frames.is_own(file):
-        return "user"
-    inside = file.replace(os.sep, "/").rpartition("-packages/")[2]
-    root = inside.partition("/")[0]
-    if root in ("keras", "tf_keras"):
-        return "keras"
-    if inside.startswith("tensorflow/python/data/"):
-        return "tf.data"
-    return "tensorflow" if root == "tensorflow" else "user"
 
 
 TARGETS = (

@@ -1,0 +1,73 @@
+"""Lanes: threads that do the same one after another, as the threads of a server do that has one for each request.
+
+Each of them makes a few calls and ends, so none repeats anything. Their calls, in a row, are those of one caller: the
+records of such a chain of threads are given one thread id below zero. Threads that work at the same time lie in several
+lanes. The main thread keeps its own, and so do threads whose calls overlap with no other's in time and meaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.model.events import Name, ThreadSeen
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.model.session import Worker
+
+KINDS = (Kind.EXECUTION, Kind.LOOP, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE)
+"""Calls that say what a thread is for."""
+
+
+def joined(worker: Worker) -> Worker:
+    """The worker with one thread for each lane of several. Cost: O(records) where there are no such threads."""
+    records = worker.records
+    calls = np.flatnonzero(np.isin(records.kind, KINDS))
+    threads, which = np.unique(records.thread[calls], return_inverse=True)
+    main = {seen.id for seen in worker.all(ThreadSeen) if seen.main}
+    if len(threads) - len(main.intersection(threads.tolist())) <= 1:
+        return worker
+    meanings = {name.id: (name.text, name.file, name.line, name.role) for name in worker.all(Name)}
+    starts = records.start_ns[calls]
+    ends = starts + records.dur_ns[calls]
+    begun = np.full(len(threads), np.iinfo(np.int64).max)
+    over = np.zeros(len(threads), np.int64)
+    np.minimum.at(begun, which, starts)
+    np.maximum.at(over, which, ends)
+    does: list[set[object]] = [set() for _ in threads]
+    for thread, name in {*zip(which.tolist(), records.name[calls].tolist(), strict=True)}:
+        does[thread].add(meanings.get(name, name))
+    lanes: list[_Lane] = []
+    for one in np.argsort(begun, kind="stable").tolist():
+        if int(threads[one]) in main:
+            continue
+        fits = [lane for lane in lanes if lane.until <= begun[one] and not lane.does.isdisjoint(does[one])]
+        if fits:
+            max(fits, key=lambda lane: lane.until).take(int(threads[one]), int(over[one]), does[one])
+        else:
+            lanes.append(_Lane(int(threads[one]), int(over[one]), does[one]))
+    chains = [lane.threads for lane in lanes if len(lane.threads) > 1]
+    if not chains:
+        return worker
+    lane_of = {thread: -number for number, chain in enumerate(chains, 1) for thread in chain}
+    known, at = np.unique(records.thread, return_inverse=True)
+    thread = np.array([lane_of.get(number, number) for number in known.tolist()], np.int64)[at]
+    return replace(worker, records=replace(records, thread=thread))
+
+
+class _Lane:
+    """Threads in a row."""
+
+    def __init__(self, thread: int, until: int, does: set[object]) -> None:
+        self.threads = [thread]
+        self.until = until
+        self.does = does
+
+    def take(self, thread: int, until: int, does: set[object]) -> None:
+        """Add the next thread."""
+        self.threads.append(thread)
+        self.until = until
+        self.does = self.does | does

@@ -1,0 +1,38 @@
+"""The steps of a job in its report: how many a second, how long, and why these calls are the steps."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from stepscope.model.structs import Struct
+
+MakerKind = Literal["training", "evaluation", "prediction", "step", "call"]
+
+
+class Throughput(Struct, frozen=True, kw_only=True):
+    """Of the steady part. None where samples are unknown."""
+
+    samples_per_s: float | None = None
+    steps_per_s: float | None = None
+
+
+class StepTimes(Struct, frozen=True, kw_only=True):
+    """Distribution of steady steps. Nanoseconds."""
+
+    count: int
+    mean_ns: int
+    p50_ns: int
+    p95_ns: int
+    p99_ns: int
+    warmup_steps: int = 0
+    warmup_ns: int = 0
+    source: str = ""
+    """What a step is here: "keras fit", "tf.function train_step", "Session.run", "predict", "stepscope.step"..."""
+
+
+class StepChoice(Struct, frozen=True, kw_only=True):
+    """What one rule left out while the step was looked for."""
+
+    rule: str
+    left_out: tuple[str, ...]
+    """Titles with the number of calls, at most eight."""

@@ -1,0 +1,56 @@
+"""The makers of a job's steps in words, where there are several: trainings, evaluations, predictions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.reports import words
+from stepscope.units import format_rate
+
+if TYPE_CHECKING:
+    from stepscope.model.finding import SessionSummary, StepMaker
+    from stepscope.model.status import LiveMaker
+
+WORDS = {"training": "training", "evaluation": "evaluation", "prediction": "predict", "step": "steps", "call": "calls"}
+_STEPS = frozenset({"training", "step"})
+MAX_ALIKE = 4
+"""Equal trainers whose counts are said one by one."""
+
+
+def lines(summary: SessionSummary) -> list[str]:
+    """One item for each maker, equal trainers together with their sum; nothing where there is one maker."""
+    if len(summary.step_makers) <= 1:
+        return []
+    groups: dict[tuple[object, ...], list[StepMaker]] = {}
+    for maker in summary.step_makers:
+        groups.setdefault((maker.kind, maker.title, maker.place), []).append(maker)
+    return [_line(group) for group in groups.values()]
+
+
+def _line(group: list[StepMaker]) -> str:
+    first = group[0]
+    count = sum(maker.count for maker in group)
+    alike = ""
+    if len(group) > 1:
+        each = f": {' + '.join(f'{maker.count:,}' for maker in group)}" if len(group) <= MAX_ALIKE else ""
+        alike = f" by {len(group)} alike{each}"
+    unit = "steps" if first.kind in _STEPS else "calls"
+    rates = [maker.rate for maker in group]
+    known = [rate for rate in rates if rate is not None]
+    rate = f", {format_rate(sum(known))} a second" if known and len(known) == len(rates) else ""
+    samples = [maker.samples_per_s for maker in group if maker.samples_per_s is not None]
+    held = f", {format_rate(sum(samples))} samples/s" if len(samples) == len(group) else ""
+    threads = f", {first.threads} threads" if first.threads > 1 else ""
+    place = f" at {words.place_text(first.place, short=True)}" if first.place is not None else ""
+    return f"{WORDS[first.kind]} {count:,} {unit} of {words.printable(first.title)}{place}{alike}{rate}{held}{threads}"
+
+
+def live(maker: LiveMaker) -> str:
+    """A maker of a running job."""
+    unit = "steps" if maker.kind in _STEPS else "calls"
+    place = f" at {words.printable(maker.place)}" if maker.place else ""
+    rate = f", {format_rate(maker.rate)} a second" if maker.rate is not None else ""
+    held = f", {format_rate(maker.samples_per_s)} samples/s" if maker.samples_per_s is not None else ""
+    threads = f", {maker.threads} threads" if maker.threads > 1 else ""
+    kind = WORDS.get(maker.kind, words.printable(maker.kind))
+    return f"{kind} {maker.count:,} {unit} of {words.printable(maker.title)}{place}{rate}{held}{threads}"
