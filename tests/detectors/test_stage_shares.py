@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS, Job, S
-from tests.detectors.jobs import called_back, keras_fit, nothing, pulled, sampled, saving
+from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
+from tests.detectors.jobs import (
+    MAKE,
+    PERIOD,
+    STEPS,
+    TF,
+    called_back,
+    keras_fit,
+    nothing,
+    pulled,
+    sampled,
+    saving,
+    train_loop,
+)
 from tests.detectors.traced_jobs import HEAD, loaded, on_gpu, transposed
 
 from stepscope.app import stage_shares
-from stepscope.detectors.base import run
-from stepscope.detectors.registry import ALL
+from stepscope.detectors import base, registry
 from stepscope.model.events import IteratorModel
 from stepscope.model.finding import StageShare
 from stepscope.reports import text, words
@@ -45,6 +56,59 @@ def test_python_of_the_loop_that_makes_the_batch_is_preprocessing() -> None:
     assert after["output-processing"].ratio == pytest.approx(0.6, abs=0.05)
 
 
+DECODER = """\
+def main(token, tokens):
+    for _ in range(99):
+        x = attend(embed(token), tokens)
+        logits = train_step(x)
+        token = choose(logits)
+        tokens.append(token)
+"""
+
+
+def decoder(line: int, *below: Frame, part: int = 60 * MS) -> Job:
+    """A loop whose call is given what was made of its last result; Python of one of its lines takes the rest."""
+    job = Job()
+    job.sources[SCRIPT] = DECODER
+    job.function(call_file=SCRIPT, call_line=4, call_function="main").every(PERIOD, STEPS, dur=PERIOD - part)
+    times = [i * PERIOD + PERIOD - part // 2 for i in range(STEPS)]
+    job.samples(times, Frame(SCRIPT, "main", line), *below)
+    return job
+
+
+def test_what_a_decoder_makes_of_its_own_results_is_no_input() -> None:
+    """Choosing the next token is output processing, the model's eager ops are its computation; neither is input."""
+    chosen = shares(decoder(5, Frame(SCRIPT, "choose", 9)))
+    assert chosen["preprocessing"].ratio == pytest.approx(0.0, abs=0.01)
+    assert chosen["output-processing"].ratio == pytest.approx(0.6, abs=0.05)
+    op = Frame(f"{TF}/ops/gen_math_ops.py", "mat_mul", 6000, own=False)
+    attended = shares(decoder(3, Frame(SCRIPT, "attend", 12), op))
+    assert attended["preprocessing"].ratio == pytest.approx(0.0, abs=0.01)
+    assert attended["forward-backward"].ratio == pytest.approx(1.0, abs=0.05)
+    assert "ops of the model between them" in attended["forward-backward"].basis
+
+
+def test_choosing_the_next_token_is_python_on_results() -> None:
+    """It is told as such, with what helps where the next step waits for it; no tf.data pipeline could prepare it."""
+    found, _, _ = base.run(registry.ALL, decoder(5, Frame(SCRIPT, "choose", 9)).view())
+    (said,) = [f for f in found if f.code in {"HST001", "INP004"}]
+    assert (said.code, said.pipeline_stage) == ("HST001", "output-processing")
+    assert [remedy.id for remedy in said.remedies] == ["vectorise"]
+
+
+def test_ops_that_read_weights_before_the_call_are_no_input() -> None:
+    """A part of the model that runs op by op ahead of the step's call is seen by the variables that it reads."""
+    main, stem = Frame(SCRIPT, "main", MAKE), Frame(SCRIPT, "stem", 4)
+    job = train_loop(40 * MS, offset=60 * MS)
+    read = Frame(f"{TF}/ops/resource_variable_ops.py", "_read_variable_op", 800, own=False)
+    op = Frame(f"{TF}/ops/gen_math_ops.py", "mat_mul", 6000, own=False)
+    for i in range(STEPS):
+        job.samples([i * PERIOD + 30 * MS], main, stem, op if i % 8 else read)
+    found = shares(job)
+    assert found["preprocessing"].ratio == pytest.approx(0.0, abs=0.01)
+    assert found["forward-backward"].ratio == pytest.approx(1.0, abs=0.05)
+
+
 def test_a_wait_that_may_hide_is_no_share() -> None:
     """Where tf.data's model is missing the input is not said to take no time, and the call says what is inside."""
     found = shares(keras_fit(80 * MS))
@@ -72,7 +136,7 @@ def test_a_hidden_wait_has_the_reason_of_this_run(error: str, why: str, *, fed: 
     basis = shares(job)["preprocessing"].basis
     assert why in basis
     assert ("2.17" in basis) is (error == "no-op")
-    _, checked, _ = run(ALL, job.view())
+    _, checked, _ = base.run(registry.ALL, job.view())
     assert why in {c.detector: c.hint for c in checked}["INP001"]
 
 

@@ -27,10 +27,11 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
         return _of_trace(trace)
     if anatomy is None:
         return tuple(StageShare(stage=stage, ratio=None, basis=NO_STEPS) for stage in STAGES)
-    feeding = _feeding_ratio(view)
-    after = _sum(anatomy, "callbacks", "framework", "gc", "other-python") - feeding
-    call = _sum(anatomy, "call", "tracing")
+    feeding, computing = _between_ratios(view)
+    after = _sum(anatomy, "callbacks", "framework", "gc", "other-python") - feeding - computing
+    call = _sum(anatomy, "call", "tracing") + computing
     inside = ", with the input wait inside of them" if view.hidden_wait else ""
+    inside += ", and ops of the model between them, by stack samples" if computing else ""
     rows: list[tuple[PipelineStage, float | None, str]] = [
         *_input(view, anatomy, feeding),
         ("host-to-device", *_on_device(trace, "copy-to-device", "copies from host to device")),
@@ -110,14 +111,19 @@ def _input(view: SessionView, anatomy: Anatomy, feeding: float) -> list[tuple[Pi
     return [("raw-input", None, f"part of preprocessing: {why}"), ("preprocessing", wait + feeding, basis)]
 
 
-def _feeding_ratio(view: SessionView) -> float:
-    """Share of the step that Python between the calls takes to make the step's input."""
+def _between_ratios(view: SessionView) -> tuple[float, float]:
+    """Shares of the step that Python between the calls takes: to make the step's input; in ops of the model itself."""
     if view.anatomy is None:
-        return 0.0
-    feeding = [spot for spot in view.hot_spots("other-python") if view.role_of_statement(spot) == "feeds"]
-    if sum(spot.samples for spot in feeding) < MIN_SAMPLES:
-        return 0.0
-    return view.anatomy.ratio("other-python") * min(1.0, sum(spot.ratio for spot in feeding))
+        return 0.0, 0.0
+    roles = [(spot, view.role_of_statement(spot)) for spot in view.hot_spots("other-python")]
+    feeding = [(spot.samples, spot.ratio) for spot, role in roles if role == "feeds"]
+    carried = [(spot.samples, spot.ratio * spot.tensorflow_ratio) for spot, role in roles if role == "carries"]
+    shares = [
+        min(1.0, sum(ratio for _, ratio in part)) if sum(count for count, _ in part) >= MIN_SAMPLES else 0.0
+        for part in (feeding, carried)
+    ]
+    other = view.anatomy.ratio("other-python")
+    return other * shares[0], other * shares[1]
 
 
 def _sum(anatomy: Anatomy, *components: str) -> float:

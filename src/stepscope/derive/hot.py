@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _OP_FUNCTIONS = frozenset({"quick_execute", "TFE_Py_FastPathExecute", "TFE_Py_Execute"})
 """Python functions whose own line is the C call that runs an eager op."""
 
+VARIABLES = "/ops/resource_variable_ops.py"
+"""Code of TensorFlow that reads and assigns variables."""
 _BUILDING = frozenset(
     {
         "__init__",
@@ -114,6 +116,11 @@ class Sample:
             is_framework(f.file) and f.function.rpartition(".")[2] in _BUILDING and not f.function.startswith(_PER_CALL)
             for f in self.below_user()
         )
+
+    @property
+    def reads_variable(self) -> bool:
+        """The user's line was reading a variable of TensorFlow's: a model's weights, which preparing input does not."""
+        return any(f.file.replace("\\", "/").endswith(VARIABLES) for f in self.below_user())
 
     @property
     def in_op(self) -> bool:

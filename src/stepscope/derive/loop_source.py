@@ -7,17 +7,27 @@ no types: names assigned, names read.
 from __future__ import annotations
 
 import ast
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-Role = Literal["feeds", "call", "uses", "other", "unknown"]
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+Role = Literal["feeds", "carries", "call", "uses", "other", "unknown"]
 
 
-def role_of_line(source: str, call_line: int, hot_line: int) -> Role:
+def role_of_line(source: str, call_line: int, hot_line: int, model_lines: Collection[int] = ()) -> Role:
     """How the statement at ``hot_line`` relates to the step's call at ``call_line`` (1-based lines of ``source``).
 
+    Args:
+        source: text of the file.
+        call_line: where the step is called.
+        hot_line: the line that is asked about.
+        model_lines: statements that are known to compute a part of the model, beside the step's call.
+
     Returns:
-        "feeds": its result reaches the call's arguments; "call": it is the call's own statement; "uses": it reads what
-        the call returned; "other": neither;
+        "feeds": its result reaches the call's arguments; "carries": it does, but is made of what an earlier call, or
+        another part of the model, returned (the next token of a decoder): no input pipeline could make it; "call": it
+        is the call's own statement; "uses": it reads what the call returned; "other": neither;
         "unknown": the source does not parse, or no loop encloses both lines.
     """
     tree = parsed(source)
@@ -34,13 +44,13 @@ def role_of_line(source: str, call_line: int, hot_line: int) -> Role:
     if hot is call:
         return "call"
     if hot in _slice_back(statements, call):
-        return "feeds"
+        return "carries" if _is_carried(statements, call, hot, model_lines) else "feeds"
     return "uses" if hot in _slice_forward(statements, call) else "other"
 
 
 def role_within(source: str, line: int, entered: str, step: str) -> Role:
     """Of code that the statement of the step's call enters by calling ``entered``: whether that is given what ``step``
-    returned ("uses"), or makes what it takes ("feeds").
+    returned ("uses"), or makes what it takes: of what an earlier call returned ("carries"), or not ("feeds").
     """
     tree = parsed(source)
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)] if tree is not None else []
@@ -50,6 +60,11 @@ def role_within(source: str, line: int, entered: str, step: str) -> Role:
         given = [n for value in (*call.args, *call.keywords) for n in ast.walk(value)]
         if any(isinstance(n, ast.Call) and _called(n) == step for n in given):
             return "uses"
+        loop = _enclosing_loop(tree, line) if tree is not None else None
+        statements = _statements(loop) if loop is not None else []
+        own = _at(statements, line)
+        if own is not None and _reach(_paths(given)[0], _carried(statements, [own])):
+            return "carries"
     return "feeds"
 
 
@@ -153,9 +168,14 @@ class _Unit:
         self.writes: set[str] = set()
         self.touched: set[str] = set()
         """Objects whose methods it calls: they may change."""
-        for part in parts:
-            for node_inside in ast.walk(part):
-                self._note(node_inside)
+        inside = [n for part in parts for n in ast.walk(part)]
+        for node_inside in inside:
+            self._note(node_inside)
+        self.paths_read, self.paths_written = _paths(inside)
+        """Names with the attributes behind them: ``self.tokens`` is not ``self.batches``."""
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):  # called for its effect: tokens.append(x)
+            changed = node.value.func.value if isinstance(node.value.func, ast.Attribute) else None
+            self.paths_written |= {_path(changed)} - {""} if changed is not None else set()
 
     def _note(self, node: ast.AST) -> None:
         if isinstance(node, ast.Name):
@@ -171,6 +191,54 @@ def _root(node: ast.AST) -> tuple[str, ...]:
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return (node.id,) if isinstance(node, ast.Name) else ()
+
+
+def _paths(nodes: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
+    """Dotted names that are read, and those that are bound, an item's being its container's."""
+    nodes = list(nodes)
+    inner = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
+    read: set[str] = set()
+    written: set[str] = set()
+    for node in nodes:
+        if not isinstance(node, ast.Name | ast.Attribute | ast.Subscript) or id(node) in inner:
+            continue
+        stored = not isinstance(node.ctx, ast.Load)
+        if not isinstance(node, ast.Subscript) or stored:
+            (written if stored else read).add(_path(node))
+    return read - {""}, written - {""}
+
+
+def _path(node: ast.AST) -> str:
+    """``self.tokens`` of ``self.tokens[-1]``; "" for what is no name."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    if isinstance(node, ast.Attribute):
+        before = _path(node.value)
+        return f"{before}.{node.attr}" if before else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _reach(read: set[str], made: set[str]) -> bool:
+    """Whether something that is read was made, or is a part of what was made."""
+    return any(path == other or path.startswith(other + ".") for path in read for other in made)
+
+
+def _is_carried(units: list[_Unit], call: _Unit, hot: _Unit, model_lines: Collection[int]) -> bool:
+    """Whether a statement computes a part of the model, or is made of what such a one, or the call, returned."""
+    model = [call, *(u for u in units[1:] if any(u.first <= line <= u.last for line in model_lines))]
+    return hot in model or _reach(hot.paths_read, _carried(units, model))
+
+
+def _carried(units: list[_Unit], model: list[_Unit]) -> set[str]:
+    """Paths that hold what the model returned, in this round of the loop or the next ones."""
+    made = {path for unit in model for path in unit.paths_written}
+    size = -1
+    while size != len(made):
+        size = len(made)
+        for unit in units:
+            if _reach(unit.paths_read, made):
+                made |= unit.paths_written
+    return made
 
 
 def _statements(loop: ast.For | ast.While) -> list[_Unit]:

@@ -362,7 +362,7 @@ class SessionView:
         return self.session.sources.get(file)
 
     def role_of_statement(self, spot: HotSpot) -> str:
-        """What the loop statement of a hot spot does for the step: feeds, call, uses, other or unknown.
+        """What the loop statement of a hot spot does for the step: a ``loop_source.Role``.
 
         User code that the call's own statement reaches makes its arguments, or is given its result.
         """
@@ -372,10 +372,16 @@ class SessionView:
         line = self.call_line
         if source is None or line is None:
             return "unknown"
-        role = loop_source.role_of_line(source, line, spot.statement.line)
+        role = loop_source.role_of_line(source, line, spot.statement.line, self.model_lines)
         deeper = (spot.culprit.file, spot.culprit.function) != self.loop
         step = self.steps.anchors.text if self.steps.anchors else ""
         return loop_source.role_within(source, line, spot.entered, step) if role == "call" and deeper else role
+
+    @cached_property
+    def model_lines(self) -> frozenset[int]:
+        """Lines of the loop that compute a part of the model op by op: variables are read there, between the calls."""
+        found = [s for s in self.samples if s.component == "other-python" and s.reads_variable]
+        return frozenset(f.line for s in found if (f := hot.statement_of(s, self.loop)))
 
     @cached_property
     def call_line(self) -> int | None:

@@ -11,7 +11,8 @@ would do.
 ## Evidence
 `other_python_ratio`: share of the steady wall time that no probe names, measured as the remainder. `samples`: stack
 samples of the loop's thread (about 20 a second) that fall on the function named; the share has their interval.
-Whether a statement feeds the step is read from the loop's own source by def-use. A batch that tf.data holds ready
+Whether a statement feeds the step is read from the loop's own source by def-use. What is made of the step's results,
+as the next token of a decoder is, counts as Python on these (HST001), not as input. A batch that tf.data holds ready
 costs the loop up to 0.3 ms of its own: only preparation beyond that counts. Spans of the user's own that hold at
 least half of that time are named, with their share.
 

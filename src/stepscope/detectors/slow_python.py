@@ -20,6 +20,7 @@ A sample inside of a C call that holds the interpreter lock lands on the line af
 ## Remedy
 Do it every N steps, vectorise it, move it to another thread or process, or into the compiled step. Where it is the
 loop's own lines, or in a function that makes the step's call, it cannot be done less often: these lines are named.
+Where the next step is made of its result (a decoder that chooses the next token), only vectorising or compiling helps.
 
 ## References
 py-spy and pyinstrument on sampling bias; TensorFlow profiler's "all others" (xprof).
@@ -49,7 +50,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     if found is None or steps is None:
         return
     top = found.top
-    after = session.role_of_statement(top) == "uses"
+    role = session.role_of_statement(top)
+    after = role in {"uses", "carries"}
     per_step = found.ratio * steps.steady_ns / steps.steady_count
     position = "after the step, on its results," if after else "between the steps"
     yield Finding(
@@ -67,22 +69,27 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         where=found.places(session),
         evidence=found.evidence(session, "samples_on_code", params),
         cost=found.cost(session),
-        remedies=_remedies(session, found),
+        remedies=_remedies(session, found, next_waits=role == "carries"),
         explanation="Nothing of TensorFlow, Keras, tf.data or a callback runs in this time: the loop's thread "
         "is in user "
         "Python between two steps.",
     )
 
 
-def _remedies(session: SessionView, found: LoopPython) -> tuple[Remedy, ...]:
+def _remedies(session: SessionView, found: LoopPython, *, next_waits: bool) -> tuple[Remedy, ...]:
+    """``next_waits``: the next step is made of what the function returns, so that it cannot run less often or later."""
     spot = found.top.culprit
     if loop_python.is_loop(session, spot):
         text = "do what these lines do with NumPy on whole arrays, or inside of the compiled step"
+        vectorise = Remedy(id="vectorise", text=text)
         off = "or move it into a function that another thread or process runs, so that the next step can start"
-        return Remedy(id="vectorise", text=text), Remedy(id="move-off-thread", text=off)
+        return (vectorise,) if next_waits else (vectorise, Remedy(id="move-off-thread", text=off))
+    vectorise = Remedy(id="vectorise", text="vectorise it with NumPy, or compute it inside of the compiled step")
+    if next_waits:
+        return (vectorise,)
     return (
         Remedy(id="do-it-less-often", text=f"run {spot.function} every N steps, or after training"),
-        Remedy(id="vectorise", text="vectorise it with NumPy, or compute it inside of the compiled step"),
+        vectorise,
         Remedy(id="move-off-thread", text="or hand it to another thread or process, so that the next step can start"),
     )
 
