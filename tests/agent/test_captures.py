@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -19,7 +20,7 @@ from stepscope.wire.kinds import STEP_MARKER, Flag, Kind
 from stepscope.wire.ring import HEADER_BYTES, RECORD, RECORD_BYTES, make_write, tapped
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from stepscope.agent.state import AgentState
 
@@ -61,6 +62,7 @@ def test_an_order_is_read() -> None:
         ("anchors", [[1]]),
         ("anchors", [[1, "2"]]),
         ("anchors", [[1, 2]] * 1000),
+        ("usual", [[1, "2"]]),
         ("task", 5),
         ("task", "x" * 5000),
     ],
@@ -106,6 +108,101 @@ def test_other_records_are_no_steps() -> None:
     watch.record(0, 1, 1, 7, int(Kind.EXECUTION), 0, 2)
     watch.record(0, 1, 1, 7, int(Kind.NEXT), int(Flag.END), 1)
     assert watch.ends == 1
+
+
+OTHER = (0, 1, 1, 8, int(Kind.EXECUTION), 0, 1)
+"""Another call of the same thread."""
+
+
+def test_a_series_of_other_calls_ends_the_marking() -> None:
+    """The step that an evaluation came into is no step: its marker is neither ended nor counted."""
+    Marker.seen = []
+    watch = StepWatch(frozenset({(2, 7)}))
+    watch.mark(Marker, 9)
+    for record in (STEP, STEP, OTHER, STEP, OTHER, OTHER, STEP, STEP):
+        watch.record(*record)
+    assert Marker.seen == ["begin 0", "end 0", "begin 1", "end 1", "begin 2"]
+    assert (watch.marked, watch.ends, watch.left) == (2, 5, True)
+    watch.mark(Marker, 9)
+    assert not watch.left
+
+
+@pytest.mark.parametrize(
+    ("usual", "record"),
+    [
+        (frozenset({(2, 8)}), OTHER),
+        (frozenset(), (*OTHER[:4], int(Kind.NEXT), *OTHER[5:])),
+        (frozenset(), (*OTHER[:5], int(Flag.NESTED), 1)),
+        (frozenset(), (*OTHER[:6], 2)),
+    ],
+)
+def test_what_steps_make_themselves_is_no_evaluation(
+    usual: frozenset[tuple[int, int]], record: tuple[int, ...]
+) -> None:
+    """Calls that most steps make, what is no call, calls inside of others and those of other threads."""
+    watch = StepWatch(frozenset({(2, 7)}), 1, usual)
+    watch.mark(Marker, 9)
+    watch.record(*STEP)
+    for _ in range(5):
+        watch.record(*record)
+    assert not watch.left
+
+
+class Recorder:
+    """Looks like TensorFlow's ProfilerSession; ``script`` runs when recording begins."""
+
+    def __init__(self, begun: list[str]) -> None:
+        self.begun = begun
+
+    def start(self, folder: str, _options: dict[str, int]) -> None:
+        """Begin."""
+        self.folder = folder
+        self.begun.append("start")
+
+    def export_to_tb(self) -> None:
+        """Write."""
+        self.begun.append("export")
+        Path(self.folder, "a.xplane.pb").write_bytes(b"\n")
+
+
+def test_a_trace_that_an_evaluation_came_into_at_once_begins_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nothing of it is written; the next one begins where the step is called again, and ends where it evaluates."""
+    monkeypatch.setattr(profiler, "MIN_FREE_BYTES", 0)
+    monkeypatch.setitem(
+        sys.modules, "tensorflow.python.profiler.internal._pywrap_traceme", SimpleNamespace(TraceMe=Marker)
+    )
+    begun: list[str] = []
+    module = SimpleNamespace(_pywrap_profiler=SimpleNamespace(ProfilerSession=lambda: Recorder(begun)), _profiler=None)
+    tracing = profiler.Profiler(cast("AgentState", SimpleNamespace()), module)
+    watch = StepWatch(frozenset({(2, 7)}), 1)
+    rounds = iter(([STEP], [STEP, OTHER, OTHER], [STEP], [STEP, STEP, STEP, OTHER, OTHER]))
+    waited = watch.until
+
+    def until(done: Callable[[], bool], timeout_s: float) -> None:
+        for record in next(rounds):
+            watch.record(*record)
+        assert done()
+        waited(done, timeout_s)
+
+    monkeypatch.setattr(watch, "until", until)
+    line = tracing.trace(Order({**GOOD, "steps": 5}), watch, str(tmp_path))
+    assert begun == ["start", "start", "export"]
+    assert (line["outcome"], line["steps"]) == ("done", 2)
+    assert line["text"] == "an evaluation began after 2 of 5 steps"
+
+
+def test_no_trace_without_a_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where no step ends nothing is recorded: what runs is something else."""
+    monkeypatch.setattr(profiler, "MIN_FREE_BYTES", 0)
+    begun: list[str] = []
+    module = SimpleNamespace(_pywrap_profiler=SimpleNamespace(ProfilerSession=lambda: Recorder(begun)), _profiler=None)
+    tracing = profiler.Profiler(cast("AgentState", SimpleNamespace()), module)
+    watch = StepWatch(frozenset({(2, 7)}), 1)
+    monkeypatch.setattr(watch, "until", lambda *_: None)
+    assert tracing.trace(Order(GOOD), watch, str(tmp_path)) == {"outcome": "failed", "text": profiler.NO_STEPS}
+    assert begun == []
 
 
 def test_waiting_ends_with_the_steps_or_is_stopped() -> None:

@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
+
 from stepscope.collector.captures import Asked
 from stepscope.errors import CaptureError
 from stepscope.model.events import Name
+from stepscope.model.records import RecordTable
 from stepscope.model.session import CaptureInfo, Manifest, WorkerInfo
 from stepscope.model.status import LiveCapture, LiveTask
 from stepscope.wire import commands
@@ -30,7 +33,17 @@ class Worker:
     info: WorkerInfo = field(default_factory=lambda: WorkerInfo(key=KEY, pid=10, frameworks={"tensorflow": "2.15.1"}))
 
 
-STEPS = SimpleNamespace(worker=Worker(), anchors=Name(id=1, text="train"), title="Keras fit", thread=1)
+STEPS = SimpleNamespace(
+    worker=SimpleNamespace(info=Worker().info, records=RecordTable.empty(), all=lambda _cls: []),
+    anchors=Name(id=1, text="train", role="train", call_file="/job/train.py", call_line=41),
+    title="Keras fit",
+    thread=1,
+    kind=Kind.EXECUTION,
+    windows=(np.zeros(0, np.int64), np.zeros(0, np.int64)),
+    steady_ns=100 * MS,
+    steady_count=100,
+)
+"""Of a millisecond each."""
 
 
 @dataclass
@@ -80,11 +93,14 @@ class Job:
     """A recording and its live view, as far as ``Capturing`` looks at them."""
 
     run: Path
-    manifest: Manifest = field(default_factory=lambda: Manifest(mode="run", budget="1%", origin_monotonic_ns=1))
+    manifest: Manifest = field(
+        default_factory=lambda: Manifest(mode="run", budget="1%", origin_monotonic_ns=1, cwd="/job")
+    )
     drainer: Drainer = field(default_factory=Drainer)
     captures: Captures = field(default_factory=Captures)
     native: Captures = field(default_factory=Captures)
     steps: SimpleNamespace | None = field(default_factory=lambda: STEPS)
+    events_per_step: float | None = None
     wanted: tuple[tuple[str, str], ...] = ()
     shown: tuple[LiveCapture, ...] = ()
     notes: list[str] = field(default_factory=list)

@@ -7,14 +7,15 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.run.conftest import Project, environment, job_of
 
-from stepscope.model.events import CaptureTaken, UserProfiler
+from stepscope.model.events import CaptureTaken, Name, UserProfiler
 from stepscope.model.optrace import Category
 from stepscope.model.session import CaptureInfo, Session
 from stepscope.store import optrace
-from stepscope.wire.kinds import STEP_MARKER
+from stepscope.wire.kinds import STEP_MARKER, Kind
 
 pytestmark = [pytest.mark.tf, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -112,6 +113,40 @@ def test_steps_of_a_running_fit(project: Project, running: Callable[..., Running
     (told,) = report["overhead"]["captures"]
     assert told["steps"] == 5
     assert 0 < report["overhead"]["captures_ratio"] < 1
+
+
+@pytest.mark.parametrize(
+    ("how", "title", "evaluates"), [("fit", "Keras fit", "test_function"), ("loop", "train_step", "eval_step")]
+)
+def test_a_capture_of_steps_holds_no_evaluation(
+    project: Project, running: Callable[..., Running], how: str, title: str, evaluates: str
+) -> None:
+    """A job that evaluates for longer than it trains: marked steps are training steps, however often it is asked."""
+    job = running("long_evaluation.py", how)
+    for _ in range(3):
+        done = job.trace("--steps", "6")
+        assert done.returncode == 0, done.stderr
+        assert title in done.stdout
+    code, out, errors = job.end()
+    assert (code, out) == (0, "done\n"), errors
+    session = project.session()
+    (path,) = project.sessions()
+    worker = next(worker for worker in session.workers if worker.info.frameworks)
+    names = [name.id for name in worker.all(Name) if evaluates in (name.text, f"{name.role}_function")]
+    records = worker.records
+    assert np.isin(records.name[np.isin(records.kind, (Kind.EXECUTION, Kind.FUNCTION))], names).any()
+    evaluated = records.start_ns[np.isin(records.name, names) & np.isin(records.kind, (Kind.EXECUTION, Kind.FUNCTION))]
+    for capture in captures_of(session):
+        assert (capture.outcome, capture.work) == ("done", "training")
+        assert 1 <= capture.steps <= 6
+        trace = optrace.load(path, capture.files[0].rpartition("/")[2])
+        marks = trace.events_of(trace.metas_named(STEP_MARKER))
+        assert len(marks) == capture.steps
+        for start, end in zip(trace.events.start_ns[marks], trace.events.end_ns[marks], strict=True):
+            assert not ((evaluated >= start) & (evaluated < end)).any()
+    report = json.loads((path / "report.json").read_text())
+    assert all(told["joined"] and told["events"] > 0 for told in report["overhead"]["captures"])
+    assert f"training step{'s' if report['overhead']['captures'][0]['steps'] > 1 else ''} of " in errors
 
 
 def test_who_asks_while_a_job_starts_gets_its_steps(

@@ -98,7 +98,7 @@ def report_of(session: Session) -> Report:
     anatomy = components(view)
     return Report(
         session=_summary(view),
-        overhead=capture_account.with_captures(overhead.account(view), session.manifest),
+        overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.op_traces.others),
         anatomy=anatomy,
         stages=stage_shares.build(view),
         findings=exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy),

@@ -11,13 +11,22 @@ from stepscope.model.overhead import Capture
 from stepscope.model.status import LiveCapture
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from stepscope.model.finding import Finding
+    from stepscope.model.op_summary import OpTraceSummary
     from stepscope.model.overhead import Overhead
     from stepscope.model.session import CaptureInfo, Manifest
 
 
-def with_captures(overhead: Overhead, manifest: Manifest) -> Overhead:
-    """The account of measuring with that of the manifest's captures."""
+def with_captures(
+    overhead: Overhead, manifest: Manifest, traces: Sequence[OpTraceSummary] = (), others: Collection[str] = ()
+) -> Overhead:
+    """The account of measuring with that of the manifest's captures.
+
+    ``traces``: what their op traces hold; ``others``: names of those that are of steps of another kind.
+    """
+    held = {trace.name: trace.events + sum(trace.left_out.values()) for trace in traces}
     done = [capture for capture in manifest.captures if capture.outcome == "done"]
     spent_ns = sum(capture.cost_ns for capture in manifest.captures)
     told = tuple(
@@ -31,6 +40,11 @@ def with_captures(overhead: Overhead, manifest: Manifest) -> Overhead:
             way=capture.way,
             asked_by=capture.asked_by,
             title=capture.title,
+            work=capture.work,
+            place=capture.place,
+            joined=not any(name in others for name in _names(capture)),
+            events=sum(held.get(name, 0) for name in _names(capture)),
+            text=capture.text,
             at_ns=capture.at_ns,
             cost_ns=capture.cost_ns,
             export_ns=capture.export_ns,
@@ -41,6 +55,11 @@ def with_captures(overhead: Overhead, manifest: Manifest) -> Overhead:
     )
     share = spent_ns / manifest.ended_ns if manifest.ended_ns > 0 else 0.0
     return msgspec.structs.replace(overhead, captures=told, captures_ratio=share)
+
+
+def _names(capture: CaptureInfo) -> list[str]:
+    """Of its op traces."""
+    return [name.rpartition("/")[2] for name in capture.files]
 
 
 def annotated(findings: tuple[Finding, ...], manifest: Manifest) -> tuple[Finding, ...]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
+from stepscope.app import capture_size
 from stepscope.collector.captures import Asked
+from stepscope.derive import step_work
 from stepscope.errors import CaptureError
 from stepscope.model.capture_ask import DEFAULT_RUNS, DEFAULT_STEPS
 from stepscope.wire.kinds import Kind
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
     from stepscope.app.live import Live
     from stepscope.collector.drain import WorkerDrain
     from stepscope.collector.recording import Recording
+    from stepscope.derive.steps import Steps
     from stepscope.model.capture_ask import CaptureAsk
     from stepscope.model.status import LiveTask
 
@@ -26,6 +31,15 @@ _NOT_TRACED = (
     "ONNX Runtime traces a session from its making on or not at all: set SessionOptions.enable_profiling in the job, "
     "then stepscope import FILE; native stacks can be had at any time: stepscope trace JOB --kind native"
 )
+
+
+class _About(TypedDict):
+    """Fields of ``Asked``."""
+
+    usual: tuple[tuple[int, int], ...]
+    step_ns: int
+    work: str
+    place: str
 
 
 def absent(ask: CaptureAsk, recording: Recording, live: Live) -> str:
@@ -60,9 +74,16 @@ def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked
     steps = live.steps
     if steps is not None and steps.anchors is not None:
         key = steps.worker.info.key
+        training = step_work.training_beside(steps)
+        if training:
+            calls = [(int(Kind.EXECUTION), name) for name in training]
+            asked = _asked(ask, by, key, calls, "Keras fit", text="fit", thread=steps.thread)
+            where = _place(step_work.loop_place(steps, "fit"), recording)
+            return replace(asked, work="training", place=where)
         anchors = [(kind, name) for worker, kind, name in live.calls_of_steps() if worker == key]
         thread = max(0, steps.thread)  # of a chain of threads (``derive.lanes``) whichever makes the step
-        return _asked(ask, by, key, anchors, steps.title, text=steps.anchors.text, thread=thread)
+        asked = _asked(ask, by, key, anchors, steps.title, text=steps.anchors.text, thread=thread)
+        return replace(asked, **_about(steps, recording))
     if ask.kind == "ops" and by not in PEOPLE:
         raise CaptureError("nothing repeats any more")
     alive = _running(recording, *(("tensorflow",) if ask.kind == "ops" else ("tensorflow", "onnxruntime")))
@@ -76,6 +97,25 @@ def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked
         request=ask.id,
         seconds=ask.seconds,
     )
+
+
+def _about(steps: Steps, recording: Recording) -> _About:
+    """What there is to say of the steps, and what else they call."""
+    return _About(
+        usual=step_work.usual(steps),
+        step_ns=round(capture_size.step_ns(steps)),
+        work=step_work.work(steps),
+        place=_place(step_work.place(steps), recording),
+    )
+
+
+def _place(where: tuple[str, int] | None, recording: Recording) -> str:
+    """FILE:LINE, the file relative to the job's directory where it lies below it."""
+    if where is None:
+        return ""
+    path, cwd = Path(where[0]), recording.manifest.cwd
+    inside = bool(cwd) and path.is_relative_to(cwd)
+    return f"{path.relative_to(cwd) if inside else path}:{where[1]}"
 
 
 def _of_task(ask: CaptureAsk, by: str, live: Live) -> Asked:

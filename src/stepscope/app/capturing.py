@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.app import capture_account, capture_target, early_input
+from stepscope.app import capture_account, capture_size, capture_target, early_input
 from stepscope.app.early_graphs import COMPUTE
 from stepscope.collector import budget, native_window, perf
 from stepscope.collector.captures import Asked
 from stepscope.errors import CaptureError, UsageError
 from stepscope.model.capture_ask import DEFAULT_STEPS, KINDS, MAX_STEPS, CaptureAsk
 from stepscope.model.status import LiveCapture
+from stepscope.units import format_ns
 from stepscope.wire.commands import REQUESTS_NAME, Inbox
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ FRESH_NS = 10_000_000_000
 MAX_TRIES = 3
 """For one detector: captures may fail."""
 RETRY_NS = 30_000_000_000
+OTHER_WORK = frozenset({"evaluation", "prediction"})
+"""Of steps that a job makes before it trains, or beside it."""
 REPEATS = 6
 """Calls of one thing that may be steps: four, and those that warm up."""
 MAX_WAITING = 64
@@ -66,6 +69,10 @@ class _Wanted:
     """Why it waits."""
     until_ns: int = 0
     """How long it waits for steps, or its task; 0: it has not been looked for yet."""
+    whole: bool = False
+    """It follows one of fewer steps: it is worth its cost with all of them only."""
+    dear: bool = False
+    """It waits, or waited, because its steps are expected to cost more than the job has earned."""
 
 
 class Capturing:
@@ -85,6 +92,9 @@ class Capturing:
         """It knows that the window is over."""
         self._beside_cost_ns = BESIDE_COST_NS
         self._tracing = LiveCapture(request="")
+        self._doubted: CaptureInfo | None = None
+        """Made by itself, and no training: the job's steps may turn out to be others."""
+        self._made_again = False
         self._served: dict[str, int] = {}
         self._last_cost: dict[tuple[str, str], float] = {}
         """By kind of capture and by what the steps are: of an op trace per step, of a native window the whole."""
@@ -104,6 +114,7 @@ class Capturing:
     def tick(self, now_ns: int, state: str) -> None:
         """What is due at this moment."""
         if state != "running":
+            self._tell_unmade(now_ns)
             return
         self._take_requests(now_ns)
         self._take_wanted(now_ns)
@@ -114,6 +125,7 @@ class Capturing:
         if not self._beside_told and not self._recording.native.recording:
             self._beside_told = True
             self._recording.captures.enough()
+        self._doubt(now_ns)
         if not any(captures.busy for captures in self._captures.values()):
             self._begin_next(now_ns)
         self._show(now_ns)
@@ -186,7 +198,7 @@ class Capturing:
             self._wanted.remove(wanted)
             self._live.refresh(now_ns, FRESH_NS if self._live.steps is not None else 0)
             try:
-                asked = capture_target.resolve(wanted.ask, wanted.by, self._recording, self._live)
+                asked = capture_target.resolve(self._sized(wanted, now_ns), wanted.by, self._recording, self._live)
                 self._captures[wanted.ask.kind].begin(asked, now_ns)
                 self._trace_beside(wanted, asked, now_ns)
             except CaptureError as error:
@@ -227,19 +239,61 @@ class Capturing:
         """Whether an op trace may cost what it will, beside a window."""
         if wanted.by == "user":
             return True
-        expected = self._expected_ns(wanted.ask) + self._beside_cost_ns
-        return self._budget.wait_ns(now_ns, expected) == 0
+        step_ns = capture_size.step_ns(self._live.steps)
+        steps = native_window.SECONDS * 1e9 / step_ns if step_ns else 0.0
+        known = self._live.events_per_step is not None
+        seen = capture_size.cost_ns(round(steps), self._each_ns()) if known else 0
+        beside = max(self._beside_cost_ns, seen)
+        return self._budget.wait_ns(now_ns, self._expected_ns(wanted.ask) + beside) == 0
 
     def _must_wait(self, wanted: _Wanted, now_ns: int) -> bool:
         """Whether the budget does not allow it yet."""
         expected = self._expected_ns(wanted.ask) if wanted.by != "user" else 0
+        if self._sizes(wanted):
+            least = capture_size.cost_ns(self._steps_of(wanted) if wanted.whole else 1, self._each_ns())
+            wanted.dear = least > FIRST_COST_NS
+            expected = max(FIRST_COST_NS, least)
         wait_ns = 0 if wanted.ask.force else self._budget.wait_ns(now_ns, expected)
         share = f"{100 * self._budget.share:g} %"
         if wait_ns >= budget.FOREVER_NS:
             wanted.says = "--budget 0 leaves nothing for it"
         elif wait_ns:
-            wanted.says = f"waits {wait_ns / 1e9:.0f} s: captures have used up the budget of {share}"
+            why = "one step is expected to cost more than" if wanted.dear else "captures have used up"
+            wanted.says = f"waits {wait_ns / 1e9:.0f} s: {why} the budget of {share}"
         return wait_ns > 0
+
+    def _sizes(self, wanted: _Wanted) -> bool:
+        """Whether it has as many steps as the budget covers."""
+        return wanted.ask.kind == "ops" and wanted.by not in capture_target.PEOPLE
+
+    def _steps_of(self, wanted: _Wanted) -> int:
+        return wanted.ask.steps or DEFAULT_STEPS
+
+    def _each_ns(self) -> float:
+        """What a traced step costs: the dearest so far, before there was one by what the graphs of steps hold."""
+        known = [cost for (kind, _), cost in self._last_cost.items() if kind == "ops"]
+        return max(known) if known else capture_size.step_cost_ns(self._live.events_per_step, self._live.steps)
+
+    def _sized(self, wanted: _Wanted, now_ns: int) -> CaptureAsk:
+        """What is asked, with as many steps as the budget covers."""
+        if not self._sizes(wanted):
+            return wanted.ask
+        balance_ns = self._budget.balance_ns(now_ns)
+        steps = capture_size.affordable(balance_ns, self._each_ns(), self._steps_of(wanted))
+        return msgspec.structs.replace(wanted.ask, steps=max(1, steps))
+
+    def _tell_unmade(self, now_ns: int) -> None:
+        """The job ends: which captures were too dear for it, and how to have them."""
+        if any(wanted.dear and not wanted.whole for wanted in self._wanted):
+            cost = format_ns(capture_size.cost_ns(1, self._each_ns()))
+            age = format_ns(self._budget.age_ns(now_ns))
+            self._recording.note(
+                "DX118",
+                f"no op trace was made by itself: a single step is expected to cost {cost}, more than --budget "
+                f"{100 * self._budget.share:g}% allows in {age}; while the job runs, stepscope trace JOB --steps 1 "
+                "makes one",
+            )
+        self._wanted = [w for w in self._wanted if not w.dear]
 
     def _absent(self, wanted: _Wanted, now_ns: int) -> str:
         """What it is to capture and is not there yet, "" where it is; the job is analysed where that may tell."""
@@ -276,6 +330,24 @@ class Capturing:
         if wanted.by not in capture_target.PEOPLE:
             self._serve_others(wanted.ask.kind)
         self._again(wanted, now_ns)
+        if self._sizes(wanted) and done.work in OTHER_WORK:
+            self._doubted = done
+        elif self._sizes(wanted) and not wanted.whole and 2 * done.steps < self._steps_of(wanted):
+            more = msgspec.structs.replace(wanted.ask, steps=self._steps_of(wanted))
+            self._wanted.append(_Wanted(ask=more, by=wanted.by, due_ns=now_ns, left=1, whole=True))
+
+    def _doubt(self, now_ns: int) -> None:
+        """Once: the steps that were captured are no longer those of the job, so that its own are captured instead."""
+        made = self._doubted
+        if made is None or self._made_again:
+            return
+        self._live.refresh(now_ns, FRESH_NS)
+        steps = self._live.steps
+        calls = {(kind, name) for worker, kind, name in self._live.calls_of_steps() if worker == made.worker}
+        if steps is not None and calls and calls.isdisjoint(made.anchors):
+            self._made_again = True
+            ask = CaptureAsk(id=made.asked_by, wait_s=0.0)
+            self._wanted.append(_Wanted(ask=ask, by=made.asked_by, due_ns=now_ns, left=1))
 
     def _serve_others(self, kind: str) -> None:
         """Detectors look at the same steps: what one of them asked for answers all who ask by now."""

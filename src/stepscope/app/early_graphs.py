@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stepscope.app import early_input
-from stepscope.derive import step_graphs
+from stepscope.derive import step_events, step_graphs
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
 from stepscope.formats import graph_blocks
@@ -62,6 +62,8 @@ class EarlyGraphs:
         self._spent_ns = 0
         self.wanted: tuple[tuple[str, str], ...] = ()
         """(code, kind of capture) of detectors that cannot decide without one."""
+        self.events: float | None = None
+        """That a trace of one step would have, by the graphs looked at last."""
 
     def tick(self, now_ns: int) -> None:
         """Look where graphs are new; called about once a second."""
@@ -116,6 +118,9 @@ class EarlyGraphs:
         key = steps.worker.info.key
         seen = [replace(w, graphs=table) if w.info.key == key else w for w in session.workers]
         view = SessionView(replace(session, workers=seen))
+        if view.graphs is not None:
+            calls_ns = view.anatomy.mean_ns("call") if view.anatomy is not None else 0.0
+            self.events = step_events.per_step(view.graphs, run, calls_ns)
         _, checked, _ = base.run(DETECTORS, view)
         asked = [(c.detector, c.capture) for c in checked if c.capture]
         if not asked and not self.wanted and _computes(view):

@@ -95,6 +95,11 @@ class Live:
         """(code, kind of capture) of detectors that cannot decide without one."""
         return (*self._undecided, *self._early_graphs.wanted)
 
+    @property
+    def events_per_step(self) -> float | None:
+        """That a trace of one step would have, as far as the graphs of steps have been looked at."""
+        return self._early_graphs.events
+
     def tick(self, now_ns: int, state: str) -> None:
         """What is due at this moment."""
         with self._wall("the look at graphs"):

@@ -47,6 +47,10 @@ class Budget:
         """What has been earned and not spent; negative when overdrawn."""
         return int(self.share * (now_ns - self._began_ns)) - self.spent_ns
 
+    def age_ns(self, now_ns: int) -> int:
+        """Since it was opened."""
+        return now_ns - self._began_ns
+
     def wait_ns(self, now_ns: int, expected_ns: int = 0) -> int:
         """How long until the account covers ``expected_ns``; ``FOREVER_NS`` where it earns nothing."""
         missing = expected_ns - self.balance_ns(now_ns)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 KIND = "ops"
 SECONDS = 20.0
 """After which a capture ends with the steps that it has, as soon as it has one."""
+PATIENCE = 4.0
+"""Times as long as its steps usually take: tracing slows some down, and others compete for the machine."""
 BLIND_SECONDS = 1.0
 """How long one lasts where nothing repeats."""
 LEVEL = 2
@@ -59,6 +61,13 @@ class Asked:
     title: str = ""
     anchors: tuple[tuple[int, int], ...] = ()
     """(kind, name) of the records whose ends are the ends of steps; none: a second of whatever runs."""
+    usual: tuple[tuple[int, int], ...] = ()
+    """(kind, name) of other calls that most steps make: a series of any other is an evaluation, which is not traced."""
+    step_ns: int = 0
+    """The mean step; 0 unknown."""
+    work: str = ""
+    place: str = ""
+    """See ``model.session.CaptureInfo``."""
     thread: int = 0
     """That makes the steps; 0: whichever does."""
     task: str | None = None
@@ -106,11 +115,12 @@ class OpCaptures:
         command = {
             "kind": KIND,
             "steps": asked.steps,
-            "seconds": SECONDS if asked.anchors else asked.seconds or BLIND_SECONDS,
+            "seconds": _seconds(asked),
             "level": LEVEL,
             "margin": min(100, max(asked.steps, 5)) if asked.anchors else 0,
             "thread": asked.thread,
             "anchors": [list(pair) for pair in asked.anchors],
+            "usual": [list(pair) for pair in asked.usual],
             "task": asked.task,
             "asked_by": asked.by,
             "request": asked.request,
@@ -189,6 +199,7 @@ class OpCaptures:
             way=answer.way,
             outcome=answer.outcome,
             text=answer.text,
+            anchors=tuple(answer.anchors),
             at_ns=answer.at,
             recorded_ns=answer.recorded_ns,
             unix_ns=answer.unix_ns,
@@ -226,8 +237,23 @@ def _about(flight: _Flight) -> CaptureInfo:
     """What is known of a capture before it is answered."""
     asked = flight.asked
     return CaptureInfo(
-        id=flight.identity, asked_by=asked.by, request=asked.request, worker=flight.worker.key, title=asked.title
+        id=flight.identity,
+        asked_by=asked.by,
+        request=asked.request,
+        worker=flight.worker.key,
+        title=asked.title,
+        work=asked.work,
+        place=asked.place,
+        anchors=asked.anchors,
     )
+
+
+def _seconds(asked: Asked) -> float:
+    """After which a capture ends with the steps that it has: what comes between steps may last for minutes."""
+    if not asked.anchors:
+        return asked.seconds or BLIND_SECONDS
+    usual_s = (asked.steps + 1) * asked.step_ns / 1e9
+    return min(SECONDS, max(1.0, PATIENCE * usual_s)) if usual_s else SECONDS
 
 
 def _settle_ns(answer: CaptureTaken, steps: int) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import anatomy, intervals
+from stepscope.derive import anatomy, intervals, step_work
 from stepscope.derive.op_view import OpView
+from stepscope.derive.steps import names_of
 from stepscope.errors import SessionError
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class OpTraces:
 
     views: tuple[OpView, ...]
     """By name."""
+    others: tuple[str, ...] = ()
+    """Names of the traces of steps of another kind, an evaluation's where the job trains: joined to no step."""
     problems: tuple[str, ...] = ()
 
     @property
@@ -48,9 +51,12 @@ def build(session: Session, steps: Steps | None) -> OpTraces:
         for capture in session.manifest.captures
         for name in capture.files
     }
+    others = _of_other_steps(session, steps) if steps is not None else frozenset()
     views, problems = [], []
     for stored in session.op_traces:
         if steps is not None and stored.worker != steps.worker.info.key:
+            continue
+        if stored.name in others:
             continue
         try:
             trace = stored.load()
@@ -58,7 +64,27 @@ def build(session: Session, steps: Steps | None) -> OpTraces:
             problems.append(str(error))
             continue
         views.append(OpView(trace, stored.name, level_0, ref=refs.get(stored.name, "")))
-    return OpTraces(views=tuple(views), problems=tuple(problems))
+    return OpTraces(views=tuple(views), others=tuple(sorted(others)), problems=tuple(problems))
+
+
+def _of_other_steps(session: Session, steps: Steps) -> frozenset[str]:
+    """Names of the traces whose steps are made by other calls than those that the session's steps are."""
+    anchor, names = steps.anchors, names_of(steps.worker)
+    if anchor is None:
+        return frozenset()
+    same = {
+        name.id
+        for name in names.values()
+        if (name.text, name.file, name.line, name.role) == (anchor.text, anchor.file, anchor.line, anchor.role)
+    }
+    found = set()
+    for capture in session.manifest.captures:
+        known = [(kind, name) for kind, name in capture.anchors if name in names]
+        if capture.worker == steps.worker.info.key and capture.work and known:
+            mine = any(kind == steps.kind and name in same for kind, name in known)
+            if not mine and capture.work != step_work.work(steps):
+                found |= {name.rpartition("/")[2] for name in capture.files}
+    return frozenset(found)
 
 
 def _level_0(steps: Steps) -> dict[str, Intervals]:

@@ -24,6 +24,16 @@ class Capture(Struct, frozen=True, kw_only=True):
     """user, schedule, or the code of a detector."""
     title: str = ""
     """What its steps are."""
+    work: str = ""
+    """training | evaluation | prediction; "" where that is not known."""
+    place: str = ""
+    """FILE:LINE that calls the steps, where that is known."""
+    joined: bool = True
+    """Its steps are of the kind that the report is about; else its ops are joined to none of them."""
+    events: int = 0
+    """In the trace, those included that were dropped when it was read; 0 unknown."""
+    text: str = ""
+    """What is to be known of it."""
     at_ns: int = 0
     """When it began, since session start."""
     cost_ns: int = 0

@@ -104,6 +104,12 @@ class CaptureInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Key of the process."""
     title: str = ""
     """What its steps are: "Keras fit", "Session.run train_op" ..."""
+    work: str = ""
+    """training | evaluation | prediction; "" where that is not known."""
+    place: str = ""
+    """FILE:LINE that calls the steps, where that is known."""
+    anchors: tuple[tuple[int, int], ...] = ()
+    """(kind, name) of the records whose ends are the ends of its steps."""
     at_ns: int = 0
     recorded_ns: int = 0
     unix_ns: int = 0

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from stepscope.model.overhead import Capture
     from stepscope.model.status import LiveCapture
 
+THOUSAND, MILLION = 1_000, 1_000_000
+
 
 def cost(capture: Capture | LiveCapture) -> str:
     """``traced steps +1.2 % (-0.5 to +2.9) against their neighbours, 120 ms in all``."""
@@ -19,6 +21,33 @@ def cost(capture: Capture | LiveCapture) -> str:
         return f"too few steps to compare, {total}"
     interval = f"{100 * capture.low:+.1f} to {100 * capture.high:+.1f}"
     return f"traced steps {100 * capture.ratio:+.1f} % ({interval}) against their neighbours, {total}"
+
+
+def what(capture: Capture) -> str:
+    """``10 training steps of train.py:41, 1.2 M events``; where its steps are of another kind, what follows from it."""
+    if not capture.steps:
+        made = f"{capture.title or 'no whole step'}"
+    else:
+        noun = f"{capture.work} step" if capture.work else "step"
+        made = f"{plural(capture.steps, noun)} of {capture.place or capture.title or 'the job'}"
+    if capture.events:
+        made += f", {events(capture.events)} events"
+    if not capture.joined:
+        made += " (another kind than the steps reported: not joined to them)"
+    return made
+
+
+def line(capture: Capture) -> str:
+    """What was captured and what it cost."""
+    text = f"; {capture.text}" if capture.text else ""
+    return printable(f"{what(capture)}; {cost(capture)}{text}")
+
+
+def events(count: int) -> str:
+    """1.2 M, 280 k, 730."""
+    if count >= MILLION:
+        return f"{count / MILLION:.1f} M"
+    return f"{count / THOUSAND:.0f} k" if count >= THOUSAND else f"{count}"
 
 
 def render(capture: LiveCapture, *, session: str) -> str:

@@ -255,8 +255,8 @@ def _about(report: Report) -> str:
         ("Sidecar", f"{100 * overhead.sidecar_core_ratio:.2f} % of one core"),
     ]
     for capture in overhead.captures:
-        what = f"Trace of {words.plural(capture.steps, 'step')} at {format_ns(capture.at_ns)}"
-        cost.append((escape(what), escape(capture_text.cost(capture))))
+        what = f"Captured at {format_ns(capture.at_ns)}"
+        cost.append((escape(what), escape(capture_text.line(capture))))
     if overhead.captures:
         cost.append(("Captures in all", f"{100 * overhead.captures_ratio:.2f} % of the job's time"))
     notes = f"<ul>{notes}</ul>" if notes else "<p>Nothing was lost, and every probe attached.</p>"

@@ -249,8 +249,5 @@ def _diagnostics(report: Report) -> str:
     cost = words.overhead_text(overhead, steps=1)
     records = f"{overhead.records:,} records of {format_ns(overhead.record_ns)} each"
     sidecar = f"sidecar {words.percent(overhead.sidecar_core_ratio)} % of one core"
-    captures = [
-        f"- trace of {words.plural(c.steps, 'step')} at {format_ns(c.at_ns)}: {escape(capture_text.cost(c))}"
-        for c in overhead.captures
-    ]
+    captures = [f"- captured at {format_ns(c.at_ns)}: {escape(capture_text.line(c))}" for c in overhead.captures]
     return "\n".join(["### Measuring\n", f"- {cost}; {records}; {sidecar}", *captures, *lines])

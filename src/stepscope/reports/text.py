@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from stepscope.reports import maker_rows, op_rows, op_traces, traced_rows, words
+from stepscope.reports import capture_text, maker_rows, op_rows, op_traces, traced_rows, words
 from stepscope.units import format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def render(
     """
     width = max(width, MIN_WIDTH)
     lines = [*_header(report, width), (), *_findings(report, width), *_checked(report, width)]
-    lines += [*_traced(report, width), *_ops(report, width), *_source(report, width)]
+    lines += [*_captured(report, width), *_traced(report, width), *_ops(report, width), *_source(report, width)]
     lines += [*_diagnostics(report, width), *_paths(session_path, html_path, width)]
     return "".join(_paint(line, color=color) + "\n" for line in lines)
 
@@ -282,6 +282,12 @@ def _shorten(place: str, room: int) -> str:
 
 def _checked(report: Report, width: int) -> list[Line]:
     return _labelled("checked", TAIL, _wrap_items(words.checked_items(report.checked), width - TAIL))
+
+
+def _captured(report: Report, width: int) -> list[Line]:
+    """What was captured, and what that cost."""
+    texts = [capture_text.line(capture) for capture in report.overhead.captures if capture.kind == "ops"]
+    return _labelled("captured", TAIL, [line for text in texts[:TOP_OPS] for line in wrap(text, width - TAIL)])
 
 
 def _traced(report: Report, width: int) -> list[Line]:

@@ -67,7 +67,7 @@ def _split(report: Report, traced: TracedSteps) -> str:
     note = f"{traced_rows.whole(traced)}{f' ({traced.name})' if traced.name else ''}."
     cost = next((c for c in report.overhead.captures if f"capture:{c.id}" == traced.capture), None)
     if cost is not None:
-        note += f" The capture's own cost: {capture_text.cost(cost)}."
+        note += f" Captured: {capture_text.line(cost)}."
     bar = bars.step("traced-step", "The traced step", shown)
     return f'<div class="card"><p class="note">{escape(note)}</p>{bar.markup}</div>'
 

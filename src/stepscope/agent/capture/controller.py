@@ -81,7 +81,7 @@ class Captures:
 
     def _begin(self, order: Order) -> None:
         self._identity = order.identity
-        watch = self._watch = StepWatch(order.anchors, order.thread)
+        watch = self._watch = StepWatch(order.anchors, order.thread, order.usual)
         self._state.rest.hold(self._state.now())
         try:
             side_thread.start(self._run, order, watch)

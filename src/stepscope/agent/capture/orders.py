@@ -21,7 +21,7 @@ _MAX_NUMBER = 1 << 32
 class Order:
     """One capture that was asked for."""
 
-    __slots__ = ("anchors", "echo", "identity", "level", "margin", "seconds", "steps", "task", "thread")
+    __slots__ = ("anchors", "echo", "identity", "level", "margin", "seconds", "steps", "task", "thread", "usual")
 
     def __init__(self, fields: Mapping[str, object]) -> None:
         """Read the fields of a command.
@@ -40,8 +40,10 @@ class Order:
         """Steps before and after it that are recorded in full, to set the traced ones against."""
         self.thread = int(_within(fields, "thread", 0, _MAX_NUMBER))
         """The thread that makes the steps; 0: the first that makes one."""
-        self.anchors = frozenset(_pairs(fields.get("anchors")))
+        self.anchors = frozenset(_pairs(fields.get("anchors"), "anchors"))
         """(kind, name) of the records whose ends are the ends of steps."""
+        self.usual = frozenset(_pairs(fields.get("usual", []), "usual"))
+        """(kind, name) of other calls that most steps make; ``watch`` takes a series of any other for an evaluation."""
         self.echo = {name: str(fields.get(name, ""))[:MAX_TEXT] for name in ECHOED}
         task = fields.get("task")
         if task is not None and (not isinstance(task, str) or len(task) > MAX_TEXT):
@@ -62,13 +64,13 @@ def _within(fields: Mapping[str, object], name: str, low: float, high: float) ->
     return value
 
 
-def _pairs(value: object) -> list[tuple[int, int]]:
+def _pairs(value: object, field: str) -> list[tuple[int, int]]:
     pairs = value if isinstance(value, list) else None
     if pairs is None or len(pairs) > MAX_ANCHORS:
-        raise ValueError("anchors: expected at most %d pairs of numbers" % MAX_ANCHORS)
+        raise ValueError("%s: expected at most %d pairs of numbers" % (field, MAX_ANCHORS))
     found = []
     for pair in pairs:
         if not isinstance(pair, list) or [type(part) for part in pair] != [int, int]:
-            raise ValueError("anchors: got %.40r, expected (kind, name)" % (pair,))
+            raise ValueError("%s: got %.40r, expected (kind, name)" % (field, pair))
         found.append((pair[0], pair[1]))
     return found

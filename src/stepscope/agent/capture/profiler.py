@@ -27,6 +27,9 @@ USERS = "the user's own profiler runs"
 STARTED = "the user's own profiler has started"
 PATIENCE_S = 120.0
 """For a single step."""
+TRIES = 3
+"""Where an evaluation begins before the first whole step, the trace begins again with the next step so often."""
+NO_STEPS = "no whole step between evaluations, or none at all within %g s" % PATIENCE_S
 MAX_GROWTH_BYTES = 256 << 20
 """What the process may grow by while it records; then it ends with the steps that it has."""
 MIN_FREE_BYTES = 256 << 20
@@ -91,6 +94,20 @@ class Profiler:
         if free.f_bavail * free.f_frsize < MIN_FREE_BYTES:
             return {"outcome": "refused", "text": "less than %d MB are free in %s" % (MIN_FREE_BYTES >> 20, folder)}
         used = time.thread_time_ns()
+        for _ in range(TRIES):
+            seen = not order.anchors or watch.wait(1, PATIENCE_S)
+            if watch.stopped:
+                return {"outcome": "gave-way", "text": watch.stopped}
+            if not seen:
+                break
+            line = self._attempt(order, watch, folder)
+            if line is not None:
+                line.setdefault("cpu_ns", time.thread_time_ns() - used)
+                return line
+        return {"outcome": "failed", "text": NO_STEPS}
+
+    def _attempt(self, order: Order, watch: StepWatch, folder: str) -> Optional[dict[str, object]]:
+        """Trace from this moment on; None where an evaluation began before there was a whole step: nothing is kept."""
         session = self._sessions()
         self._ours.acquire()
         try:
@@ -100,10 +117,14 @@ class Profiler:
             line = self._record(order, watch)
             if watch.stopped:
                 return {**line, "outcome": "gave-way", "text": watch.stopped}
+            if watch.left and not watch.marked:
+                return None
+            if "outcome" in line:
+                return line
             began = time.monotonic_ns()
             line.update(_export(session, folder))
             session = None  # gives back what it held, which this thread does on the job's CPU
-            return {**line, "export_ns": time.monotonic_ns() - began, "cpu_ns": time.thread_time_ns() - used}
+            return {**line, "export_ns": time.monotonic_ns() - began}
         finally:
             session = self._watch = None  # the last reference: where it was not exported, it ends here
             self._ours.release()
@@ -130,7 +151,7 @@ class Profiler:
         def enough() -> bool:
             if _resident() - size > MAX_GROWTH_BYTES:
                 grown.append(1)
-            return bool(grown) or watch.enough or (watch.marked > 0 and time.monotonic_ns() > until)
+            return bool(grown) or watch.enough or watch.left or (watch.marked > 0 and time.monotonic_ns() > until)
 
         trace_me = getattr(sys.modules.get("tensorflow.python.profiler.internal._pywrap_traceme"), "TraceMe", None)
         if order.anchors:
@@ -140,8 +161,12 @@ class Profiler:
             watch.wait(1, order.seconds, enough)
         line: dict[str, object] = {"at": at, "unix_ns": unix_ns, "recorded_ns": time.monotonic_ns() - at}
         line.update(steps=watch.marked, level=order.level if options(order.level) else 0)
-        if grown:
+        if watch.left:
+            line["text"] = "an evaluation began after %d of %d steps" % (watch.marked, order.steps)
+        elif grown:
             line["text"] = "the job grew by %d MB while it was traced" % (MAX_GROWTH_BYTES >> 20)
+            if order.anchors and trace_me is not None and not watch.marked:  # nothing to write
+                line["outcome"] = "failed"
         elif order.anchors and trace_me is None:
             line["text"] = "this TensorFlow has no TraceMe: steps are not marked"
         return line

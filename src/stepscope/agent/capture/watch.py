@@ -3,6 +3,9 @@
 A step ends where the call that makes it ends, so what is marked holds the ``next`` that fed the call, also where that
 is Python outside of it. The steps are told by (kind, name) of their records; the watch is told of each record while
 there is a capture, and of none else: a wrapper on the job's path costs nothing more for it.
+
+Between two calls of the step others may come: a validation, predictions, an evaluation loop of the program's own. Each
+of them is a series of calls that most steps do not make; a single such call may be anything.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import sys
 import time
 from _thread import allocate_lock
 
-from stepscope.wire.kinds import STEP_MARKER, Flag
+from stepscope.wire.kinds import STEP_MARKER, Flag, Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,13 +26,31 @@ _END = int(Flag.END)
 _LOOK_S = 0.25
 _NEVER = sys.maxsize
 _SECOND_NS = 1_000_000_000
+_STRAY = int(Flag.END) | int(Flag.NESTED)
+CALLS = frozenset(
+    int(kind) for kind in (Kind.STEP, Kind.EXECUTION, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE)
+)
+"""Records of what an evaluation may be made of."""
+SERIES = 2
+"""So many calls that are not the step's, between two of its calls, are an evaluation."""
 
 
 class StepWatch:
     """The steps of one thread. ``record`` is called by the job's threads, ``wait`` by the capture's."""
 
-    def __init__(self, anchors: frozenset[tuple[int, int]], thread: int = 0) -> None:
+    def __init__(
+        self,
+        anchors: frozenset[tuple[int, int]],
+        thread: int = 0,
+        usual: frozenset[tuple[int, int]] = frozenset(),
+    ) -> None:
         self.anchors = anchors
+        self.usual = usual
+        """Other calls that most steps make."""
+        self.left = False
+        """An evaluation has begun since ``mark``: no step is marked any more."""
+        self._others = 0
+        """Calls since the step's last one that most steps do not make."""
         self.thread = thread
         """Whose steps; 0 until the first has been seen."""
         self.ends = 0
@@ -47,12 +68,21 @@ class StepWatch:
         self._trace_me: Optional[Callable[..., Any]] = None
         self._marker: Any = None
         self._wanted = 0
+        self._dropped: list[Any] = []
+        """Markers of steps that an evaluation came into: to let go of one ends it, which the trace would show."""
 
     def record(self, _start_ns: int, _dur_ns: int, _arg: int, name: int, kind: int, flags: int, thread: int) -> None:
         """A record has been written, by the thread that it is about."""
-        if (kind, name) not in self.anchors or flags & _END or thread != (self.thread or thread):
+        if (kind, name) not in self.anchors:
+            if kind in CALLS and thread == self.thread and not flags & _STRAY and (kind, name) not in self.usual:
+                self._others += 1
+                if self._others == SERIES and self._wanted:
+                    self._leave()
+            return
+        if flags & _END or thread != (self.thread or thread):
             return
         self.thread = thread
+        self._others = 0
         self.ends += 1
         if self._trace_me is not None:
             self._mark(self._trace_me)
@@ -61,8 +91,17 @@ class StepWatch:
 
     def mark(self, trace_me: Optional[Callable[..., Any]], steps: int) -> None:
         """Mark the next ``steps`` whole steps with ``trace_me`` (``_pywrap_traceme.TraceMe``); None ends that."""
+        self.left = False
         self._wanted = steps
         self._trace_me = trace_me
+
+    def _leave(self) -> None:
+        """On the job's thread: it evaluates."""
+        self._dropped.append(self._marker)
+        self._marker = self._trace_me = None
+        self._wanted = 0
+        self.left = True
+        self.wake()
 
     def _mark(self, trace_me: Callable[..., Any]) -> None:
         marker, self._marker = self._marker, None
