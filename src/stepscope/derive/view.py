@@ -25,7 +25,6 @@ from stepscope.derive import (
     intervals,
     lanes,
     lock_waits,
-    loop_source,
     memory,
     named_times,
     network,
@@ -38,6 +37,7 @@ from stepscope.derive import (
     rising,
     stalls,
     startup,
+    statement_role,
     steps,
     tasks,
     traced_ops,
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from stepscope.derive.hot import HotSpot, Sample
     from stepscope.derive.input_cause import InputCause
     from stepscope.derive.lock_waits import LockWaits
+    from stepscope.derive.loop_source import Role
     from stepscope.derive.memory import MemoryGrowth
     from stepscope.derive.named_times import NamedTime
     from stepscope.derive.network import Network
@@ -361,27 +362,14 @@ class SessionView:
         """Text of a user file as it was when it ran."""
         return self.session.sources.get(file)
 
-    def role_of_statement(self, spot: HotSpot) -> str:
-        """What the loop statement of a hot spot does for the step: a ``loop_source.Role``.
-
-        User code that the call's own statement reaches makes its arguments, or is given its result.
-        """
-        if self.loop is None or self.steps is None or spot.statement is None:
-            return "unknown"
-        source = self.source_of(self.loop[0])
-        line = self.call_line
-        if source is None or line is None:
-            return "unknown"
-        role = loop_source.role_of_line(source, line, spot.statement.line, self.model_lines)
-        deeper = (spot.culprit.file, spot.culprit.function) != self.loop
-        step = self.steps.anchors.text if self.steps.anchors else ""
-        return loop_source.role_within(source, line, spot.entered, step) if role == "call" and deeper else role
+    def role_of_statement(self, spot: HotSpot) -> Role:
+        """What the loop statement of a hot spot does for the step."""
+        return statement_role.build(self, spot)
 
     @cached_property
     def model_lines(self) -> frozenset[int]:
-        """Lines of the loop that compute a part of the model op by op: variables are read there, between the calls."""
-        found = [s for s in self.samples if s.component == "other-python" and s.reads_variable]
-        return frozenset(f.line for s in found if (f := hot.statement_of(s, self.loop)))
+        """Lines of the loop that compute a part of the model op by op, between the calls of the step."""
+        return statement_role.model_lines(self.samples, self.loop)
 
     @cached_property
     def call_line(self) -> int | None:

@@ -68,7 +68,7 @@ class StepWatch:
         self._trace_me: Optional[Callable[..., Any]] = None
         self._marker: Any = None
         self._wanted = 0
-        self._dropped: list[Any] = []
+        self._dropped: list[object] = []
         """Markers of steps that an evaluation came into: to let go of one ends it, which the trace would show."""
 
     def record(self, _start_ns: int, _dur_ns: int, _arg: int, name: int, kind: int, flags: int, thread: int) -> None:
