@@ -169,6 +169,23 @@ CASES: dict[str, tuple[str, Role]] = {
         """,
         "feeds",
     ),
+    "a progress bar that is told the results": (
+        """
+        for x in bar:  # HOT
+            loss = step(x)  # CALL
+            bar.set_postfix(loss=float(loss))
+        """,
+        "feeds",
+    ),
+    "made of what a progress bar yields": (
+        """
+        for x in bar:
+            y = load(x)  # HOT
+            loss = step(y)  # CALL
+            bar.set_postfix(loss=float(loss))
+        """,
+        "feeds",
+    ),
     "a writer of results": (
         """
         for i in range(9):

@@ -242,7 +242,10 @@ def _carried(units: list[_Unit], model: list[_Unit]) -> set[str]:
 
 
 def _statements(loop: ast.For | ast.While) -> list[_Unit]:
-    return [_Unit(loop), *_flat(loop.body)]
+    header = _Unit(loop)
+    if isinstance(loop, ast.For):  # what it iterates over was made before any of its rounds
+        header.paths_read = set()
+    return [header, *_flat(loop.body)]
 
 
 def _flat(body: list[ast.stmt]) -> list[_Unit]:
