@@ -193,6 +193,40 @@ def test_a_trace_that_an_evaluation_came_into_at_once_begins_again(
     assert line["text"] == "an evaluation began after 2 of 5 steps"
 
 
+@pytest.mark.parametrize(
+    ("resident", "outcome", "text"),
+    [(900 << 20, "done", None), (1_300 << 20, "failed", "the job grew by 256 MB while it was traced")],
+)
+def test_a_step_may_take_the_memory_that_steps_have_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, resident: int, outcome: str, text: str | None
+) -> None:
+    """Between steps 400 MB are resident, within one 900: that is the job's. More than it ever had is the trace's."""
+    monkeypatch.setattr(profiler, "MIN_FREE_BYTES", 0)
+    monkeypatch.setitem(
+        sys.modules, "tensorflow.python.profiler.internal._pywrap_traceme", SimpleNamespace(TraceMe=Marker)
+    )
+    monkeypatch.setattr(profiler, "_peak", lambda: 1_000 << 20)
+    sizes = iter([400 << 20])
+    monkeypatch.setattr(profiler, "_resident", lambda: next(sizes, resident))
+    begun: list[str] = []
+    module = SimpleNamespace(_pywrap_profiler=SimpleNamespace(ProfilerSession=lambda: Recorder(begun)), _profiler=None)
+    tracing = profiler.Profiler(cast("AgentState", SimpleNamespace()), module)
+    watch = StepWatch(frozenset({(2, 7)}), 1)
+    waited = watch.until
+
+    def until(done: Callable[[], bool], timeout_s: float) -> None:
+        watch.record(*STEP)
+        if not done():  # in the middle of the first whole step
+            watch.record(*STEP)
+            watch.record(*STEP)
+        waited(done, timeout_s)
+
+    monkeypatch.setattr(watch, "until", until)
+    line = tracing.trace(Order({**GOOD, "steps": 1, "margin": 0}), watch, str(tmp_path))
+    assert (line["outcome"], line.get("text")) == (outcome, text)
+    assert ("export" in begun) is (outcome == "done")
+
+
 def test_no_trace_without_a_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Where no step ends nothing is recorded: what runs is something else."""
     monkeypatch.setattr(profiler, "MIN_FREE_BYTES", 0)

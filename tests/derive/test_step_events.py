@@ -6,15 +6,15 @@ import pytest
 
 from stepscope.derive import step_events
 from stepscope.derive.graph_index import GraphIndex
-from stepscope.derive.step_events import NODE_EVENTS, OP_NS
+from stepscope.derive.step_events import MAX_CORES, NODE_EVENTS, OP_NS, POOL_NS
 
 from .graph_tables import Graph, Tables
 
 
-def events(tables: Tables, call_ns: float = 0.0) -> float:
+def events(tables: Tables, call_ns: float = 0.0, cores: int = 1) -> float:
     """Of one step that runs all of the graphs."""
     worker = tables.worker()
-    return step_events.per_step(GraphIndex(worker), [graph.id for graph, *_ in tables.graphs], call_ns)
+    return step_events.per_step(GraphIndex(worker), [graph.id for graph, *_ in tables.graphs], call_ns, cores)
 
 
 def looping(tables: Tables, step: Graph, length: str, *, nodes: int = 10) -> None:
@@ -51,7 +51,16 @@ def test_turns_that_are_not_known_are_bounded_by_time() -> None:
     """Of the step's call; where all turns are known the time says nothing."""
     tables = Tables()
     looping(tables, tables.graph(), "?")
-    assert events(tables, 1_000_000 * OP_NS) == 1_000_000
+    pools = 1_000 * OP_NS / POOL_NS
+    assert events(tables, 1_000 * OP_NS) == pytest.approx(1_000 + pools)
     known = Tables()
     looping(known, known.graph(), "200")
-    assert events(known, 1_000_000 * OP_NS) == events(known)
+    assert events(known, 1_000 * OP_NS) == pytest.approx(events(known) + pools)
+
+
+def test_thread_pools_count_by_time_and_cores() -> None:
+    """Large ops are split over the cores while the call lasts, however few nodes there are."""
+    tables = Tables()
+    tables.graph().op("matmul", "MatMul")
+    assert events(tables, 100 * POOL_NS, 2) == pytest.approx(NODE_EVENTS + 200)
+    assert events(tables, 100 * POOL_NS, 64) == pytest.approx(NODE_EVENTS + 100 * MAX_CORES)

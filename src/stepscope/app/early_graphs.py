@@ -120,7 +120,7 @@ class EarlyGraphs:
         view = SessionView(replace(session, workers=seen))
         if view.graphs is not None:
             calls_ns = view.anatomy.mean_ns("call") if view.anatomy is not None else 0.0
-            self.events = step_events.per_step(view.graphs, run, calls_ns)
+            self.events = step_events.per_step(view.graphs, run, calls_ns, session.manifest.host.cpus)
         _, checked, _ = base.run(DETECTORS, view)
         asked = [(c.detector, c.capture) for c in checked if c.capture]
         if not asked and not self.wanted and _computes(view):

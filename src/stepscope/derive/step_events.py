@@ -18,24 +18,29 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph_index import GraphIndex
 
-NODE_EVENTS = 1.4
-"""Events for each node that runs, those of thread pools included, which are dropped after they were written. Measured:
-0.7 in a GRU's loop, 1.4 in an unrolled model of small products."""
+NODE_EVENTS = 1.0
+"""Events for each node that runs, beside those of thread pools. Measured: 0.46 in a GRU's loop, 0.66 in an unrolled
+model of small products; the optimizer drops nodes."""
+POOL_NS = 40_000
+"""Of each core while the step's call lasts, for each event of a thread pool: large ops are split over its threads.
+These events are dropped when a trace is read, after they were written. Measured: 15 to 50 a ms on two cores."""
+MAX_CORES = 8
+"""That a step is taken to keep busy; not measured on more. Once there is a capture, its own cost counts instead."""
 OP_NS = 2_000
 """Of a call whose turns are not known, for each event. Measured: 2.4 us in a GRU of 48 units, on two cores."""
 UNROLLED = "TensorListFromTensor"
 """What makes a list, of which a loop takes an element in each turn, out of a tensor."""
 
 
-def per_step(index: GraphIndex, graphs: Collection[int], call_ns: float) -> float:
-    """Events of one step that runs ``graphs``; ``call_ns``: what its calls take."""
+def per_step(index: GraphIndex, graphs: Collection[int], call_ns: float, cores: int) -> float:
+    """Events of one step that runs ``graphs`` on so many cores; ``call_ns``: what its calls take."""
     called = {
         graph for graph in graphs if (row := index.caller.get(graph)) is not None and _graph(index, row) in graphs
     }
     counted = _Counted(index)
     nodes = sum(counted.of(graph) for graph in graphs if graph not in called)
     by_time = call_ns / OP_NS if counted.unknown else 0.0
-    return max(NODE_EVENTS * nodes, by_time)
+    return max(NODE_EVENTS * nodes, by_time) + call_ns * min(max(1, cores), MAX_CORES) / POOL_NS
 
 
 def _graph(index: GraphIndex, row: int) -> int:

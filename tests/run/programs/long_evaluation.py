@@ -45,5 +45,6 @@ def by_loop():
             float(eval_step(x))
 
 
+print("ready", flush=True)
 {"fit": by_fit, "loop": by_loop}[sys.argv[2]]()
 print("done", flush=True)

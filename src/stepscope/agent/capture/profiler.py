@@ -31,7 +31,8 @@ TRIES = 3
 """Where an evaluation begins before the first whole step, the trace begins again with the next step so often."""
 NO_STEPS = "no whole step between evaluations, or none at all within %g s" % PATIENCE_S
 MAX_GROWTH_BYTES = 256 << 20
-"""What the process may grow by while it records; then it ends with the steps that it has."""
+"""What the process may grow by while it records, beyond the most that it has had: a step's own tensors come and go.
+Then it ends with the steps that it has."""
 MIN_FREE_BYTES = 256 << 20
 """On the file system that takes the trace."""
 HONOURS_OPTIONS_BEFORE = (2, 19)
@@ -144,7 +145,7 @@ class Profiler:
     def _record(self, order: Order, watch: StepWatch) -> dict[str, object]:
         """Wait for the steps. ``at`` and ``unix_ns`` are one moment by both clocks: TensorFlow's is the second."""
         at, unix_ns = moment()
-        size = _resident()
+        size = max(_resident(), _peak())
         until = at + int(order.seconds * 1e9)
         grown: list[int] = []
 
@@ -232,6 +233,15 @@ def _resident() -> int:
     """Resident memory of this process in bytes."""
     with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[1]) * _PAGE_BYTES
+
+
+def _peak() -> int:
+    """The most memory that this process has had resident, in bytes; 0 unknown."""
+    with open("/proc/self/status", "rb") as file:
+        for line in file:
+            if line.startswith(b"VmHWM:"):
+                return int(line.split()[1]) << 10
+    return 0
 
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

@@ -92,6 +92,7 @@ class StepWatch:
     def mark(self, trace_me: Optional[Callable[..., Any]], steps: int) -> None:
         """Mark the next ``steps`` whole steps with ``trace_me`` (``_pywrap_traceme.TraceMe``); None ends that."""
         self.left = False
+        self._others = 0
         self._wanted = steps
         self._trace_me = trace_me
 
