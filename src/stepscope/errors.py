@@ -34,6 +34,13 @@ class SessionError(StepscopeError):
     exit_code = 65
 
 
+class DamagedError(SessionError):
+    """Bytes of a packed session are not those that were packed: nothing that rests on them is shown.
+
+    No wall that keeps one failure from stopping the rest may hold it back.
+    """
+
+
 class IncompatibleSessionError(SessionError):
     """A session was written by a newer stepscope, or by a version that cannot be read any more."""
 

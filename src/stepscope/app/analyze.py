@@ -25,6 +25,7 @@ from stepscope.derive.anatomy import COMPONENTS
 from stepscope.derive.hot_lines import HotLines
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
+from stepscope.errors import DamagedError
 from stepscope.model.events import FRAMEWORKS, AgentDiagnostic
 from stepscope.model.finding import (
     Component,
@@ -133,6 +134,8 @@ def _with_sources(
         if static is None:
             return found, None, ()
         joined = join.join(view, found, checked, static.hits, lines)
+    except DamagedError:
+        raise
     except Exception as error:  # noqa: BLE001 - a wall (STYLE 4.4): what was measured is reported all the same
         failed = f"the sources could not be checked: {type(error).__name__}: {error}"
         return found, None, (Diagnostic(code="DX075", text=failed),)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.errors import UsageError
+from stepscope.store.bundle import is_packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from stepscope.reports.flame.graph import Compared, Graph
 
 Window = Literal["steady", "all"]
-_ZIP = b"PK\x03\x04"
 PREFERRED = ("cpu", "cpu-clock", "task-clock", "cycles", "python")
 """Events that are drawn when none is asked for, the first that is there."""
 ENDINGS = (".html", ".svg", ".folded", ".speedscope.json", ".pb.gz")
@@ -41,7 +41,7 @@ def choose(path: Path, *, event: str = "", window: Window | None = None) -> Chos
         SessionError: the session is missing or damaged.
         FormatError: the file is missing, damaged, or holds no stacks.
     """
-    if path.is_dir() or _is_packed(path):
+    if path.is_dir() or is_packed(path):
         from stepscope.app.bundle import open_session
 
         return of_session(open_session(path), path, event, window)
@@ -52,14 +52,6 @@ def choose(path: Path, *, event: str = "", window: Window | None = None) -> Chos
         raise UsageError(f"{path}: --window {window} needs a session; a file of stacks knows no steps")
     profile = _pick(stack_files.read(path), event, path)
     return Chosen(graph=graph(profile, source=str(path)), work=1.0, counts_steps=False)
-
-
-def _is_packed(path: Path) -> bool:
-    try:
-        with path.open("rb") as stream:
-            return stream.read(len(_ZIP)) == _ZIP
-    except OSError:
-        return False
 
 
 def of_session(session: Session, path: Path, event: str = "", window: Window | None = None) -> Chosen:

@@ -1,7 +1,8 @@
 """The sessions that a server shows: those of some folders, and those of running jobs. Only reads.
 
 A session is known by a key made of its path; an address can name nothing else. What is listed comes from a session's
-manifest and from the report that lies in it, neither analysed nor completed; both are read anew when they change.
+manifest and from the report that lies in it, neither analysed nor completed; both are read anew when they change. What
+is found damaged, by whom it was opened or in the background, is listed as damaged.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.app import jobs
+from stepscope.app.pack_checks import PackChecks
 from stepscope.errors import StepscopeError
 from stepscope.model.finding import SessionSummary
 from stepscope.model.hub import Job, SessionBrief
@@ -88,6 +90,9 @@ class Library:
         self._paths: dict[str, Path] = {}
         """Of the last look at everything."""
         self._looks = jobs.Looks()
+        self._packs = PackChecks()
+        self._damaged: dict[Path, str] = {}
+        """What those who opened a session at rest could not read of it."""
         self._lock = Lock()
 
     def running(self) -> list[Job]:
@@ -142,7 +147,17 @@ class Library:
         kept = self._briefs.get(entry.path)
         if kept is None or kept[0] != stamp:
             kept = self._briefs[entry.path] = (stamp, _read(entry))
-        return _with_job(kept[1], entry.job)
+        problem = self._damaged.get(entry.path, "") if entry.job is None else ""
+        if kept[1].packed and not problem:
+            problem = self._packs.problem(entry.path, stamp)
+        return _with_job(_with_damage(kept[1], problem), entry.job)
+
+    def opened(self, entry: Entry, problem: str) -> None:
+        """Keep what was found damaged of a session that was opened; empty: nothing, as far as it was read."""
+        if problem:
+            self._damaged[entry.path] = problem
+        else:
+            self._damaged.pop(entry.path, None)
 
 
 def _is_session(path: Path) -> bool:
@@ -239,6 +254,13 @@ def _top(findings: tuple[_Finding, ...]) -> LiveFinding | None:
         cost_ratio=first.cost.ratio,
         place=f"{place.file}:{place.line} {place.function}".strip() if place else "",
     )
+
+
+def _with_damage(brief: SessionBrief, problem: str) -> SessionBrief:
+    """How its job ended says nothing of what can be read of it now."""
+    if not problem or brief.state == "damaged":
+        return brief
+    return msgspec.structs.replace(brief, state="damaged", problem=shown(problem))
 
 
 def _with_job(brief: SessionBrief, job: RunningJob | None) -> SessionBrief:

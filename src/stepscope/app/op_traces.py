@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive import op_steps
-from stepscope.errors import StepscopeError
+from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.finding import Diagnostic
 from stepscope.model.op_summary import OpTraceSteps, OpTraceSummary, PlaneSummary
 from stepscope.model.optrace import PlaneKind
@@ -29,6 +29,8 @@ def build(session: Session) -> tuple[tuple[OpTraceSummary, ...], tuple[Diagnosti
         try:
             trace = stored.load()
             found.append(summary(stored.name, trace))
+        except DamagedError:
+            raise
         except StepscopeError as error:
             told.append(Diagnostic(code=DAMAGED, text=str(error)))
             continue

@@ -101,6 +101,15 @@ class Opened:
         """
         return read_manifest(self.path)
 
+    @property
+    def damage(self) -> str:
+        """What was found damaged by reading it, in one sentence; empty: nothing, as far as it was read."""
+        session: Session | None = self.__dict__.get("session")
+        if session is None or not session.lost_files:
+            return ""
+        more = f" and {len(session.lost_files) - 1} more" if len(session.lost_files) > 1 else ""
+        return f"damaged: {self.path}: {session.lost_files[0]}{more} cannot be read; stepscope report says why"
+
     def _timed_session(self) -> Session:
         began = time.thread_time()
         session = store.open_session(self.path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.errors import StepscopeError
+from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.finding import Diagnostic
 from stepscope.model.op_summary import TracedGain, TracedGap, TracedIdle, TracedPart, TracedStage, TracedSteps
 
@@ -28,6 +28,8 @@ def build(view: SessionView) -> tuple[TracedSteps | None, tuple[Diagnostic, ...]
         if trace is None or not len(trace.stats):
             return None, ()
         return _of(trace), ()
+    except DamagedError:
+        raise
     except (StepscopeError, ArithmeticError, LookupError, ValueError) as error:  # files from elsewhere
         text = f"{trace.name if trace else ''}: the traced steps: {type(error).__name__}: {error}"
         return None, (Diagnostic(code=FAILED, text=text),)

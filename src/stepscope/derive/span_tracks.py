@@ -15,7 +15,7 @@ import numpy as np
 from stepscope.derive import op_links
 from stepscope.derive.graph_index import NOT_FOUND, GraphIndex
 from stepscope.derive.steps import names_of
-from stepscope.errors import StepscopeError
+from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.events import Name, ThreadSeen, Traced
 from stepscope.model.optrace import Category, LineKind
 from stepscope.model.timeline import LeftOut, SpanName, TraceRange
@@ -288,6 +288,8 @@ class Spans:
     def _of_trace(self, stored: StoredOpTrace, worker: Worker | None) -> Iterator[SpanTrack]:
         try:
             trace = stored.load()
+        except DamagedError:
+            raise
         except StepscopeError as error:
             self.left_out.append(LeftOut(what=f"op trace {stored.name}: {error}", count=1))
             return

@@ -26,7 +26,7 @@ import numpy as np
 from stepscope.derive import op_lines, op_nesting
 from stepscope.derive.graph_index import CALLING, GraphIndex
 from stepscope.derive.pool_ops import OP_TRACE, place_of_op, primitive_of
-from stepscope.errors import SessionError
+from stepscope.errors import DamagedError, SessionError
 from stepscope.model.optrace import Category, LineKind
 from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, StackBuilder, StackFlag
 
@@ -223,6 +223,8 @@ def of_session(session: Session, profiles: Sequence[StackProfile]) -> dict[int, 
             if stored.worker == worker.info.key and stored.name in captured:
                 try:
                     traces.append(stored.load())
+                except DamagedError:
+                    raise
                 except SessionError:  # told where op traces are reported
                     continue
         if traces:

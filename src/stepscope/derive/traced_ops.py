@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive import op_lines, op_steps
 from stepscope.derive.graph_index import GraphIndex
-from stepscope.errors import SessionError
+from stepscope.errors import DamagedError, SessionError
 from stepscope.model.records import RecordTable
 from stepscope.model.session import Worker, WorkerInfo
 
@@ -46,6 +46,8 @@ def build(session: Session, worker: Worker | None) -> TracedOps | None:
         try:
             trace = stored.load()
             lines = op_lines.build(trace, index)
+        except DamagedError:
+            raise
         except SessionError as error:
             problem = problem or str(error)
             continue

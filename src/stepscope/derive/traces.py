@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stepscope.derive import anatomy, intervals, step_work
 from stepscope.derive.op_view import OpView
 from stepscope.derive.steps import names_of
-from stepscope.errors import SessionError
+from stepscope.errors import DamagedError, SessionError
 
 if TYPE_CHECKING:
     from stepscope.derive.intervals import Intervals
@@ -60,6 +60,8 @@ def build(session: Session, steps: Steps | None) -> OpTraces:
             continue
         try:
             trace = stored.load()
+        except DamagedError:
+            raise
         except SessionError as error:
             problems.append(str(error))
             continue

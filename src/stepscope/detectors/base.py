@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from stepscope.errors import DamagedError
 from stepscope.model.events import Traced
 from stepscope.model.finding import Checked, Cost, Diagnostic, Finding, severity_of
 from stepscope.wire.kinds import Kind
@@ -187,6 +188,8 @@ def run(
             continue
         try:
             results = list(detector.detect(view, detector.params))
+        except DamagedError:
+            raise
         except Exception as error:  # noqa: BLE001 - one of the three walls (STYLE 4.4): recorded as DX030
             failures.append(Diagnostic(code="DX030", text=f"{detector.code} failed: {type(error).__name__}: {error}"))
             checked.append(_checked(detector, "failed", [], str(error)))

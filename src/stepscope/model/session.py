@@ -231,3 +231,5 @@ class Session:
     """Captured or imported op traces, by name."""
     memory_looks: Sequence[MemoryLook] = ()
     """Looks at address spaces, by process and time."""
+    lost_files: Sequence[str] = ()
+    """Files of the session that cannot be read; the manifest's diagnostics say why."""

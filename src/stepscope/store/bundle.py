@@ -1,8 +1,9 @@
 """One file of a session directory, and back: a zip file whose entries are stored, not compressed.
 
 Parquet is compressed already, and stored entries can be read in place. An entry ``DIGEST`` comes first and holds
-the SHA-256 of every other one. A packed file is hostile until checked: names may not leave the session, sizes and
-counts are bounded, what is compressed or linked is refused.
+the SHA-256 of every other one; each entry is checked against it when it is read, so opening stays as quick as what is
+asked for is small. A packed file is hostile until checked: names may not leave the session, sizes and counts are
+bounded, what is compressed or linked is refused.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import json
 import os
 import shutil
 import stat
+import struct
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
-from stepscope.errors import SessionError
+from stepscope.errors import DamagedError, SessionError
 from stepscope.store import layout
 
 if TYPE_CHECKING:
@@ -28,9 +31,13 @@ DIGEST = "DIGEST"
 MAX_ENTRIES = 200_000
 MAX_FILE_BYTES = 4 << 30
 MAX_TOTAL_BYTES = 64 << 30
+MAX_DIGEST_BYTES = 64 << 20
 _COPY_BYTES = 1 << 20
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _NOT_PORTABLE = {"derived"}
+_MAGIC = b"PK\x03\x04"
+_UNREADABLE = (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError, zlib.error, struct.error)
+"""What ``zipfile`` raises over bytes that were changed."""
 
 
 class Files(Protocol):
@@ -81,13 +88,16 @@ class PackedFiles:
     """The files of a packed session, read in place."""
 
     def __init__(self, path: Path) -> None:
-        """Open and check the packed file at ``path``.
+        """Open the packed file at ``path``; no entry is read yet.
 
         Raises:
             SessionError: it is no packed session, or one that is not safe to read.
         """
         self.where = str(path)
+        self._path = path
         self._zip, self._entries = _open_checked(path)
+        self._digests: dict[str, str] | None = None
+        self._whole: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -98,16 +108,40 @@ class PackedFiles:
         self._zip.close()
 
     def read(self, name: str, limit: int) -> bytes:
-        """The bytes of an entry of at most ``limit``."""
+        """The bytes of an entry of at most ``limit``, as they were packed.
+
+        Raises:
+            DamagedError: they are other bytes.
+        """
         entry = self._entries.get(name)
         if entry is None:
             raise FileNotFoundError(name)
         if entry.file_size > limit:
             raise ValueError(f"{entry.file_size} bytes; at most {limit} are read")
+        expected = self._expected(name)
         try:
-            return self._zip.read(entry)
-        except (zipfile.BadZipFile, EOFError) as error:
-            raise ValueError(str(error)) from error
+            data = self._zip.read(entry)
+        except _UNREADABLE as error:
+            raise _unreadable(self._path, name, error) from error
+        if name not in self._whole:
+            _compare(self._path, name, hashlib.sha256(data).hexdigest(), expected)
+            self._whole.add(name)
+        return data
+
+    def check(self) -> None:
+        """Read every entry and compare it with its digest. Cost: the size of the file.
+
+        Raises:
+            DamagedError: an entry has other bytes than were packed.
+        """
+        for name, entry in self._entries.items():
+            if name != DIGEST:
+                _copy(self._path, self._zip, entry, None, self._expected(name))
+
+    def _expected(self, name: str) -> str:
+        if self._digests is None:
+            self._digests = _stored_digests(self._path, self._zip, self._entries)
+        return self._digests[name]
 
     def names(self, folder: str) -> list[str]:
         """The names of entries directly in a folder."""
@@ -121,10 +155,38 @@ class PackedFiles:
         return sorted({parts[0] for parts in found if len(parts) > 1})
 
 
+def is_packed(path: Path) -> bool:
+    """Whether a file is meant to be a packed session, by its name or by how it begins."""
+    try:
+        with path.open("rb") as stream:
+            return path.name.endswith(layout.PACKED_SUFFIX) or stream.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+def _damaged(path: Path, what: str) -> DamagedError:
+    return DamagedError(f"damaged: {path}: {what}; copy it again from where it was packed, or pack the session again")
+
+
+def _unreadable(path: Path, name: str, error: Exception) -> DamagedError:
+    why = "its CRC-32 is another than was packed" if str(error).startswith("Bad CRC-32") else str(error)
+    return _damaged(path, f"the entry {name!r} cannot be read: {why}")
+
+
+def _compare(path: Path, name: str, got: str, expected: str) -> None:
+    if got != expected:
+        text = f"the entry {name!r} was altered: its SHA-256 is {got[:16]}..., expected {expected[:16]}..."
+        raise _damaged(path, text)
+
+
 def _open_checked(path: Path) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]:
     try:
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+    except OSError as error:
+        raise SessionError(f"{path}: cannot be read ({error}); expected what `stepscope pack` writes") from error
+    except _UNREADABLE as error:
+        if is_packed(path):
+            raise _damaged(path, f"its list of entries, at its end, was cut off or altered ({error})") from error
         raise SessionError(f"{path}: no packed session ({error}); expected what `stepscope pack` writes") from error
     try:
         entries = _checked_entries(path, archive)
@@ -137,7 +199,7 @@ def _open_checked(path: Path) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInf
 def _checked_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     infos = archive.infolist()
     if len(infos) > MAX_ENTRIES:
-        raise SessionError(f"{path}: {len(infos)} entries; at most {MAX_ENTRIES} are read")
+        raise _damaged(path, f"it has {len(infos)} entries; at most {MAX_ENTRIES} are read")
     entries: dict[str, zipfile.ZipInfo] = {}
     total = 0
     size = path.stat().st_size
@@ -145,22 +207,27 @@ def _checked_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.
         name = info.filename
         pure = PurePosixPath(name)
         if pure.is_absolute() or ".." in pure.parts or "\\" in name or "\0" in name or str(pure) != name:
-            raise SessionError(f"{path}: the entry {name!r} leaves the session; nothing was read")
+            raise _damaged(path, f"the entry {name!r} leaves the session; nothing was read")
         if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
-            raise SessionError(f"{path}: the entry {name!r} is no regular file; nothing was read")
+            raise _damaged(path, f"the entry {name!r} is no regular file; nothing was read")
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
-            raise SessionError(f"{path}: the entry {name!r} is compressed or encrypted; expected a stored one")
+            raise _damaged(path, f"the entry {name!r} is compressed or encrypted; expected a stored one")
         if info.file_size != info.compress_size or info.file_size > min(MAX_FILE_BYTES, size):
-            raise SessionError(f"{path}: the entry {name!r} claims {info.file_size} bytes; the file has {size}")
+            raise _damaged(path, f"the entry {name!r} claims {info.file_size} bytes; the file has {size}")
         if name in entries:
-            raise SessionError(f"{path}: two entries are named {name!r}; nothing was read")
+            raise _damaged(path, f"two entries are named {name!r}; nothing was read")
         total += info.file_size
         entries[name] = info
     if total > min(MAX_TOTAL_BYTES, size):
-        raise SessionError(f"{path}: its entries claim {total} bytes; the file has {size}")
+        raise _damaged(path, f"its entries claim {total} bytes; the file has {size}")
     if layout.MANIFEST not in entries:
-        raise SessionError(f"{path}: no {layout.MANIFEST} in it; expected what `stepscope pack` writes")
+        raise _without_manifest(path, packed=DIGEST in entries)
     return entries
+
+
+def _without_manifest(path: Path, *, packed: bool) -> SessionError:
+    text = f"no {layout.MANIFEST} in it; expected what `stepscope pack` writes"
+    return _damaged(path, text) if packed else SessionError(f"{path}: {text}")
 
 
 def pack(session: Path, target: Path) -> int:
@@ -248,24 +315,34 @@ def unpack(packed: Path, target: Path) -> Path:
 
 def _stored_digests(packed: Path, archive: zipfile.ZipFile, entries: dict[str, zipfile.ZipInfo]) -> dict[str, str]:
     try:
+        size = archive.getinfo(DIGEST).file_size
+        if size > MAX_DIGEST_BYTES:
+            raise ValueError(f"{size} bytes of them; at most {MAX_DIGEST_BYTES} are read")
         digests = json.loads(archive.read(DIGEST))["sha256"]
         stored = {str(name): str(value) for name, value in digests.items()}
-    except (KeyError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise SessionError(f"{packed}: no digests in it; expected what `stepscope pack` writes") from error
+    except (KeyError, TypeError, AttributeError, *_UNREADABLE) as error:
+        text = f"no digests in it that can be read ({error}); expected what `stepscope pack` writes"
+        raise _damaged(packed, text) from error
     if stored.keys() != entries.keys() - {DIGEST}:
-        raise SessionError(f"{packed}: its list of digests does not match its entries; it was altered or cut")
+        raise _damaged(packed, "its list of digests does not match its entries: it was altered or cut")
     return stored
 
 
 def _extract(packed: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, expected: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as sink:
+        _copy(packed, archive, info, sink, expected)
+
+
+def _copy(packed: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, sink: IO[bytes] | None, expected: str) -> None:
+    """Read an entry, write it where there is a sink, and compare it with its digest."""
     digest = hashlib.sha256()
     try:
-        with archive.open(info) as source, path.open("xb") as sink:
+        with archive.open(info) as source:
             while data := source.read(_COPY_BYTES):
                 digest.update(data)
-                sink.write(data)
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise SessionError(f"{packed}: the entry {info.filename!r} is damaged ({error})") from error
-    if digest.hexdigest() != expected:
-        raise SessionError(f"{packed}: the entry {info.filename!r} does not match its digest; it was altered")
+                if sink is not None:
+                    sink.write(data)
+    except _UNREADABLE as error:
+        raise _unreadable(packed, info.filename, error) from error
+    _compare(packed, info.filename, digest.hexdigest(), expected)

@@ -56,7 +56,7 @@ def of(files: bundle.Files) -> Manifest:
     try:
         version = _VERSION.decode(data).schema_version
     except msgspec.DecodeError as error:
-        raise SessionError(f"{files.where}/{layout.MANIFEST}: damaged ({error}); expected JSON") from error
+        raise _damaged(files, error) from error
     if version > SCHEMA_VERSION:
         raise IncompatibleSessionError(
             f"{files.where}: session schema {version}; this stepscope reads up to {SCHEMA_VERSION}: "
@@ -65,4 +65,9 @@ def of(files: bundle.Files) -> Manifest:
     try:
         return _MANIFEST.decode(data)
     except msgspec.DecodeError as error:
-        raise SessionError(f"{files.where}/{layout.MANIFEST}: damaged ({error})") from error
+        raise _damaged(files, error) from error
+
+
+def _damaged(files: bundle.Files, error: msgspec.DecodeError) -> SessionError:
+    expected = "expected JSON as `stepscope run` writes it: copy the session again"
+    return SessionError(f"damaged: {files.where}/{layout.MANIFEST}: {error}; {expected}")

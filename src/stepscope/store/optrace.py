@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from stepscope.errors import SessionError
 from stepscope.model.finding import Diagnostic
 from stepscope.model.optrace import Dropped, Events, Line, Metas, OpTrace, Plane, Program, TraceSource
-from stepscope.store import layout
+from stepscope.store import layout, tables
 from stepscope.store.bundle import DirectoryFiles, PackedFiles
 from stepscope.store.optrace_stats import Piece, StatFile, StatWriter, StoredStats
 
@@ -125,6 +125,7 @@ def _write_into(folder: Path, trace: OpTrace, worker: str) -> None:
         compression_level=_TEXT_LEVEL,
         use_dictionary=False,
         write_statistics=False,
+        write_page_checksum=True,
     )
     with StatWriter(folder / _STATS) as stats:
         for column in trace.stats.columns():
@@ -190,6 +191,7 @@ def _write_table(path: Path, columns: Mapping[str, Column], plain: frozenset[str
         use_dictionary=[name for name in columns if name not in encodings],
         column_encoding=encodings or None,
         write_statistics=False,
+        write_page_checksum=True,
     ) as writer:
         for first in range(0, rows, _ROWS):
             part = {name: pa.array(values[first : first + _ROWS]) for name, values in columns.items()}
@@ -245,7 +247,7 @@ def read(files: Files, name: str) -> OpTrace:
             raise SessionError(f"{files.where}/{folder}/{file}: cannot be read: {error}") from error
 
     try:
-        texts = pq.read_table(pa.BufferReader(content(_STRINGS)), use_threads=False).column("text").to_pylist()
+        texts = tables.read_table(content(_STRINGS)).column("text").to_pylist()
         events, metas = _events(_table(content(_EVENTS))), _metas(_table(content(_METAS)))
         trace = OpTrace(
             source=found.source,
@@ -263,13 +265,13 @@ def read(files: Files, name: str) -> OpTrace:
             diagnostics=found.diagnostics,
         )
         _check(trace)
-    except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise SessionError(f"{files.where}/{folder}: damaged: {str(error).splitlines()[0]}") from error
     return trace
 
 
 def _table(content: bytes) -> dict[str, npt.NDArray[np.generic]]:
-    table = pq.read_table(pa.BufferReader(content), use_threads=False)
+    table = tables.read_table(content)
     return {name: table.column(name).to_numpy() for name in table.column_names}
 
 

@@ -58,6 +58,7 @@ class StatWriter:
             use_dictionary=["text"],
             column_encoding={"row": "DELTA_BINARY_PACKED", "value": "PLAIN"},
             write_statistics=False,
+            write_page_checksum=True,
             store_schema=False,
         )
         self._waiting: dict[tuple[str, _Kind], list[StatColumn]] = {}
@@ -184,9 +185,9 @@ class StatFile:
         if not mine:
             return no_stat(name)
         try:
-            parquet = pq.ParquetFile(pa.BufferReader(self.content()))
+            parquet = pq.ParquetFile(pa.BufferReader(self.content()), page_checksum_verification=True)
             parts = [_part(parquet, piece, i if piece.group < 0 else piece.group) for i, piece in mine]
-        except (ValueError, IndexError, KeyError, pa.ArrowException) as error:
+        except (OSError, ValueError, IndexError, KeyError, pa.ArrowException) as error:
             raise SessionError(f"the stat {name!r} of an op trace is damaged: {str(error).splitlines()[0]}") from error
         column = joined(name, parts)
         if len(column) and (int(column.rows[0]) < 0 or int(column.rows[-1]) >= self.count):

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from stepscope.errors import SessionError
+from stepscope.errors import DamagedError, SessionError
 from stepscope.model import events as model_events
 from stepscope.model.finding import Diagnostic
 from stepscope.model.graph import GraphTable, assemble
@@ -56,9 +56,16 @@ class _Damage:
 
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
+        self.files: list[str] = []
+        """That hold something else than was written, or are gone."""
 
     def add(self, text: str) -> None:
         self.diagnostics.append(Diagnostic(code=DAMAGED, text=text))
+
+    def lost(self, name: str, what: str) -> None:
+        """A file, and what is wrong with it."""
+        self.files.append(name)
+        self.add(f"{name} {what}")
 
 
 def read(path: str | Path) -> Session:
@@ -101,7 +108,8 @@ def _read_files(files: bundle.Files) -> Session:
     if not damage.diagnostics:
         return session
     found = (*manifest.diagnostics, *damage.diagnostics)
-    return replace(session, manifest=msgspec.structs.replace(manifest, diagnostics=found))
+    manifest = msgspec.structs.replace(manifest, diagnostics=found)
+    return replace(session, manifest=manifest, lost_files=tuple(damage.files))
 
 
 def _workers(files: bundle.Files, manifest: Manifest, damage: _Damage) -> list[Worker]:
@@ -130,7 +138,7 @@ def _read_part(files: bundle.Files, name: str, damage: _Damage) -> tuple[dict[st
         return tables.read_columns(files.read(name, bundle.MAX_FILE_BYTES))
     except (OSError, ValueError, pa.ArrowException) as error:
         first_line = str(error).strip().split("\n", 1)[0]
-        damage.add(f"{name} cannot be read and is left out: {first_line}")
+        damage.lost(name, f"cannot be read and is left out: {first_line}")
         return None
 
 
@@ -160,7 +168,7 @@ def _graphs(files: bundle.Files, folder: str, damage: _Damage) -> GraphTable:
         try:
             parts.append(graphs.decode(part[0]))
         except (ValueError, TypeError, pa.ArrowException) as error:
-            damage.add(f"{folder}/{segment.name} holds no nodes of graphs: {error}")
+            damage.lost(f"{folder}/{segment.name}", f"holds no nodes of graphs: {error}")
     return assemble(parts)
 
 
@@ -168,7 +176,7 @@ def _checked(cls: type[Any], part: dict[str, Any], name: str, damage: _Damage) -
     try:
         return tables.to_table(cls, [part])
     except (ValueError, TypeError, pa.ArrowException) as error:
-        damage.add(f"{name} holds no {cls.__name__}: {error}")
+        damage.lost(name, f"holds no {cls.__name__}: {error}")
         return cls.empty()
 
 
@@ -185,7 +193,7 @@ def _events(files: bundle.Files, folder: str, origin_ns: int, damage: _Damage) -
             moments = columns["at_ns"].to_pylist()
             payloads = columns["payload"].to_pylist()
         except KeyError as error:
-            damage.add(f"{folder}/{name} lacks the column {error}")
+            damage.lost(f"{folder}/{name}", f"lacks the column {error}")
             continue
         for at_ns, payload in zip(moments, payloads, strict=True):
             try:
@@ -233,18 +241,18 @@ def _sources(files: bundle.Files, damage: _Damage) -> dict[str, str]:
         index = json.loads(files.read(layout.SOURCES_INDEX, MAX_INDEX_BYTES))
         entries = [(str(e["path"]), str(e["file"])) for e in index["files"]][:MAX_SOURCES]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        damage.add(f"{layout.SOURCES_INDEX} cannot be read: {error}")
+        damage.lost(layout.SOURCES_INDEX, f"cannot be read: {error}")
         return {}
     sources = {}
     stored = set(files.names(layout.SOURCES))
     for path, file in entries:
         if file not in stored:
-            damage.add(f"{layout.SOURCES}/{file} is missing: the copy of {path}")
+            damage.lost(f"{layout.SOURCES}/{file}", f"is missing: the copy of {path}")
             continue
         try:
             sources[path] = files.read(f"{layout.SOURCES}/{file}", MAX_SOURCE_BYTES).decode("utf-8", "replace")
         except (OSError, ValueError) as error:
-            damage.add(f"{layout.SOURCES}/{file} cannot be read: {error}")
+            damage.lost(f"{layout.SOURCES}/{file}", f"cannot be read: {error}")
     return sources
 
 
@@ -253,7 +261,10 @@ def _op_traces(files: bundle.Files, damage: _Damage) -> list[StoredOpTrace]:
     for name in optrace.names(files):
         try:
             head = optrace.head(files, name)
+        except DamagedError:
+            raise
         except SessionError as error:
+            damage.files.append(f"{layout.OPTRACES}/{name}")
             damage.add(str(error))
             continue
         load = partial(optrace.load, Path(files.where), name)
@@ -269,7 +280,7 @@ def _stacks(files: bundle.Files, damage: _Damage) -> list[StackProfile]:
             profiles.append(stacks.decode(files.read(name, bundle.MAX_FILE_BYTES)))
         except (OSError, ValueError, pa.ArrowException) as error:
             first_line = str(error).strip().split("\n", 1)[0]
-            damage.add(f"{name} cannot be read and is left out: {first_line}")
+            damage.lost(name, f"cannot be read and is left out: {first_line}")
     return profiles
 
 
@@ -281,5 +292,5 @@ def _memory_looks(files: bundle.Files, damage: _Damage) -> list[MemoryLook]:
             looks.append(memory_looks.decode(files.read(name, bundle.MAX_FILE_BYTES)))
         except (OSError, ValueError, pa.ArrowException) as error:
             first_line = str(error).strip().split("\n", 1)[0]
-            damage.add(f"{name} cannot be read and is left out: {first_line}")
+            damage.lost(name, f"cannot be read and is left out: {first_line}")
     return sorted(looks, key=lambda look: (look.pid, look.at_ns))

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from stepscope.store import layout, tables
 
@@ -120,10 +119,10 @@ class SegmentFolder:
         metadata: dict[str, str] = {}
         try:
             for segment in self._segments:  # one by one: what is not wanted takes no memory
-                part = pq.read_table(self._folder / segment.name, use_threads=False)
+                part = tables.read_table(self._folder / segment.name)
                 metadata = {k.decode(): v.decode() for k, v in (part.schema.metadata or {}).items()}
                 parts.append(wanted(part.replace_schema_metadata(None)))
-        except (ValueError, pa.ArrowException):  # damaged: left alone
+        except (OSError, ValueError, pa.ArrowException):  # damaged: left alone
             return
         kept = pa.concat_tables(parts).combine_chunks()
         name = layout.segment_name(self._stem, self._segments[0].first, self._segments[-1].last)
@@ -143,7 +142,7 @@ class SegmentFolder:
             classes = {size.bit_length() // _SIZE_STEP_BITS for size in sizes}
             if max(classes) - min(classes) > 1 or sum(sizes) > self._max_merged_bytes:
                 return False
-            parts = [pq.read_table(self._folder / segment.name, use_threads=False) for segment in newest]
+            parts = [tables.read_table(self._folder / segment.name) for segment in newest]
             merged = pa.concat_tables([part.replace_schema_metadata(None) for part in parts]).combine_chunks()
             metadata = {k.decode(): v.decode() for k, v in (parts[-1].schema.metadata or {}).items()}
             name = layout.segment_name(self._stem, newest[0].first, newest[-1].last)

@@ -22,6 +22,8 @@ T = TypeVar("T", bound="Table")
 DICTIONARY_COLUMNS = frozenset({"name", "kind", "flags", "thread", "type", "pid", "child"})
 """Few values, often repeated: a dictionary with run lengths is smaller than deltas."""
 _LEVEL = 1
+_FORMER_COLUMNS = frozenset({"live_bytes"})
+"""Written by versions before 0.1, read by none."""
 
 
 def encode(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> bytes:
@@ -44,6 +46,7 @@ def encode(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None
         use_dictionary=[name for name in arrays if name in DICTIONARY_COLUMNS],
         column_encoding=delta or None,
         write_statistics=False,
+        write_page_checksum=True,
     )
     return bytes(sink.getvalue())
 
@@ -65,18 +68,38 @@ def read_columns(source: Path | bytes) -> tuple[dict[str, Any], dict[str, str]]:
         ValueError: the file is damaged (pyarrow's errors derive from it).
         OSError: it cannot be read.
     """
-    reader = pq.ParquetFile(pa.BufferReader(source) if isinstance(source, bytes) else source)
-    table = reader.read(use_threads=False)
+    table = read_table(source)
     metadata = {
         k.decode("utf-8", "replace"): v.decode("utf-8", "replace") for k, v in (table.schema.metadata or {}).items()
     }
     return {name: table.column(name).combine_chunks() for name in table.column_names}, metadata
 
 
+def read_table(source: Path | bytes) -> pa.Table:
+    """A Parquet file whose pages are those that were written, as far as it holds their checksums.
+
+    Raises:
+        ValueError: the file is damaged (pyarrow's errors derive from it).
+        OSError: it cannot be read.
+    """
+    reader = pq.ParquetFile(
+        pa.BufferReader(source) if isinstance(source, bytes) else source, page_checksum_verification=True
+    )
+    return reader.read(use_threads=False)
+
+
 def to_table(cls: type[T], parts: Sequence[Mapping[str, Any]]) -> T:
-    """Parts of a table as one. A column that an older schema lacks is filled with -1 (unknown)."""
+    """Parts of a table as one. A column that an older schema lacks is filled with -1 (unknown).
+
+    Raises:
+        ValueError: a column is no number, or has a name that no version writes in place of one that all do.
+    """
     tables = []
+    names = {f.name for f in fields(cls)}
     for part in parts:
+        missing, unknown = sorted(names - part.keys()), sorted(part.keys() - names - _FORMER_COLUMNS)
+        if part and missing and unknown:  # columns are only ever added: an older file lacks some, a newer one has more
+            raise ValueError(f"no column {missing[0]}, but {unknown[0]!r}")
         length = len(next(iter(part.values()))) if part else 0
         tables.append(cls(**{f.name: _column(part, f.name, length) for f in fields(cls)}))
     return cls.concat(tables)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 
 from stepscope.app import browse, bundle, flame
-from stepscope.errors import CaptureError, StepscopeError, TargetError, UsageError
+from stepscope.errors import CaptureError, DamagedError, StepscopeError, TargetError, UsageError
 from stepscope.model.hub import (
     CaptureList,
     FindingList,
@@ -116,10 +116,13 @@ def _of_session(name: str, served: Resource, *, moving: bool = False) -> Callabl
                 if tag in opened.answers:
                     return _encoded(opened, tag, call)
                 made = served(opened, entry, call.arguments)
+                hub.library.opened(entry, opened.damage)
                 if tag and not isinstance(made, Answer):
                     opened.keep(tag, msgspec.json.encode(made))
                     return _encoded(opened, tag, call)
         except StepscopeError as error:
+            if isinstance(error, DamagedError):
+                hub.library.opened(entry, str(error))
             raise Refused(status_of(error), str(error)) from error
         if isinstance(made, Answer):
             made.headers.setdefault("ETag", tag)

@@ -1,0 +1,67 @@
+"""Packed sessions that are listed, compared with their digests in the background: one after the other, each once.
+
+Opening a large one does not wait for that; an entry that somebody asks for is checked when it is read all the same.
+"""
+
+from __future__ import annotations
+
+import os
+from queue import SimpleQueue
+from threading import Lock, Thread, get_native_id
+from typing import TYPE_CHECKING
+
+from stepscope.errors import StepscopeError
+from stepscope.store import bundle
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    Stamp = tuple[int, ...]
+
+NICE = 10
+"""Of the thread that reads: who asks comes first."""
+
+
+class PackChecks:
+    """What is known of packed files. Many threads may ask."""
+
+    def __init__(self) -> None:
+        """Nothing yet; the thread starts with the first file."""
+        self._known: dict[Path, tuple[Stamp, str]] = {}
+        self._waiting: SimpleQueue[tuple[Path, Stamp]] = SimpleQueue()
+        self._lock = Lock()
+        self._thread: Thread | None = None
+
+    def problem(self, path: Path, stamp: Stamp) -> str:
+        """Why the file cannot be relied on; empty: nothing is wrong with it, or nothing is known yet.
+
+        ``stamp`` changes when the file does; then it is checked again.
+        """
+        with self._lock:
+            known = self._known.get(path)
+            if known is not None and known[0] == stamp:
+                return known[1]
+            self._known[path] = (stamp, "")
+            self._waiting.put((path, stamp))
+            if self._thread is None:
+                self._thread = Thread(target=self._check, name="stepscope-packs", daemon=True)
+                self._thread.start()
+        return ""
+
+    def _check(self) -> None:
+        os.setpriority(os.PRIO_PROCESS, get_native_id(), max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
+        while True:
+            path, stamp = self._waiting.get()
+            problem = _problem_of(path)
+            with self._lock:
+                if self._known[path][0] == stamp:
+                    self._known[path] = (stamp, problem)
+
+
+def _problem_of(path: Path) -> str:
+    try:
+        with bundle.PackedFiles(path) as files:
+            files.check()
+    except (StepscopeError, OSError) as error:
+        return str(error)
+    return ""
