@@ -1,4 +1,5 @@
 /** Asks the REST interface; the browser's cookie carries the right to. */
+import { answered, doubt } from "./connection";
 
 export class Problem extends Error {
   constructor(
@@ -27,8 +28,10 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
     response = await fetch(`/api/v1${path}`, { ...(signal ? { signal } : {}), credentials: "same-origin" });
   } catch (error) {
     if (signal?.aborted) throw error;
+    void doubt();
     throw new Problem(0, "the server does not answer: has stepscope view ended?");
   }
+  answered();
   return (await answer(response)) as T;
 }
 

@@ -66,6 +66,11 @@ export function when(unix_s: number): string {
   return new Date(unix_s * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 }
 
+/** The time of day. */
+export function clock(unix_ms: number): string {
+  return new Date(unix_ms).toLocaleTimeString("en-GB");
+}
+
 export function ago(unix_s: number): string {
   const seconds = Math.max(0, Date.now() / 1000 - unix_s);
   return seconds < 90 ? `${Math.round(seconds)} s ago` : `${Math.round(seconds / 60)} min ago`;

@@ -139,6 +139,9 @@ export interface Detail {
   tasks: number;
   captures: number;
   checked: Record<string, number>;
+  checked_said: string[];
+  nothing_said: string;
+  imported: { lines: { label: string; text: string }[]; steps: string; parts: { part: string; word: string; ratio: number }[] } | null;
   diagnostics: string[];
 }
 

@@ -74,7 +74,7 @@ function Jobs({ jobs }: { jobs: Job[] }) {
                 )}
               </td>
               <td class="wide">
-                <Top top={job.status.top} findings={job.status.analysed_unix_s ? job.status.findings : null} />
+                <Top top={job.status.top} findings={job.status.analysed_unix_s ? job.status.findings : null} steps={job.status.steps} />
               </td>
             </tr>
           ))}
@@ -177,7 +177,7 @@ function List({ found, asked }: { found: Page<Brief>; asked: boolean }) {
                 <td class="number">{brief.steps ? format.count(brief.steps) : ""}</td>
                 <td class="number">{format.rate(brief.steps_per_s)}</td>
                 <td class="number">{format.rate(brief.samples_per_s)}</td>
-                <td class="wide">{brief.problem ? brief.problem : <Top top={brief.top} findings={brief.findings} />}</td>
+                <td class="wide">{brief.problem ? brief.problem : <Top top={brief.top} findings={brief.findings} steps={brief.steps} />}</td>
               </tr>
             ))}
           </tbody>

@@ -5,7 +5,7 @@ import * as format from "../format";
 import { Charts } from "../parts/charts";
 import { Anatomy, Facts, Failed, Waiting } from "../parts/common";
 import { FindingCard } from "../parts/finding";
-import type { Columns, Detail, Finding } from "../types";
+import type { Brief, Columns, Detail, Finding, Job } from "../types";
 import type { View } from "./session";
 
 export function Overview({ brief, job, stamp, query }: View) {
@@ -15,7 +15,55 @@ export function Overview({ brief, job, stamp, query }: View) {
   const series = useLoaded<{ columns: Columns }>(`${path}/series`, { stamp });
   if (detail.problem) return <Failed problem={detail.problem} again={detail.again} />;
   if (!detail.value) return <Waiting what="Analysing the session" />;
-  const { summary, anatomy, overhead, checked, diagnostics } = detail.value;
+  const { anatomy, checked_said, nothing_said, imported, diagnostics } = detail.value;
+  const status = job?.status;
+  const found = findings.value?.items;
+  return (
+    <>
+      {imported ? <Imported imported={imported} /> : <Measured detail={detail.value} brief={brief} job={job} />}
+      <section aria-labelledby="anatomy-title">
+        <h2 id="anatomy-title">The step</h2>
+        {imported ? (
+          <>
+            {imported.steps && <p class="quiet">{imported.steps}</p>}
+            {imported.parts.length > 0 && <Anatomy parts={imported.parts.map((p) => ({ component: p.part, word: p.word, ratio: p.ratio }))} />}
+          </>
+        ) : (
+          <Anatomy parts={status?.anatomy.length ? status.anatomy : anatomy} />
+        )}
+      </section>
+      <section aria-labelledby="findings-title">
+        <h2 id="findings-title">Findings</h2>
+        {findings.problem && <Failed problem={findings.problem} again={findings.again} />}
+        {found?.every((finding) => finding.severity === "info") && <p class="quiet">{sentence(nothing_said)}</p>}
+        {found?.map((finding, index) => (
+          <FindingCard key={`${finding.code} ${index}`} finding={finding} index={index} session={brief.key} query={query} />
+        ))}
+        <p class="quiet">Detectors: {checked_said.join(" · ")}</p>
+      </section>
+      {series.problem && <Failed problem={series.problem} again={series.again} />}
+      {series.value && <Charts columns={series.value.columns} query={query} />}
+      {diagnostics.length > 0 && (
+        <section aria-labelledby="diagnostics-title">
+          <h2 id="diagnostics-title">What stepscope could not do</h2>
+          <ul>
+            {diagnostics.map((text) => (
+              <li key={text}>{text}</li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </>
+  );
+}
+
+function sentence(words: string): string {
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
+}
+
+/** How fast a measured job is. */
+function Measured({ detail, brief, job }: { detail: Detail; brief: Brief; job: Job | null }) {
+  const { summary, overhead } = detail;
   const times = summary.step_times;
   const status = job?.status;
   const rates = status ?? summary.throughput;
@@ -36,36 +84,20 @@ export function Overview({ brief, job, stamp, query }: View) {
           ["A step is", times?.source ?? "-"],
         ]}
       />
-      <section aria-labelledby="anatomy-title">
-        <h2 id="anatomy-title">The step</h2>
-        <Anatomy parts={status?.anatomy.length ? status.anatomy : anatomy} />
-      </section>
-      <section aria-labelledby="findings-title">
-        <h2 id="findings-title">Findings</h2>
-        {findings.problem && <Failed problem={findings.problem} again={findings.again} />}
-        {findings.value?.items.length === 0 && <p class="quiet">Nothing significant found.</p>}
-        {findings.value?.items.map((finding, index) => (
-          <FindingCard key={`${finding.code} ${index}`} finding={finding} index={index} session={brief.key} query={query} />
-        ))}
-        <p class="quiet">
-          Detectors:{" "}
-          {Object.entries(checked)
-            .map(([outcome, count]) => `${count} ${outcome.replace("-", " ")}`)
-            .join(" · ")}
-        </p>
-      </section>
-      {series.problem && <Failed problem={series.problem} again={series.again} />}
-      {series.value && <Charts columns={series.value.columns} query={query} />}
-      {diagnostics.length > 0 && (
-        <section aria-labelledby="diagnostics-title">
-          <h2 id="diagnostics-title">What stepscope could not do</h2>
-          <ul>
-            {diagnostics.map((text) => (
-              <li key={text}>{text}</li>
-            ))}
-          </ul>
-        </section>
-      )}
     </>
+  );
+}
+
+/** What other tools' files hold: nothing was measured, so there is no throughput and no cost. */
+function Imported({ imported }: { imported: NonNullable<Detail["imported"]> }) {
+  return (
+    <dl class="recorded">
+      {imported.lines.map(({ label, text }, at) => (
+        <div key={at}>
+          <dt>{label}</dt>
+          <dd>{text}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }

@@ -69,6 +69,11 @@ export function SessionPage({ session, page, query }: { session: string; page: s
   return (
     <Frame title={brief.value?.name ?? ""} nav={nav}>
       {brief.problem && <Failed problem={brief.problem} again={brief.again} />}
+      {brief.value?.problem && (
+        <p class="failed" role="alert">
+          {brief.value.problem}
+        </p>
+      )}
       {page === "timeline" && (brief.value || !brief.problem) && <TimelinePage session={session} {...view} />}
       {page !== "timeline" && !brief.value && !brief.problem && <Waiting what="Opening the session" />}
       {page !== "timeline" && brief.value && <Shown brief={brief.value} {...view} />}

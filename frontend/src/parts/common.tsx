@@ -1,10 +1,15 @@
 /** Small parts that several pages share. */
 import type { ComponentChildren } from "preact";
 import type { Problem } from "../api";
+import { useConnection } from "../connection";
 import * as format from "../format";
 import type { Severity, TopFinding } from "../types";
 
+/** States that go on changing. */
+const LIVE = new Set(["starting", "running", "ending"]);
+
 export function Frame({ title, nav, children }: { title?: string; nav?: ComponentChildren; children: ComponentChildren }) {
+  const { lost } = useConnection();
   document.title = title ? `${title} - stepscope` : "stepscope";
   return (
     <>
@@ -16,8 +21,14 @@ export function Frame({ title, nav, children }: { title?: string; nav?: Componen
           <img src="/assets/icon.svg" alt="" width="18" height="18" /> stepscope
         </a>
         {nav}
+        {lost !== null && (
+          <p class="lost" role="status">
+            No connection since {format.clock(lost)}; the numbers are of then. Has <code>stepscope view</code> ended? This page goes on
+            when it answers again.
+          </p>
+        )}
       </header>
-      <main id="content" tabIndex={-1}>
+      <main id="content" tabIndex={-1} class={lost !== null ? "stale" : ""}>
         {children}
       </main>
     </>
@@ -25,15 +36,20 @@ export function Frame({ title, nav, children }: { title?: string; nav?: Componen
 }
 
 export function State({ state }: { state: string }) {
-  return <span class={`state state-${state}`}>{state}</span>;
+  const { lost } = useConnection();
+  const then = lost !== null && LIVE.has(state);
+  return <span class={`state state-${then ? "stale" : state}`}>{then ? `${state} at ${format.clock(lost)}` : state}</span>;
 }
 
 export function SeverityChip({ severity }: { severity: Severity }) {
   return <span class={`severity severity-${severity}`}>{severity}</span>;
 }
 
-export function Top({ top, findings }: { top: TopFinding | null; findings: number | null }) {
-  if (!top) return <span class="quiet">{findings === null ? "not analysed yet" : "nothing significant found"}</span>;
+export function Top({ top, findings, steps }: { top: TopFinding | null; findings: number | null; steps: number }) {
+  if (!top) {
+    const looked = steps ? "nothing significant found" : "no steps, so no finding about them";
+    return <span class="quiet">{findings === null ? "not analysed yet" : looked}</span>;
+  }
   return (
     <span class="top">
       <SeverityChip severity={top.severity} /> <b>{top.code}</b> {top.title}
@@ -59,10 +75,11 @@ export function Waiting({ what }: { what: string }) {
   );
 }
 
-/** The split of the step: parts of a bar, and the same in words. */
-export function Anatomy({ parts, words = true }: { parts: { component: string; ratio: number; name?: string }[]; words?: boolean }) {
+/** The split of the step: parts of a bar, and the same in words. `word`: what a part is called, where the server says it. */
+export function Anatomy({ parts, words = true }: { parts: Part[]; words?: boolean }) {
   if (!parts.length) return <p class="quiet">No steps were seen: nothing repeats.</p>;
-  const text = parts.map((p) => `${format.component(p.component)} ${format.percent(p.ratio)}`).join(", ");
+  const called = (p: Part) => p.word ?? format.component(p.component);
+  const text = parts.map((p) => `${called(p)} ${format.percent(p.ratio)}`).join(", ");
   return (
     <div class="anatomy">
       <div class="bar" role="img" aria-label={`The step: ${text}`}>
@@ -74,7 +91,7 @@ export function Anatomy({ parts, words = true }: { parts: { component: string; r
         <ul class="legend">
           {parts.map((p) => (
             <li key={p.component}>
-              <i class={`c-${p.component}`} /> {format.component(p.component)} <b>{format.percent(p.ratio)}</b>
+              <i class={`c-${p.component}`} /> {called(p)} <b>{format.percent(p.ratio)}</b>
               {p.name && <span class="quiet"> {p.name}</span>}
             </li>
           ))}
@@ -82,6 +99,13 @@ export function Anatomy({ parts, words = true }: { parts: { component: string; r
       )}
     </div>
   );
+}
+
+interface Part {
+  component: string;
+  ratio: number;
+  name?: string;
+  word?: string;
 }
 
 /** Label and value, side by side. */

@@ -13,6 +13,9 @@ from stepscope.model.hub import (
     FindingList,
     Flame,
     FlameList,
+    Imported,
+    ImportedPart,
+    Said,
     Series,
     SessionDetail,
     Source,
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from stepscope.app.flame import Window
     from stepscope.app.library import Entry
     from stepscope.app.shelf import Opened
+    from stepscope.model.finding import Report
     from stepscope.model.hub import SessionBrief
     from stepscope.model.op_table import OpTable
     from stepscope.reports.flame.graph import Graph
@@ -41,6 +45,8 @@ RESOURCES = ("res_t", "res:")
 
 def detail(opened: Opened, brief: SessionBrief) -> SessionDetail:
     """The overview."""
+    from stepscope.reports import words
+
     report = opened.report
     return SessionDetail(
         brief=brief,
@@ -52,6 +58,27 @@ def detail(opened: Opened, brief: SessionBrief) -> SessionDetail:
         captures=len(opened.manifest.captures),
         checked=dict(sorted(Counter(c.outcome for c in report.checked).items())),
         diagnostics=tuple(f"{d.code} {d.text}" for d in report.diagnostics),
+        checked_said=tuple(words.checked_items(report.checked, found=True)),
+        nothing_said=words.nothing_text(report),
+        imported=_imported(report) if words.is_imported(report) else None,
+    )
+
+
+def _imported(report: Report) -> Imported:
+    """What the terminal's report says of other tools' files."""
+    from stepscope.reports import op_traces, traced_rows
+
+    traced = report.traced
+    lines = op_traces.imported(report)
+    lines += traced_rows.lines(traced)[1:] if traced is not None else []
+    return Imported(
+        lines=tuple(Said(label=label, text=text) for label, text in lines),
+        steps=traced_rows.whole(traced) if traced is not None else "",
+        parts=tuple(
+            ImportedPart(part=p.part, word=traced_rows.part_word(p.part), ratio=p.ratio)
+            for p in (traced.parts if traced is not None else ())
+            if p.ratio >= traced_rows.SMALL
+        ),
     )
 
 

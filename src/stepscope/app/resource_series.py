@@ -10,27 +10,26 @@ from stepscope.derive import counters
 from stepscope.derive.gpu import live_peaks
 
 if TYPE_CHECKING:
-    from stepscope.model.records import F64, I64
+    from stepscope.model.records import F64, I64, HostTable
     from stepscope.model.session import Session
 
 MB = 1e6
 
 
-def build(session: Session) -> dict[str, F64]:
-    """All series of resources that the session has data for; ``res_t`` is the host's."""
-    at = session.host.at_ns
+def build(session: Session, host: HostTable) -> dict[str, F64]:
+    """All series of resources that the session has data for; ``res_t`` is that of ``host``."""
+    at = host.at_ns
     if len(at) < counters.DIFFERENCE:
         return {}
-    found = _limits(session, at) | _cores(session, at) | _network(session, at)
+    found = _limits(host) | _cores(session, at) | _network(session, at)
     found |= _disk(session, at) | _memory(session, at) | _gpu(session, at)
     return {key: values for key, values in found.items() if np.isfinite(values).all()}
 
 
-def _limits(session: Session, at: I64) -> dict[str, F64]:
-    host = session.host
+def _limits(host: HostTable) -> dict[str, F64]:
     quota = host.quota_milli_cpus / 1000
     limit = np.where(quota > 0, np.minimum(quota, host.cpus), host.cpus)[1:].astype(float)
-    return {"res:cpu_limit_cores": limit} if len(limit) == len(at) - 1 and (limit > 0).all() else {}
+    return {"res:cpu_limit_cores": limit} if (limit > 0).all() else {}
 
 
 def _cores(session: Session, at: I64) -> dict[str, F64]:

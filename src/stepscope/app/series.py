@@ -32,10 +32,12 @@ def build(view: SessionView) -> dict[str, tuple[float, ...]]:
     if view.anatomy is not None:
         found |= _anatomy(view.anatomy)
     session = view.session
-    if len(session.host) > 1:
-        found |= _host(session.host) | resource_series.build(session)
+    host = counters.host(session)
+    if len(host) > 1:
+        found |= _host(host) | resource_series.build(session, host)
     if len(session.process) > 1 and view.worker is not None:
         mine = session.process.take(session.process.pid == view.worker.info.pid)
+        mine = mine.take(counters.spaced(mine.at_ns))
         if len(mine) > 1:
             found |= _process(mine, found.get("res_t"), session.memory)
     found |= _metrics(view)

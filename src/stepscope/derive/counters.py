@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from stepscope.model.records import F64, I64
+    from stepscope.model.records import F64, I64, HostTable
     from stepscope.model.session import Session
 
 DIFFERENCE = 2
 """Samples that make a difference."""
+MIN_INTERVAL_NS = 250_000_000
+"""Between two samples of which a rate is taken. Looks are a second apart, half of one at least; closer ones come when a
+job ends or a sidecar begins. The kernel counts CPU time in ticks of 10 ms on each CPU (source: proc_pid_stat(5)): over
+2 ms they read as 10 cores of 4, over 250 ms as 4 % of one at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,35 @@ class Disk:
     busy_ns: I64
     queue_ns: I64
     limit_bytes_s: float
+
+
+def spaced(at: I64) -> I64:
+    """Which samples rates are taken between: an interval that is too short for one is part of its neighbour.
+
+    Shapes: ``at`` int64[sample] in order; result: indices, int64[kept].
+    """
+    if len(at) < DIFFERENCE or int(np.diff(at).min()) >= MIN_INTERVAL_NS:
+        return np.arange(len(at))
+    kept = [0]
+    for row, moment in enumerate(at.tolist()):
+        if moment - int(at[kept[-1]]) >= MIN_INTERVAL_NS:
+            kept.append(row)
+    last = len(at) - 1
+    if kept[-1] != last and len(kept) > 1:
+        kept[-1] = last
+    return np.array(kept, np.int64)
+
+
+def host(session: Session) -> HostTable:
+    """The samples of the host that rates are taken between.
+
+    None from behind the job's end: what its processes used since the sample before cannot be read any more, and would
+    count as other processes'.
+    """
+    table, ended_ns = session.host, session.manifest.ended_ns
+    if ended_ns > 0:
+        table = table.take(table.at_ns <= ended_ns)
+    return table.take(spaced(table.at_ns))
 
 
 def growth(counter: I64) -> I64:
@@ -81,6 +114,7 @@ def wire(session: Session) -> Wire | None:
     """None where no interface but the loopback has moved anything, or nothing was sampled twice."""
     links = session.links.take(session.links.loopback == 0)
     at = np.unique(links.at_ns)
+    at = at[spaced(at)]
     if len(at) < DIFFERENCE:
         return None
     received = np.zeros(len(at))
@@ -112,6 +146,7 @@ def disks(session: Session) -> list[Disk]:
     found = []
     for name, numbers in _numbers(session, "disk", table.name).items():
         mine = table.take(np.isin(table.name, numbers))
+        mine = mine.take(spaced(mine.at_ns))
         if len(mine) < DIFFERENCE:
             continue
         limit = int(mine.limit_bytes_s[-1])

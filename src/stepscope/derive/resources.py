@@ -74,7 +74,8 @@ def build(view: SessionView) -> Resources | None:
     if steps is None or pipe is None or len(steps.windows[0]) == 0 or not len(session.cores):
         return None
     lo, hi = int(steps.windows[0][0]), int(steps.windows[1][-1])
-    at = session.host.at_ns
+    host = counters.host(session)
+    at = host.at_ns
     edges = at[(at >= lo) & (at <= hi)]
     if len(edges) <= MIN_INTERVALS:
         return None
@@ -86,7 +87,7 @@ def build(view: SessionView) -> Resources | None:
         wait_ratio=None if waits is None else covered(waits, edges),
         net_in=1e9 * counters.rate_at(edges, wire.at_ns, wire.rx_bytes) if wire else nothing,
         net_out=1e9 * counters.rate_at(edges, wire.at_ns, wire.tx_bytes) if wire else nothing,
-        cpu_cores=counters.rate_at(edges, at, session.host.job_cpu_ns),
+        cpu_cores=counters.rate_at(edges, at, host.job_cpu_ns),
     )
     process = session.process
     return Resources(
@@ -94,7 +95,7 @@ def build(view: SessionView) -> Resources | None:
         looks=looks,
         bursts=_bursts(session, lo, hi, waits),
         progress=1e9 * counters.rate_at(edges, steps.starts, np.arange(len(steps.starts), dtype=np.int64)),
-        others_cores=counters.rate_at(edges, at, session.host.others_cpu_ns),
+        others_cores=counters.rate_at(edges, at, host.others_cpu_ns),
         wire=wire,
         process=process.take((process.pid == steps.worker.info.pid) & (process.at_ns >= lo) & (process.at_ns <= hi)),
     )

@@ -55,7 +55,8 @@ def _all(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:
     """Key, title, unit, how it was looked at, values."""
     bursts = session.bursts
     yield "cpu", "CPU", "cores", "of the job's measured processes", _cpu(session)
-    host = session.host.take(session.host.others_cpu_ns >= 0)
+    host = counters.host(session)
+    host = host.take(host.others_cpu_ns >= 0)
     yield (
         "cpu-others",
         "CPU of others",
@@ -94,7 +95,7 @@ def _ordered(held: Held) -> Held:
 
 
 def _cpu(session: Session) -> Held:
-    host = session.host
+    host = counters.host(session)
     known = host.take(host.job_cpu_ns >= 0)
     return rates(known.at_ns, known.job_cpu_ns, per=1.0)  # a burst's looks are at fewer processes
 

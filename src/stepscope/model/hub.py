@@ -118,6 +118,33 @@ class FindingList(msgspec.Struct, frozen=True, kw_only=True):
     total: int
 
 
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the report."""
+
+    label: str
+    text: str
+
+
+class ImportedPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the traced steps."""
+
+    part: str
+    word: str
+    """What it is called."""
+    ratio: float
+
+
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """What other tools recorded: nothing was measured."""
+
+    lines: tuple[Said, ...]
+    """Files, steps, planes, as the report's head says them."""
+    steps: str
+    """Of what the parts are: "152 ms in the mean of 5 traced steps"; empty where no op was seen."""
+    parts: tuple[ImportedPart, ...] = ()
+    """The largest first."""
+
+
 class SessionDetail(msgspec.Struct, frozen=True, kw_only=True):
     """A session as its overview shows it."""
 
@@ -131,6 +158,12 @@ class SessionDetail(msgspec.Struct, frozen=True, kw_only=True):
     checked: dict[str, int]
     """Detectors by outcome."""
     diagnostics: tuple[str, ...]
+    checked_said: tuple[str, ...] = ()
+    """What became of the detectors, as the report says it: could not look stands apart from not applicable."""
+    nothing_said: str = ""
+    """What stands where there is no finding: that nothing was found, or why nobody could look."""
+    imported: Imported | None = None
+    """What other tools' files hold; null for a measured job."""
 
 
 class Stages(msgspec.Struct, frozen=True, kw_only=True):

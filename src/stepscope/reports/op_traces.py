@@ -8,6 +8,7 @@ from stepscope.reports import words
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
+    from stepscope.model.finding import Report
     from stepscope.model.op_summary import OpTraceSteps, OpTraceSummary
 
 _SHOWN_PLANES = 8
@@ -19,6 +20,15 @@ def render(trace: OpTraceSummary) -> str:
     head = f"{trace.file or trace.name} · {trace.format} · {words.plural(trace.events, 'event')}"
     lines = [("op trace", head), *lines_of(trace)]
     return "".join(f"{label:<12}{text}\n" for label, text in lines)
+
+
+def imported(report: Report) -> list[tuple[str, str]]:
+    """Label and text of what the files of an imported session hold."""
+    lines = []
+    for trace in report.op_traces:
+        events = words.plural(trace.events, "event")
+        lines += [("imported", f"{trace.file} · {trace.format} · {events}"), *lines_of(trace)]
+    return lines
 
 
 def lines_of(trace: OpTraceSummary) -> list[tuple[str, str]]:

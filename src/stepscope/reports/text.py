@@ -164,15 +164,8 @@ def _header(report: Report, width: int) -> list[Line]:
 
 def _imported(report: Report, room: int) -> list[Line]:
     """Of a session that holds what another tool recorded, and nothing else."""
-    lines: list[Line] = []
-    for trace in report.op_traces:
-        events = words.plural(trace.events, "event")
-        lines += _labelled("imported", HEAD, wrap(f"{trace.file}{SEPARATOR}{trace.format}{SEPARATOR}{events}", room))
-        for label, text in op_traces.lines_of(trace):
-            lines += _labelled(label, HEAD, wrap(text, room))
-    for label, text in traced_rows.lines(report.traced) if report.traced is not None else ():
-        lines += _labelled(label, HEAD, wrap(text, room))
-    return lines
+    said = [*op_traces.imported(report), *(traced_rows.lines(report.traced) if report.traced is not None else ())]
+    return [line for label, text in said for line in _labelled(label, HEAD, wrap(text, room))]
 
 
 def _members(report: Report, room: int) -> list[Line]:

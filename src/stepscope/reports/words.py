@@ -347,14 +347,19 @@ def blind_reasons(blind: Iterable[Checked]) -> list[str]:
     return reasons
 
 
-def checked_items(checked: Iterable[Checked]) -> list[str]:
-    """What became of the detectors: ``21 clear``, ``3 could not look: no perf (...)``."""
+def checked_items(checked: Iterable[Checked], *, found: bool = False) -> list[str]:
+    """What became of the detectors: ``21 clear``, ``3 could not look: no perf (...)``; the only place that counts them.
+
+    ``found``: with those that found something, where the findings do not stand right above.
+    """
     rows = list(checked)
     clear = sum(c.outcome == "clear" for c in rows)
     idle = sum(c.outcome == "not-applicable" and not c.missing for c in rows)
     blind = [c for c in rows if could_not_look(c)]
     failed = [printable(c.detector) for c in rows if c.outcome == "failed"]
-    items = [f"{clear} clear"] if rows else ["no detector ran"]
+    hits = sum(c.outcome == "found" for c in rows)
+    items = [f"{hits} found"] if found and hits else []
+    items.append(f"{clear} clear" if rows else "no detector ran")
     if blind:
         reasons = blind_reasons(blind)
         named = "; ".join(reasons[:MISSING_LIMIT])

@@ -1,0 +1,97 @@
+"""The overview says what the terminal's report says: of imported files, of jobs without steps, of detectors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from tests.derive.op_traces import Maker
+
+from stepscope._version import __version__
+from stepscope.app.library import Library
+from stepscope.app.shelf import Shelf
+from stepscope.app.timelines import Timelines
+from stepscope.model.hub import SessionDetail
+from stepscope.model.session import Manifest
+from stepscope.store import layout, optrace
+from stepscope.store.layout import key_of
+from stepscope.web.application import create
+from stepscope.web.operation import Hub
+
+from .conftest import TOKEN, browser
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from starlette.testclient import TestClient
+
+    from stepscope.web.settings import Access
+
+    from .recorded import Recorded
+
+STEPS = 6
+
+
+def session(folder: Path, mode: str) -> Path:
+    """A session that lies in ``folder``; imported ones hold a trace of six steps of 10 ms."""
+    path = folder / f"{mode}.stepscope"
+    path.mkdir()
+    if mode == "import":
+        trace = Maker()
+        thread = trace.thread("tf_Compute/1")
+        for number in range(STEPS):
+            trace.step(10_000 * number, 9_990, number)
+            trace.op(thread, "model/MatMul:MatMul", 10_000 * number + 5, 8_000, number)
+        optrace.write(path, "import-001", trace.trace())
+    manifest = Manifest(id="x", mode=mode, state="finished", stepscope_version=__version__, ended_ns=60_000_000)
+    (path / layout.MANIFEST).write_bytes(msgspec.json.encode(manifest))
+    return path
+
+
+def flat(text: str) -> str:
+    """Text with any blanks as one."""
+    return " ".join(text.split())
+
+
+def asked(path: Path, access: Access) -> tuple[SessionDetail, str]:
+    """The overview's numbers and the text of the report, blanks as one."""
+    hub = Hub(library=Library([path]), shelf=Shelf(), timelines=Timelines(path.parent / "timelines"))
+    client: TestClient = browser(create(hub, access), headers={"Authorization": f"Bearer {TOKEN}"})
+    address = f"/api/v1/sessions/{key_of(path.resolve())}"
+    text = client.get(f"{address}/report", params={"format": "text"}).text
+    detail = msgspec.json.decode(client.get(f"{address}/summary").content, type=SessionDetail)
+    return detail, flat(text)
+
+
+def test_imported_steps(tmp_path: Path, access: Access) -> None:
+    """Files of other tools have the steps, parts and planes that the report names, and no made-up rates of a run."""
+    detail, text = asked(session(tmp_path, "import"), access)
+    imported = detail.imported
+    assert imported is not None
+    assert f"{STEPS} steps" in next(line.text for line in imported.lines if line.label == "steps")
+    for line in imported.lines:
+        assert flat(f"{line.label} {line.text}") in text
+    assert all(part.word in text for part in imported.parts)
+    assert sum(part.ratio for part in imported.parts) == pytest.approx(1, abs=0.05)
+    assert detail.findings or detail.nothing_said in text
+
+
+def test_a_job_without_steps(tmp_path: Path, access: Access) -> None:
+    """Where nothing could be looked at, nothing is said to be insignificant."""
+    detail, text = asked(session(tmp_path, "run"), access)
+    assert detail.imported is None
+    assert "significant" not in detail.nothing_said
+    assert detail.nothing_said in text
+
+
+@pytest.mark.parametrize("kind", ["import", "run", "measured"])
+def test_detectors_are_counted_as_in_the_report(kind: str, tmp_path: Path, recorded: Recorded, access: Access) -> None:
+    """What became of the detectors is the report's own line, and adds up to all of them."""
+    detail, text = asked(recorded.path if kind == "measured" else session(tmp_path, kind), access)
+    items = detail.checked_said
+    assert sum(int(item.split()[0]) for item in items) == sum(detail.checked.values())
+    assert any("could not look" in item for item in items)
+    said = [flat(item) for item in items if not item.endswith("found")]
+    assert f"checked {said[0]}" in text
+    assert all(item in text for item in said)
