@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.derive.op_traces import Maker
 
-from stepscope.app import analyze, bundle
+from stepscope.app import analyze, bundle, flame
 from stepscope.errors import DamagedError, SessionError
 from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.model.optrace import OpTrace, PlaneKind, TraceSource
@@ -177,3 +177,11 @@ def test_a_cut_table_is_a_loss(made: Path, left: int) -> None:
     assert list(session.lost_files) == [TABLE]
     assert len(session.workers[0].records) == 50
     assert any("left out" in text.text for text in analyze.analyze(made).diagnostics)
+
+
+def test_a_pack_of_another_name_is_one(made: Path, tmp_path: Path) -> None:
+    """A pack whose first byte was changed is no file of stacks, whatever it is called."""
+    packed, _ = bundle.pack(made, tmp_path / "session.bin")
+    flip(packed, 0)
+    with pytest.raises(DamagedError, match=f"^damaged: {packed}: "):
+        flame.choose(packed)

@@ -156,10 +156,11 @@ class PackedFiles:
 
 
 def is_packed(path: Path) -> bool:
-    """Whether a file is meant to be a packed session, by its name or by how it begins."""
+    """Whether a file is meant to be a packed session, by its name, by how it begins or by how it ends."""
     try:
         with path.open("rb") as stream:
-            return path.name.endswith(layout.PACKED_SUFFIX) or stream.read(len(_MAGIC)) == _MAGIC
+            begins = stream.read(len(_MAGIC)) == _MAGIC
+        return begins or path.name.endswith(layout.PACKED_SUFFIX) or zipfile.is_zipfile(path)
     except OSError:
         return False
 
