@@ -120,6 +120,10 @@ bench-static-cases: $(VENV)/.stamp ## which of bench/cases the static checker te
 bench-rules: $(VENV)/.stamp ## what each rule's fix brings, slow and fixed in turn
 	@$(BIN)/python benchmarks/rules.py $(ARGS)
 
+.PHONY: bench-fix-property
+bench-fix-property: $(VENV)/.stamp ## does a fix change what a program prints or computes? 2,000 programs, before and after
+	@$(BIN)/python benchmarks/fix_property.py --write $(ARGS)
+
 .PHONY: bench-check
 bench-check: $(VENV)/.stamp ## speed of the checker, and what stops it; TREES=folders of sources
 	@$(BIN)/python benchmarks/check.py $(TREES) --write $(ARGS)

@@ -349,6 +349,6 @@ b = records.map(one).batch(32)
     text = fixed_by(HEAD + parsed, "TFD009")
     assert "records.batch(32).map(one)" in text
     assert "tf.io.parse_example(record, S)" in text
-    looped = "b = records.batch(8)\nfor step in range(100):\n    r = next(iter(b))\n"
+    looped = "b = records.repeat().batch(8)\nfor step in range(100):\n    r = next(iter(b))\n"
     text = fixed_by(HEAD + looped, "TFD016")
     assert "iterator = iter(b)\nfor step in range(100):\n    r = next(iterator)\n" in text

@@ -69,15 +69,23 @@ def _bound(ctx: Context, binding: Binding, depth: int) -> bool:
 
 def _one(ctx: Context, index: ast.expr) -> bool:
     """A subscript that gives one row: ``[None]``, ``[np.newaxis, ...]``, ``[i:i + 1]``, ``[[i]]``."""
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    first = parts[0] if parts else None
+    first = _first(index)
     if isinstance(first, ast.Slice):
         return _next(ctx, first)
-    return (
-        (isinstance(first, ast.Constant) and first.value is None)
-        or (isinstance(first, ast.Attribute) and first.attr == "newaxis")
-        or (isinstance(first, ast.List) and len(first.elts) == 1)
+    return adds_axis(index) or (isinstance(first, ast.List) and len(first.elts) == 1)
+
+
+def adds_axis(index: ast.expr) -> bool:
+    """``[None]``, ``[np.newaxis, ...]``: a subscript that arrays and tensors alone have."""
+    first = _first(index)
+    return (isinstance(first, ast.Constant) and first.value is None) or (
+        isinstance(first, ast.Attribute) and first.attr == "newaxis"
     )
+
+
+def _first(index: ast.expr) -> ast.expr | None:
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return parts[0] if parts else None
 
 
 def _next(ctx: Context, part: ast.Slice) -> bool:

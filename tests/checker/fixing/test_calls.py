@@ -119,24 +119,6 @@ def test_unwrap_call(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("m.predict(x)", "m(x, training=False)"),
-        ("self.m.predict(x[None], verbose=0)", "self.m(x[None], training=False)"),
-        ("m.predict(batch_size=1, x=x)", "m(x, training=False)"),
-        ("m.predict(x, 1, 0)", "m(x, training=False)"),
-        ("m.predict(x, extra=1)", "refused: it has arguments that a direct call does not know"),
-        ("m.predict(*x)", "refused: its arguments cannot be told"),
-        ("m.predict(x,  # rows\n  verbose=0)", "refused: a comment would be lost"),
-    ],
-)
-def test_direct_call(before: str, after: str) -> None:
-    """A predict becomes a call of the model, without what only predict knows."""
-    done = fixed(f"y = {before}\n", "direct-call", before)
-    assert done.removeprefix("y = ").rstrip("\n") == after
-
-
-@pytest.mark.parametrize(
     ("value", "after"),
     [
         ("$2.sum()", "(a + b).sum()"),

@@ -132,7 +132,8 @@ def test_overlapping_fixes_take_rounds() -> None:
             step(tf.ones([2]), n, float(n))
         """
     done = fixed_by(text, "TFF001")
-    assert done.splitlines()[-1] == "    step(tf.ones([2]), tf.constant(n), tf.constant(float(n)))"
+    number = "tf.constant({}, dtype=tf.float32)"
+    assert done.splitlines()[-1] == f"    step(tf.ones([2]), {number.format('n')}, {number.format('float(n)')})"
 
 
 def test_write(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ ACTIONS: Mapping[str, Action] = MappingProxyType(
     {
         "add-decorator": statements.add_decorator,
         "add-keyword": calls.add_keyword,
-        "direct-call": calls.direct_call,
         "hoist-expression": statements.hoist_expression,
         "hoist-statement": statements.hoist_statement,
         "insert-call-in-chain": chains.insert_call_in_chain,

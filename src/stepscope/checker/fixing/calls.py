@@ -5,12 +5,10 @@ from __future__ import annotations
 import libcst as cst
 
 from stepscope.checker.fixing.edits import CannotFixError, Edit
-from stepscope.checker.fixing.template import is_atom, one_expression
+from stepscope.checker.fixing.template import one_expression
 from stepscope.checker.fixing.tree import Tree
 from stepscope.checker.fixing.work import Work
 
-PREDICT_ONLY = frozenset("batch_size verbose steps callbacks max_queue_size workers use_multiprocessing".split())
-"""Arguments of ``predict`` that a direct call has no use for."""
 OPEN = (
     cst.BinaryOperation, cst.BooleanOperation, cst.Comparison, cst.UnaryOperation, cst.IfExp, cst.Lambda, cst.Await,
     cst.Yield, cst.NamedExpr, cst.GeneratorExp, cst.Tuple, cst.ConcatenatedString,
@@ -89,22 +87,6 @@ def unwrap_call(work: Work) -> tuple[Edit, ...]:
     if not one_expression(text) or (isinstance(inner, OPEN) and not inner.lpar):
         text = f"({text})"
     return work.tree.rewrite(*work.tree.whole(call), text)
-
-
-def direct_call(work: Work) -> tuple[Edit, ...]:
-    """``model.predict(x, verbose=0)`` becomes ``model(x, training=False)``."""
-    call = work.expression(0, cst.Call)
-    if not isinstance(call.func, cst.Attribute) or any(a.star for a in call.args):
-        raise CannotFixError("its arguments cannot be told")
-    data = _find(call, "x", 0)
-    others = {a.keyword.value for a in call.args if a is not data and a.keyword is not None}
-    unknown = [a for a in _positional(call) if a is not data][2:]
-    if data is None or unknown or not others <= PREDICT_ONLY:
-        raise CannotFixError("it has arguments that a direct call does not know")
-    model = work.tree.source(call.func.value)
-    if not is_atom(call.func.value):
-        raise CannotFixError("what it is called on is no name")
-    return work.tree.rewrite(*work.tree.range(call), f"{model}({work.tree.source(data.value)}, training=False)")
 
 
 def replace_expression(work: Work) -> tuple[Edit, ...]:

@@ -32,7 +32,8 @@ batches = records.cache().repeat().batch(32)
 When a `take` stands between, which ends the dataset; `repeat(1)`.
 
 ## Fix and its safety
-Put `cache()` before `repeat()`. The results are the same.
+Put `cache()` before `repeat()`. The results are the same, and `--fix` does it, where epochs do not differ: not behind
+a shuffle, random ops or variables, whose later epochs would be the first one again.
 
 ## Versions
 All.
@@ -44,9 +45,13 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
-from stepscope.checker.datasets import Stage
+from stepscope.checker.datasets import Chain, Stage
+from stepscope.checker.graphable import acts
 from stepscope.checker.hits import Hit
 from stepscope.checker.rule import Rule
+
+RUNNING = frozenset("map filter interleave flat_map scan take_while".split())
+"""Stages that run a function."""
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
@@ -62,7 +67,8 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     if not found:
         return
     repeat = found[0]
-    direct = call.receiver is repeat.call
+    chains = ctx.chains(call.receiver) if call.receiver is not None else ()
+    direct = call.receiver is repeat.call and not any(_changes(ctx, c) for c in chains)
     count = _count(ctx, repeat)
     times = f"{count} times" if count is not None and count > 0 else "without end"
     yield ctx.hit(
@@ -81,6 +87,14 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         if direct
         else None,
     )
+
+
+def _changes(ctx: Context, chain: Chain) -> bool:
+    """An epoch differs from the one before: shuffled, drawn, counted, or not known."""
+    if not chain.complete or {"shuffle", "from_generator", "list_files", "random"} & set(chain.names):
+        return True
+    functions = [ctx.stage_function(s) for s in chain.stages if s.name in RUNNING]
+    return any(f is None or ctx.effects(f) or acts(ctx.at(f.module), f.body) for f in functions)
 
 
 def _count(ctx: Context, repeat: Stage) -> int | None:

@@ -44,8 +44,12 @@ five iterations, functions with an `input_signature` (which makes tensors of Pyt
 another tf.function (traced once), and wherever it is not known what the argument is.
 
 ## Fix and its safety
-Pass `tf.constant(step)`, or keep the value in a `tf.Variable`. Not where the function needs a Python value: as a shape,
-in `range`, or to choose a branch of Python; then trace once per value on purpose, or make the branch a `tf.cond`.
+Pass `tf.constant(step)`, or keep the value in a `tf.Variable`. A Python number takes the type of what it meets, a
+tensor does not: beside float32 it has to be `tf.constant(step, dtype=tf.float32)`. `--unsafe-fixes` writes that where
+the function is seen, the type of what the number meets is written down, or the number goes into `tf.cast` alone. Not
+where the function needs a Python value: as a shape, in `range`, or to choose a branch of Python; then trace once per
+value on purpose, or make the branch a `tf.cond`. Nor where tracing does something else, such as `print`, for each
+value.
 
 ## Versions
 All with `tf.function`.
@@ -57,7 +61,9 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
-from stepscope.checker.hits import CheckSeverity, Hit
+from stepscope.checker.dtypes import dtype
+from stepscope.checker.graphable import computed, parameter_of, traced_once
+from stepscope.checker.hits import CheckSeverity, FixPlan, Hit
 from stepscope.checker.loops import Loop
 from stepscope.checker.names import Function
 from stepscope.checker.rule import Rule
@@ -67,6 +73,24 @@ FEW = 5
 """So many traces are what a program may want."""
 MANY = 50
 """From so many traces on it is an error, also where the loop is one of epochs."""
+ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+PAIRING = frozenset(
+    f"tensorflow.{op}"
+    for op in (
+        "add",
+        "subtract",
+        "multiply",
+        "pow",
+        "maximum",
+        "minimum",
+        "greater",
+        "less",
+        "math.add",
+        "math.multiply",
+    )
+)
+"""Ops that give a number the type of the tensor beside it."""
+PAIR = 2
 WORDS = {Tag.PY_SCALAR: "Python number", Tag.PY_STRING: "Python string"}
 
 
@@ -82,8 +106,7 @@ def _call(ctx: Context, call: Call) -> Iterator[Hit]:
     function = ctx.function(call.node.func)
     if not loops or ctx.traced(call.node) or _signature(ctx, call, function):
         return
-    arguments = [*enumerate(call.node.args), *((-1, k.value) for k in call.node.keywords if k.arg)]
-    for index, argument in arguments:
+    for argument in (*call.node.args, *(k.value for k in call.node.keywords if k.arg)):
         value = ctx.value(argument)
         tag = _python(value)
         loop = next((lp for lp in loops if ctx.varies(argument, lp) is True), None)
@@ -97,17 +120,64 @@ def _call(ctx: Context, call: Call) -> Iterator[Hit]:
             severity=_severity(loop, loops),
             confidence=0.9,
             also=[ctx.loop_span(loop)],
-            fix=ctx.fix(
-                "wrap-call",
-                f"Pass tf.constant({ctx.text(argument)})",
-                argument,
-                safety="unsafe",
-                behaviour="The function gets a tensor: where it needs a Python value (a shape, range, if), it fails.",
-                wrapper="tensorflow.constant",
-            )
-            if tag is Tag.PY_SCALAR and index >= -1 and not value.many
-            else None,
+            fix=_constant(ctx, call, argument) if tag is Tag.PY_SCALAR and not value.many else None,
         )
+
+
+def _constant(ctx: Context, call: Call, argument: ast.expr) -> FixPlan | None:
+    """A tensor of the type that the number has in the function; nothing where it is not known."""
+    function = ctx.function(call.node.func)
+    if function is None or call.opaque or not traced_once(ctx, function):
+        return None
+    need = _needed(ctx.at(function.module), function, parameter_of(call.node, function, argument))
+    if need is None:
+        return None
+    behaviour = "The function is traced once, and computes with a tensor of the type that the number took in it."
+    title = f"Pass tf.constant({ctx.text(argument)})"
+    if not need:
+        return ctx.fix(
+            "wrap-call", title, argument, safety="unsafe", behaviour=behaviour, wrapper="tensorflow.constant"
+        )
+    return ctx.fix(
+        "replace-expression",
+        f"{title[:-1]}, dtype=tf.{need})",
+        argument,
+        safety="unsafe",
+        behaviour=behaviour,
+        value=f"tensorflow.constant($1, dtype=tensorflow.{need})",
+    )
+
+
+def _needed(ctx: Context, function: Function, name: str) -> str | None:
+    """The type that a parameter's number takes wherever the function uses it; "" for any; None: not known, or several.
+
+    A use that is not arithmetic with a tensor, or a cast, may need a Python value.
+    """
+    if not name or len(function.scope.bindings.get(name, ())) != 1:
+        return None
+    uses = [n for part in function.body for n in ast.walk(part) if isinstance(n, ast.Name) and n.id == name]
+    found = {_met(ctx, use) for use in uses}
+    return found.pop() if len(found) == 1 else None
+
+
+def _met(ctx: Context, use: ast.Name) -> str | None:
+    """The type that a number takes at one place."""
+    parent = ctx.parent(use)
+    if isinstance(parent, ast.BinOp):
+        other = parent.right if parent.left is use else parent.left
+    elif isinstance(parent, ast.Compare) and len(parent.comparators) == 1 and isinstance(parent.ops[0], ORDER):
+        other = parent.comparators[0] if parent.left is use else parent.left
+    elif isinstance(parent, ast.Call):
+        op = ctx.name(parent.func)
+        if op == "tensorflow.cast":
+            return "" if parent.args[:1] == [use] else None
+        if op not in PAIRING or len(parent.args) != PAIR or parent.keywords:
+            return None
+        other = parent.args[1] if parent.args[0] is use else parent.args[0]
+    else:
+        return None
+    tensor = ctx.value(other).tag in (Tag.TENSOR, Tag.VARIABLE) or computed(ctx, other)
+    return (dtype(ctx, other) or None) if tensor else None
 
 
 def _python(value: Value) -> Tag | None:

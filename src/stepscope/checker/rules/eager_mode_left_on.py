@@ -38,7 +38,7 @@ where the model's class uses NumPy or `.numpy()`, or, for the switch of all func
 
 ## Fix and its safety
 Remove the switch. Code that relied on it (prints in each step, `.numpy()` in a layer, Python state) then runs while
-tracing only, or fails: so the fix is not applied without `--unsafe-fixes`.
+tracing only, or fails: so the fix is not applied without `--unsafe-fixes`, nor where that is seen.
 
 ## Versions
 TensorFlow 2.
@@ -50,11 +50,14 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
+from stepscope.checker.graphable import acts, returns_tensors
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.idioms import in_test, is_true
+from stepscope.checker.idioms import in_test, is_true, makers
+from stepscope.checker.names import Function
 from stepscope.checker.rule import Rule
 from stepscope.checker.tags import Tag
 
+STEPS = ("call", "train_step", "test_step", "predict_step")
 SWITCH = "tensorflow.config.run_functions_eagerly"
 DEBUG = "tensorflow.data.experimental.enable_debug_mode"
 BEHAVIOUR = "Steps run as graphs: side effects of Python happen while tracing only, and .numpy() in them fails."
@@ -95,6 +98,26 @@ def _reads_in_functions(ctx: Context) -> bool:
     return any(ctx.enclosing(call.node) is not None for call in ctx.calls("numpy", "set_trace", "breakpoint"))
 
 
+def _same_in_graphs(ctx: Context) -> bool:
+    """The file's tf.functions give the same in a graph: tensors, and nothing that Python does each time."""
+    for made in makers(ctx):
+        if isinstance(made, ast.FunctionDef):
+            function: Function | None = ctx.engine.names.function(ctx.module, made)
+        else:
+            given = made.args[0] if isinstance(made, ast.Call) and made.args else None
+            function = ctx.function(given) if given is not None else None
+        if function is None or not returns_tensors(ctx, function) or acts(ctx.at(function.module), function.body):
+            return False
+    return True
+
+
+def _steps_act(ctx: Context, model: ast.expr) -> bool:
+    """The class of a model does something in Python in each step."""
+    cls = ctx.value(model).cls
+    methods = [f for name in STEPS for f in ctx.methods(cls, name)] if cls is not None else []
+    return any(acts(ctx.at(f.module), f.body) for f in methods)
+
+
 def _off(call: Call) -> bool:
     given = call.argument(0, "run_eagerly")
     return isinstance(given, ast.Constant) and given.value is False
@@ -103,7 +126,7 @@ def _off(call: Call) -> bool:
 def _statement(ctx: Context, node: ast.Call, text: str) -> Hit:
     parent = ctx.parent(node)
     fix: FixPlan | None = None
-    if isinstance(parent, ast.Expr):
+    if isinstance(parent, ast.Expr) and ctx.once(_same_in_graphs):
         fix = ctx.fix("remove-statement", "Remove it", parent, safety="unsafe", behaviour=BEHAVIOUR)
     return ctx.hit(node, text, confidence=0.95, fix=fix)
 
@@ -125,7 +148,9 @@ def _compile(ctx: Context, call: Call) -> Iterator[Hit]:
             safety="unsafe",
             behaviour=BEHAVIOUR,
             keyword="run_eagerly",
-        ),
+        )
+        if not _steps_act(ctx, call.receiver)
+        else None,
     )
 
 

@@ -56,7 +56,8 @@ for x, y in data:
 In a tf.function, in what Keras or tf.data compiles, and in functions that only such code calls; where the function
 has a decorator that is not known or is handed to something else, which may compile it; where the block calls a
 tf.function or a SavedModel itself, or a model is called whose own `call` is a tf.function, or it does what a graph
-cannot (`.numpy()`, NumPy on tensors, an environment's `step`); where no loop repeats it, or one of at most ten
+cannot, itself or in a function that it calls (`.numpy()`, NumPy on tensors, `zip` of tensors, an environment's `step`);
+where no loop repeats it, or one of at most ten
 iterations; in tests; in methods of classes of some other framework, and in functions without an optimizer that
 nothing here calls: whoever calls them may compile them. An info in a loop of at most a hundred iterations without an
 optimizer.
@@ -64,7 +65,9 @@ optimizer.
 ## Fix and its safety
 Put the step into a function of its own and decorate it with `@tf.function`. Print, append and other side effects of
 Python then happen while tracing only; variables must be made before; Python numbers that change should be passed as
-tensors. So it is not done automatically.
+tensors. `--unsafe-fixes` decorates a step that has a function, where all that it does is known and happens in the
+graph: not where it prints, appends, sets attributes, makes variables, chooses by `if` or `try`, calls what is not
+followed, or is given NumPy arrays, which a graph takes as tensors of their own type.
 
 ## Versions
 TensorFlow 2.
@@ -76,6 +79,7 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.context import Context
+from stepscope.checker.graphable import fails, keeps_results
 from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.idioms import hot, in_test, iterated, may_be_compiled, over_dataset, own_calls
 from stepscope.checker.loops import Loop
@@ -85,8 +89,6 @@ from stepscope.checker.syntax import last_word
 from stepscope.checker.tags import Tag
 
 TAPE = "tensorflow.GradientTape"
-OF_PYTHON = frozenset({"numpy", "item", "tolist", "render", "input", "print"})
-"""Methods and functions that a graph cannot hold."""
 SAVED = frozenset({"tensorflow.saved_model.load", "tensorflow.saved_model.load_v2", "tensorflow_hub.load"})
 UPDATES = frozenset({"apply_gradients", "minimize", "apply"})
 SHORT = 100
@@ -138,14 +140,14 @@ def _decorate(ctx: Context, node: ast.With) -> FixPlan | None:
     function = ctx.enclosing(node)
     if function is None or isinstance(function.node, ast.Lambda) or function.decorators:
         return None
-    if not _compilable(ctx, [n for n in function.body if isinstance(n, ast.stmt)]):
-        return None  # reads its result, say
+    if not keeps_results(ctx, function):
+        return None
     return ctx.fix(
         "add-decorator",
         f"Decorate {function.name} with @tf.function",
         function.node,
         safety="unsafe",
-        behaviour="Side effects of Python happen while tracing only; Python numbers that change are traced anew.",
+        behaviour="The same ops run in a graph, which may add floats in another order.",
         decorator="tensorflow.function",
     )
 
@@ -243,15 +245,11 @@ def _compilable(ctx: Context, body: list[ast.stmt]) -> bool:
         return False
     for call in calls:
         word = last_word(call.func)
-        if word in OF_PYTHON or _loaded(ctx, call):
+        if _loaded(ctx, call):
             return False
         if word == "step" and isinstance(call.func, ast.Attribute) and "env" in ctx.text(call.func.value).lower():
             return False
-        arguments = [*call.args, *(k.value for k in call.keywords)]
-        of_tensors = any(ctx.value(a).tag in TENSORS for a in arguments)
-        if of_tensors and (word in ("float", "int", "bool") or ctx.name(call.func).startswith("numpy.")):
-            return False
-    return True
+    return not fails(ctx, body)
 
 
 def _loaded(ctx: Context, call: ast.Call) -> bool:

@@ -57,7 +57,8 @@ Make the function once, at the top of the module or in `__init__`, and give it w
 captured from the function around it is then an argument, or an attribute: this changes the code and is left to you.
 
 The fix moves one that captures nothing of the loop before it, and one that needs only names of the module above the
-function around it, or its class: unsafe, because variables that it makes are then made once.
+function around it, or its class: unsafe, because variables that it makes are then made once. Not where each trace
+prints or appends.
 
 ## Versions
 TensorFlow 2 (and `tf.contrib.eager.defun`).
@@ -72,6 +73,7 @@ from dataclasses import dataclass
 from stepscope.checker import hoisting
 from stepscope.checker.bindings import FUNCTIONS
 from stepscope.checker.context import Context
+from stepscope.checker.graphable import traces_act
 from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.idioms import MAKES_FUNCTIONS, free_names, hot, in_test, makers
 from stepscope.checker.loops import Loop
@@ -128,7 +130,7 @@ def _check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
             severity="warning" if again else None,
             confidence=0.85,
             also=[ctx.loop_span(loop)],
-            fix=hoisting.statement(ctx, made.node, loop, behaviour=BEHAVIOUR),
+            fix=None if _acts(ctx, made) else hoisting.statement(ctx, made.node, loop, behaviour=BEHAVIOUR),
         )
         return
     if outer is None or not made.calls or direct:
@@ -162,10 +164,15 @@ def _hit(ctx: Context, made: Made, loop: Loop, text: str, *, info: bool) -> Hit:
     )
 
 
+def _acts(ctx: Context, made: Made) -> bool:
+    """Each trace does something that is seen: prints, appends."""
+    return traces_act(ctx, made.node)
+
+
 def _out(ctx: Context, made: Made) -> FixPlan | None:
     """It moves above the function around it."""
     statement = made.node if isinstance(made.node, ast.FunctionDef) else ctx.parent(made.node)
-    if made.kept or not made.name or not isinstance(statement, ast.stmt):
+    if made.kept or not made.name or not isinstance(statement, ast.stmt) or _acts(ctx, made):
         return None
     return hoisting.out_of_function(ctx, statement, f"Make {made.name} once", BEHAVIOUR)
 

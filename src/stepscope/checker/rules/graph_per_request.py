@@ -47,7 +47,7 @@ Where the function is kept: stored in an attribute, a global or a container, or 
 ## Fix and its safety
 Make the function once, when the service starts, and call it once with an example, so that the first request does not
 wait. The fix moves the statement above the handler, or its class, where it needs only names of the module: unsafe,
-because it runs when the module is loaded then.
+because it runs when the module is loaded then. Not where each trace prints or appends.
 
 ## Versions
 TensorFlow 2.
@@ -60,6 +60,7 @@ from collections.abc import Iterator
 
 from stepscope.checker import hoisting
 from stepscope.checker.context import Context
+from stepscope.checker.graphable import traces_act
 from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.idioms import MAKES_FUNCTIONS, in_test, makers
 from stepscope.checker.modules import Module
@@ -90,7 +91,7 @@ def check(ctx: Context) -> Iterator[Hit]:
 
 def _fix(ctx: Context, made: ast.AST, name: str) -> FixPlan | None:
     statement = made if isinstance(made, ast.FunctionDef) else ctx.parent(made)
-    if not isinstance(statement, ast.stmt):
+    if not isinstance(statement, ast.stmt) or traces_act(ctx, made):
         return None
     return hoisting.out_of_function(ctx, statement, f"Make {name} when the service starts", BEHAVIOUR)
 

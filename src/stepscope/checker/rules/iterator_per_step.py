@@ -42,6 +42,7 @@ inside), when the dataset is another one in each iteration, and when it is not k
 ## Fix and its safety
 Make the iterator once before the loop and call `next` on it, with `repeat()` at the pipeline's end when the loop takes
 more than there is; or loop over the dataset itself. Elements are then others than the first one each time.
+`--unsafe-fixes` does it where the dataset repeats without end.
 
 ## Versions
 All; with sessions of TensorFlow 1 `get_next` is built once in any case.
@@ -113,11 +114,21 @@ def _report(ctx: Context, node: ast.Call, dataset: ast.expr) -> Iterator[Hit]:
         return
 
 
+def _endless(ctx: Context, made: ast.expr) -> bool:
+    """The dataset repeats without end: one that ends would end the program in the middle of the loop."""
+    chains = ctx.chains(made.args[0]) if isinstance(made, ast.Call) else ()
+    return bool(chains) and all(
+        any(s.name == "repeat" and s.argument(0, "count") is None for s in chain.stages)
+        and not {"take", "take_while"} & set(chain.names)
+        for chain in chains
+    )
+
+
 def _fix(ctx: Context, node: ast.Call, loop: Loop) -> FixPlan | None:
     """``iter(ds)`` before the loop, for ``next(iter(ds))`` right in a loop of this file."""
     made = node.args[0] if node.args else None
     plain = isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and len(made.args) == 1
-    if loop.via or loop.is_comprehension or made is None or not plain:
+    if loop.via or loop.is_comprehension or made is None or not plain or not _endless(ctx, made):
         return None
     return ctx.fix(
         "hoist-expression",
@@ -125,7 +136,7 @@ def _fix(ctx: Context, node: ast.Call, loop: Loop) -> FixPlan | None:
         made,
         loop.node,
         safety="unsafe",
-        behaviour="Each iteration gets the next element instead of the first; repeat() the dataset if it is short.",
+        behaviour="Each iteration gets the next element instead of the first; the dataset repeats.",
         name="iterator",
         inner="$0",
     )

@@ -40,7 +40,7 @@ other elements would come; `shard(1, 0)`.
 
 ## Fix and its safety
 Put `shard` before the map, best right behind the list of files. Each worker gets the same elements as before; random
-ops of the map draw other numbers.
+ops of the map draw other numbers. No fix where the map counts or reads what changes.
 
 ## Versions
 All.
@@ -54,6 +54,7 @@ from stepscope.checker.context import Call, Context
 from stepscope.checker.costs import heavy
 from stepscope.checker.datasets import Chain, Stage
 from stepscope.checker.hits import Hit
+from stepscope.checker.names import Function
 from stepscope.checker.rule import Rule
 
 NEUTRAL = frozenset({"prefetch", "with_options", "map"})
@@ -82,9 +83,14 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             safety="unsafe",
             behaviour="Each worker gets the same elements; random ops of the map draw other numbers.",
         )
-        if call.receiver is stage.call
+        if call.receiver is stage.call and function is not None and _drawn_at_most(ctx, function)
         else None,
     )
+
+
+def _drawn_at_most(ctx: Context, function: Function) -> bool:
+    """Nothing but random numbers makes an element depend on those before it."""
+    return all(effect.kind == "random" for effect in ctx.effects(function))
 
 
 def _costly(ctx: Context, chain: Chain) -> Stage | None:

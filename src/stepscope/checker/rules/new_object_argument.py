@@ -47,7 +47,7 @@ extension types, which are compared by what they hold; in loops of at most ten i
 ## Fix and its safety
 Make the object once before the loop, or pass what differs as tensors. The fix does the first with a lambda, partial or
 object that is written as the argument and needs nothing that the loop binds: unsafe, because the function is traced
-only once then, and what the object reads beside its arguments stays as it was.
+only once then, and what the object reads beside its arguments stays as it was. Not where each trace prints or appends.
 
 ## Versions
 TensorFlow 2.
@@ -60,6 +60,7 @@ from collections.abc import Iterator
 
 from stepscope.checker import hoisting
 from stepscope.checker.context import Context
+from stepscope.checker.graphable import acts
 from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.idioms import function_options, hot, in_test, of_graph
 from stepscope.checker.loops import Loop
@@ -86,8 +87,14 @@ def check(ctx: Context) -> Iterator[Hit]:
                     f"{ctx.text(call.func)} is traced anew for each {what}: it is compared by identity",
                     confidence=0.9,
                     also=[ctx.loop_span(loops[0])],
-                    fix=_once(ctx, argument, what, loops[0]),
+                    fix=None if _acts(ctx, call) else _once(ctx, argument, what, loops[0]),
                 )
+
+
+def _acts(ctx: Context, call: ast.Call) -> bool:
+    """Each trace of what is called does something that is seen, or what it runs is not known."""
+    function = ctx.function(call.func)
+    return function is None or acts(ctx.at(function.module), function.body)
 
 
 def _once(ctx: Context, argument: ast.expr, what: str, loop: Loop) -> FixPlan | None:

@@ -45,7 +45,8 @@ vector; where the result is not what a model is trained on.
 
 ## Fix and its safety
 Drop the encoding and use `sparse_categorical_crossentropy`, and `sparse_categorical_accuracy` where the metric is
-named. `--unsafe-fixes` does it where the loss is named once; something else may use the vectors.
+named. `--unsafe-fixes` does it where the loss is named once, the vectors go to the training alone, the numbers are an
+array or tensor, and no metric but the accuracy is named.
 
 ## Versions
 All.
@@ -60,12 +61,15 @@ from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.idioms import in_test
 from stepscope.checker.rule import Rule
+from stepscope.checker.syntax import argument, last_word
+from stepscope.checker.tags import Tag
 
 MANY = 1000
 """Classes from which on the vectors cost more than the rest of small models."""
 VOCABULARY = frozenset({"word_index", "index_word", "get_vocabulary", "vocabulary_size", "get_vocab", "vocab_size"})
 """Attributes and methods of tokenizers and vocabularies that hold thousands of words."""
 LOSSES = frozenset({"keras.losses.CategoricalCrossentropy", "keras.losses.categorical_crossentropy"})
+TRAINING = frozenset({"fit", "evaluate", "train_on_batch", "test_on_batch"})
 MAX_DEPTH = 5
 
 
@@ -96,6 +100,12 @@ def _fix(ctx: Context, call: Call, losses: list[ast.expr]) -> FixPlan | None:
     labels = call.argument(0, "x") or call.argument(0, "indices")
     if len(losses) != 1 or not isinstance(losses[0], ast.Constant) or labels is None:
         return None
+    if (
+        ctx.tag(labels) not in (Tag.NUMPY, Tag.TENSOR)
+        or not _trained_on_alone(ctx, call.node)
+        or not _plain(ctx, losses[0])
+    ):
+        return None
     title = "Give the numbers of the classes to sparse_categorical_crossentropy"
     behaviour = "Labels are numbers instead of vectors, also for metrics and whatever else uses them."
     loss = ctx.fix(
@@ -116,6 +126,37 @@ def _fix(ctx: Context, call: Call, losses: list[ast.expr]) -> FixPlan | None:
         value="$2",
         parts=[loss],
     )
+
+
+def _trained_on_alone(ctx: Context, encoded: ast.Call) -> bool:
+    """The vectors go to the training, in place or by a name, and nowhere else."""
+    parent = ctx.parent(encoded)
+    if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
+        name = parent.targets[0].id
+        reads = [n for n in ast.walk(ctx.module.tree) if isinstance(n, ast.Name) and n.id == name]
+        stores = [n for n in reads if not isinstance(n.ctx, ast.Load)]
+        return len(stores) == 1 and all(_labels(ctx, n) for n in reads if n not in stores)
+    return _labels(ctx, encoded)
+
+
+def _labels(ctx: Context, expr: ast.expr) -> bool:
+    """An expression is the labels of a call that trains or evaluates."""
+    parent = ctx.parent(expr)
+    call = ctx.parent(parent) if isinstance(parent, ast.keyword) else parent
+    return isinstance(call, ast.Call) and last_word(call.func) in TRAINING and argument(call, 1, "y") is expr
+
+
+def _plain(ctx: Context, loss: ast.expr) -> bool:
+    """The model is compiled without metrics, or with the accuracy alone, which takes numbers as well."""
+    parent = ctx.parent(loss)
+    call = ctx.parent(parent) if isinstance(parent, ast.keyword) else parent
+    if not isinstance(call, ast.Call) or any(k.arg is None or k.arg == "weighted_metrics" for k in call.keywords):
+        return False
+    metrics = argument(call, 2, "metrics")
+    if metrics is None:
+        return True
+    given = metrics.elts if isinstance(metrics, (ast.List, ast.Tuple)) else [metrics]
+    return all(isinstance(m, ast.Constant) and m.value in ("accuracy", "acc") for m in given)
 
 
 def _dense_losses(ctx: Context) -> list[ast.expr]:

@@ -45,7 +45,8 @@ variable (layers, variables), appends to one, or computes no tensor; in code tha
 ## Fix and its safety
 Write `tf.range(n)`. Values that the body changes must then keep their shape and type, `break` and lists need care, and
 results are collected with a `tf.TensorArray`. For recurrences use `tf.scan`, `tf.while_loop` or a Keras RNN layer; best
-is one op for all iterations, where there is one.
+is one op for all iterations, where there is one. `--unsafe-fixes` writes `tf.range` where the body is arithmetic of
+tensors that keep shape and type, and the counter goes into `tf.cast` alone: beside float32, one of int32 is an error.
 
 ## Versions
 TensorFlow 2. An unrolled loop runs faster per step when n is small: that is why few iterations are left alone.
@@ -56,6 +57,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.bindings import Binding
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
 from stepscope.checker.idioms import in_test
@@ -63,6 +65,12 @@ from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import last_word, stored_names, walk
 from stepscope.checker.tags import Tag
 
+ELEMENTWISE = frozenset(
+    "abs square sqrt exp sin cos tanh sigmoid negative maximum minimum add subtract multiply nn.relu nn.tanh "
+    "nn.sigmoid math.abs math.square math.sqrt math.exp math.tanh math.sigmoid math.log clip_by_value identity".split()
+)
+"""Ops whose result has the shape and type of what they are given."""
+CAST = 2
 MANY = 64
 """Copies of a body that a graph does not mind."""
 TENSORS = (Tag.TENSOR, Tag.VARIABLE)
@@ -90,7 +98,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         f"range is unrolled: the graph holds {times} copies of this loop's body",
         confidence=0.9 if count is not None else 0.7,
         fix=None
-        if axis
+        if axis or not _becomes_while(ctx, node)
         else ctx.fix(
             "rename-call",
             "Loop over tf.range",
@@ -100,6 +108,67 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
             name="tensorflow.range",
         ),
     )
+
+
+def _becomes_while(ctx: Context, loop: ast.For) -> bool:
+    """The body is a while loop's as it stands: assignments of what keeps its shape and type from one to the next.
+
+    The counter becomes a tensor of int32, which goes into a cast alone; what the body carries is a tensor before it.
+    """
+    target = loop.target.id if isinstance(loop.target, ast.Name) else ""
+    bound = stored_names(loop) - {target}
+    if not target or loop.orelse or not all(isinstance(s, (ast.Assign, ast.AugAssign)) for s in loop.body):
+        return False
+    parts = list(walk(loop.body))
+    counters = [n for n in parts if isinstance(n, ast.Name) and n.id == target]
+    if not all(isinstance(c := ctx.parent(n), ast.Call) and ctx.name(c.func) == "tensorflow.cast" for n in counters):
+        return False
+    inside = [n for n in parts if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in bound]
+    before = {
+        b for n in inside for b in ctx.definitions(n) for b in (b.sources or (b,)) if not ctx.inside(b.node, loop)
+    }
+    if not all(_tensor_before(ctx, b) for b in before) or _read_after(
+        ctx, loop, bound | {target} - {b.name for b in before}
+    ):
+        return False
+    return all(_keeps_shape(ctx, s.value, bound) for s in loop.body if isinstance(s, (ast.Assign, ast.AugAssign)))
+
+
+def _tensor_before(ctx: Context, binding: Binding) -> bool:
+    """What the loop starts from is a tensor: a number would become one of another type."""
+    value = ctx.engine.inference.binding(ctx.module, binding)
+    return value.tag in TENSORS and not value.many
+
+
+def _read_after(ctx: Context, loop: ast.For, names: set[str]) -> bool:
+    """Something that only the loop binds is read behind it."""
+    function = ctx.enclosing(loop)
+    nodes = [n for part in (function.body if function is not None else []) for n in ast.walk(part)]
+    return any(
+        isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load) and not ctx.inside(n, loop)
+        and any(ctx.inside(b.node, loop) for b in ctx.definitions(n))
+        and not any(not ctx.inside(s.node, loop) for b in ctx.definitions(n) for s in (b, *b.sources))
+        for n in nodes
+    )  # fmt: skip
+
+
+def _keeps_shape(ctx: Context, expr: ast.expr, bound: set[str]) -> bool:
+    """Arithmetic of what the loop carries, numbers and elementwise ops; a tensor from outside may be wider."""
+    if isinstance(expr, ast.BinOp):
+        return _keeps_shape(ctx, expr.left, bound) and _keeps_shape(ctx, expr.right, bound)
+    if isinstance(expr, ast.UnaryOp):
+        return _keeps_shape(ctx, expr.operand, bound)
+    if isinstance(expr, ast.Name):
+        return expr.id in bound or ctx.tag(expr) is Tag.PY_SCALAR
+    if isinstance(expr, ast.Constant):
+        return isinstance(expr.value, (int, float))
+    if not isinstance(expr, ast.Call) or expr.keywords:
+        return False
+    op = ctx.name(expr.func).removeprefix("tensorflow.")
+    counted = op == "cast" and len(expr.args) == CAST and isinstance(expr.args[0], ast.Name)
+    if counted:
+        return expr.args[0].id not in bound if isinstance(expr.args[0], ast.Name) else False
+    return op in ELEMENTWISE and all(_keeps_shape(ctx, a, bound) for a in expr.args)
 
 
 def _axis(ctx: Context, expr: ast.expr) -> str:

@@ -53,7 +53,9 @@ When somebody else may call it: it is called from code that is not traced, hande
 it; where its options differ (`jit_compile`, an `input_signature`); in tests.
 
 ## Fix and its safety
-Remove the inner decorator. The ops stay the same; a `jit_compile` or `reduce_retracing` of its own would be lost.
+Remove the inner decorator. The ops stay the same, and `--fix` does it where the function returns tensors (a number
+that it returns is a tensor only with the decorator) and does nothing while it is traced; a `jit_compile` or
+`reduce_retracing` of its own would be lost.
 
 ## Versions
 TensorFlow 2.
@@ -65,6 +67,7 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.context import Context
+from stepscope.checker.graphable import acts, returns_tensors
 from stepscope.checker.hits import Hit
 from stepscope.checker.idioms import in_test
 from stepscope.checker.modules import Module
@@ -106,7 +109,9 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
             decorator,
             safety="safe",
             behaviour="The same ops, in the graph of the caller.",
-        ),
+        )
+        if returns_tensors(ctx, function) and not acts(ctx, function.body)
+        else None,
     )
 
 

@@ -45,8 +45,10 @@ batches, and in files of tests.
 
 ## Fix and its safety
 Collect the rows and predict them in one call, or call `model(x, training=False)`, best in a `tf.function`; where rows
-come one by one, also `predict_on_batch`. The direct call returns a tensor instead of an array, and needs the whole
-input in memory at once.
+come one by one, `model.predict_on_batch(x)`, which is what `--unsafe-fixes` writes: it gives the same arrays in the
+same structure, prints no progress bar, and needs the whole input in memory at once. A direct call gives tensors, and
+code that uses arrays (`out["a"].sum()`, `out[i] = 0`) then fails. Not where the input is not known to be arrays or
+tensors (lists of numbers, a DataFrame, a generator), nor with `steps` or `callbacks`.
 
 ## Versions
 All.
@@ -62,7 +64,7 @@ from stepscope.checker.hits import CheckSeverity, FixPlan, Hit
 from stepscope.checker.idioms import in_test
 from stepscope.checker.loops import Loop
 from stepscope.checker.repeats import applied, called_in, handler, offered, rarely, waits
-from stepscope.checker.rows import single_row
+from stepscope.checker.rows import adds_axis, single_row
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import last_word
 from stepscope.checker.tags import Tag
@@ -71,6 +73,13 @@ FEW = 10
 """So many calls are no matter."""
 TRAINING = frozenset({"keras.Model.fit", "keras.Model.fit_generator"})
 FITS = frozenset({"fit", "fit_generator", "train_on_batch"})
+DROPPED = frozenset("batch_size verbose max_queue_size workers use_multiprocessing".split())
+"""Arguments of ``predict`` that change nothing in what it gives."""
+BY_POSITION = ("batch_size", "verbose")
+MAX_DEPTH = 4
+"""Names and containers that are looked through for what an input is."""
+OF_ARRAYS = frozenset({"reshape", "astype"})
+"""Methods that arrays alone have."""
 LARGE = 2
 """From this batch size on the input is more than a row."""
 
@@ -132,14 +141,44 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         )
 
 
-def _fix(ctx: Context, call: Call, model: str) -> FixPlan:
+def _fix(ctx: Context, call: Call, model: str) -> FixPlan | None:
+    """``predict_on_batch`` gives what ``predict`` does; a direct call would give tensors to code that uses arrays."""
+    data, receiver = call.argument(0, "x"), call.receiver
+    others = {k.arg for k in call.node.keywords} - {"x"}
+    if data is None or receiver is None or not others <= DROPPED or len(call.node.args) > 1 + len(BY_POSITION):
+        return None
+    if call.opaque or not _arrays(ctx, data, 0):
+        return None
     return ctx.fix(
-        "direct-call",
-        f"Call {model}(x, training=False) itself",
+        "replace-expression",
+        f"Call {model}.predict_on_batch",
         call.node,
+        receiver,
+        data,
         safety="unsafe",
-        behaviour="The result is a tensor instead of a NumPy array, and the input is not split into batches.",
+        behaviour="Results are the same arrays; no progress bar is printed, and the input is not split into batches.",
+        value="$2.predict_on_batch($3)",
     )
+
+
+def _arrays(ctx: Context, data: ast.expr, depth: int) -> bool:
+    """Arrays or tensors, also several of them in a list or dict: all that ``predict_on_batch`` takes."""
+    if depth > MAX_DEPTH:
+        return False
+    if ctx.tag(data) in (Tag.NUMPY, Tag.TENSOR, Tag.VARIABLE):
+        return True
+    if isinstance(data, (ast.List, ast.Tuple)):
+        return bool(data.elts) and all(_arrays(ctx, e, depth + 1) for e in data.elts)
+    if isinstance(data, ast.Dict):
+        return bool(data.values) and all(_arrays(ctx, e, depth + 1) for e in data.values)
+    if isinstance(data, ast.Name):
+        bindings = ctx.definitions(data)
+        return bool(bindings) and all(
+            b.kind == "assign" and b.value is not None and _arrays(ctx, b.value, depth + 1) for b in bindings
+        )
+    if isinstance(data, ast.Subscript):
+        return adds_axis(data.slice)
+    return isinstance(data, ast.Call) and last_word(data.func) in OF_ARRAYS
 
 
 def _repeats(ctx: Context, call: Call, data: ast.expr, loop: Loop, *, row: bool) -> bool:

@@ -51,7 +51,8 @@ and wherever nothing says that the shape changes.
 ## Fix and its safety
 Pass `reduce_retracing=True` (before TensorFlow 2.9 `experimental_relax_shapes=True`), give an `input_signature` with
 None in the place of what changes, or pad to a few fixed lengths. The graph then holds an unknown dimension: code that
-needs the length as a Python number (`x.shape[1]` in `range`) must use `tf.shape(x)[1]`.
+needs the length as a Python number (`x.shape[1]` in `range`) must use `tf.shape(x)[1]`, and gets no fix by itself; nor
+does a function that prints or appends while it is traced.
 
 ## Versions
 TensorFlow 2.
@@ -64,11 +65,13 @@ from collections.abc import Iterator
 
 from stepscope.checker.changing_shapes import changing_calls
 from stepscope.checker.context import Context
+from stepscope.checker.graphable import acts
 from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.idioms import function_options, in_test, is_true
 from stepscope.checker.names import Function
 from stepscope.checker.rule import Rule
 
+STATIC = frozenset({"shape", "get_shape", "as_list"})
 RELAXED = ("reduce_retracing", "experimental_relax_shapes")
 COMPILED = ("jit_compile", "experimental_compile")
 
@@ -91,11 +94,21 @@ def check(ctx: Context) -> Iterator[Hit]:
         )
 
 
+def _static(ctx: Context, function: Function) -> bool:
+    """A function asks for sizes as Python numbers, which are None once dimensions may change."""
+    parts = [part for statement in function.body for part in ast.walk(statement)]
+    return any(
+        (isinstance(p, ast.Attribute) and p.attr in STATIC and ctx.name(p) != "tensorflow.shape")
+        or (isinstance(p, ast.Name) and p.id in ("len", "enumerate"))
+        for p in parts
+    ) or any(c.name.startswith("tensorflow.get_static") for _, c in ctx.calls_below(function.body))
+
+
 def _relax(ctx: Context, call: ast.Call) -> FixPlan | None:
     """The decorator of a function of this file, with or without arguments."""
     things = [t for t in ctx.things(call.func) if isinstance(t, Function) and t.module is ctx.module]
     decorator = ctx.graph_decorator(things[0]) if len(things) == 1 else None
-    if decorator is None:
+    if decorator is None or _static(ctx, things[0]) or acts(ctx, things[0].body):
         return None
     keyword = RELAXED[0] if ctx.version >= (2, 9) else RELAXED[1]
     return ctx.fix(
