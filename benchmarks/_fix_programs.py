@@ -143,7 +143,7 @@ def _renamed(program: str, rng: random.Random) -> str:
     others = {n.arg for n in nodes if isinstance(n, ast.arg)} | {
         n.name for n in nodes if isinstance(n, ast.FunctionDef)
     }
-    free = sorted(bound - keywords - within - others - {"_"})
+    free = sorted(n for n in bound - keywords - within - others if not n.startswith("_"))
     rng.shuffle(free)
     new = dict(zip(free[: rng.randint(0, len(free))], rng.sample(_NAMES, len(_NAMES)), strict=False))
     places = [
@@ -219,6 +219,7 @@ def _wrapped(program: str, rng: random.Random) -> str:
     names = sorted(
         {n.id for s in tree.body for n in _own(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     )
+    names = [name for name in names if not name.startswith("_")]
     head, body = "\n".join(lines[:cut]), "\n".join(lines[cut:])
     if kind == "guard":
         return f"{head}\n\nif __name__ == '__main__':\n{textwrap.indent(body, '    ')}\n"

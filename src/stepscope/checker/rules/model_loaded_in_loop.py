@@ -41,8 +41,8 @@ in loops of at most three iterations; in tests.
 
 ## Fix and its safety
 Load before the loop, or when the server starts, and hand the model to whoever needs it. `--unsafe-fixes` moves it out
-of a loop that it stands in. A model that keeps state between calls (recurrent layers with `stateful=True`) must be
-reset.
+of a loop that it stands in, where the loop asks it for results alone. A model that keeps state between calls
+(recurrent layers with `stateful=True`) must be reset.
 
 ## Versions
 All.
@@ -75,6 +75,8 @@ TRAINS = frozenset(
     "keras.Optimizer.minimize keras.Optimizer.apply_gradients".split()
 )
 TRAINING_WORDS = frozenset({"fit", "fit_generator", "train_on_batch", "compile", "GradientTape", "minimize"})
+ASKS = frozenset("predict predict_on_batch evaluate test_on_batch count_params get_weights summary".split())
+"""Methods of models that change nothing in them."""
 
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
@@ -110,6 +112,8 @@ def _fix(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
     statement = ctx.parent(call.node)
     if loop.via or not isinstance(statement, ast.Assign) or ctx.parent(statement) is not loop.node:
         return None
+    if not all(isinstance(t, ast.Name) and _only_asked(ctx, t.id, loop) for t in statement.targets):
+        return None
     return ctx.fix(
         "hoist-statement",
         "Load before the loop",
@@ -118,6 +122,24 @@ def _fix(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
         safety="unsafe",
         behaviour="All iterations share one model, with the state that it keeps.",
     )
+
+
+def _only_asked(ctx: Context, name: str, loop: Loop) -> bool:
+    """The loop asks the model for results and changes nothing in it, as handing it on might."""
+    return all(
+        _asks(ctx, node)
+        for part in loop.body
+        for node in ast.walk(part)
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+    )
+
+
+def _asks(ctx: Context, name: ast.Name) -> bool:
+    parent = ctx.parent(name)
+    if isinstance(parent, ast.Call):
+        return parent.func is name
+    called = ctx.parent(parent) if isinstance(parent, ast.Attribute) else None
+    return isinstance(parent, ast.Attribute) and parent.attr in ASKS and isinstance(called, ast.Call)
 
 
 def _makes(ctx: Context, call: Call) -> bool:
