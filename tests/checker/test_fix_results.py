@@ -31,7 +31,9 @@ def warm_for(code: str, warms: dict[str, Warm]) -> Warm:
     python = fix_property.python_for(code)
     if not python:
         pytest.skip("no TensorFlow of the version that these programs need")
-    return warms.setdefault(python, Warm(python))
+    if python not in warms:
+        warms[python] = Warm(python)
+    return warms[python]
 
 
 @pytest.mark.tf
