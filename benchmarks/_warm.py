@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 WORKER = Path(__file__).with_name("_warm_worker.py")
 TOLERANCE = 1e-5
 """Relative, of floats of 32 bits: a graph adds in another order than eager code, a batch in another than a row."""
+_BLANKS = re.compile(r"[ \n]+")
 _NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
 
 
@@ -143,6 +144,7 @@ def same(one: object, other: object, tolerance: float) -> bool:
 
 def _same_text(one: str, other: str, tolerance: float) -> bool:
     """Texts are equal, numbers with a decimal point to the tolerance; never a number for a tensor of it."""
+    one, other = _unpadded(one), _unpadded(other)  # NumPy pads numbers to the widest
     if one == other:
         return True
     if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
@@ -153,6 +155,10 @@ def _same_text(one: str, other: str, tolerance: float) -> bool:
         or (("." in a or "e" in a) and math.isclose(float(a), float(b), rel_tol=1e-3, abs_tol=max(tolerance, 1e-6)))
         for a, b in pairs
     )
+
+
+def _unpadded(text: str) -> str:
+    return _BLANKS.sub(" ", text).replace("[ ", "[").replace(" ]", "]")
 
 
 def _shown(value: object) -> str:
