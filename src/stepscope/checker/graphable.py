@@ -232,7 +232,7 @@ def _known(ctx: Context, call: ast.Call, levels: int, open_: frozenset[ast.AST])
     if name.startswith(("tensorflow.", "keras.losses.", "keras.ops.", "keras.activations.", "keras.metrics.")):
         return not name.rpartition(".")[2][:1].isupper() or name == "tensorflow.GradientTape"
     if isinstance(call.func, ast.Attribute):
-        return call.func.attr in _METHODS
+        return call.func.attr in _IN_GRAPH
     return isinstance(call.func, ast.Name) and not ctx.definitions(call.func) and call.func.id in _HARMLESS
 
 

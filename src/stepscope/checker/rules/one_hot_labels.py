@@ -142,6 +142,8 @@ def _trained_on_alone(ctx: Context, encoded: ast.Call) -> bool:
 def _labels(ctx: Context, expr: ast.expr) -> bool:
     """An expression is the labels of a call that trains or evaluates."""
     parent = ctx.parent(expr)
+    if isinstance(parent, ast.Subscript) and isinstance(parent.slice, ast.Slice) and parent.value is expr:
+        expr, parent = parent, ctx.parent(parent)  # some of the rows
     call = ctx.parent(parent) if isinstance(parent, ast.keyword) else parent
     return isinstance(call, ast.Call) and last_word(call.func) in TRAINING and argument(call, 1, "y") is expr
 
