@@ -128,6 +128,10 @@ bench-fix-property: $(VENV)/.stamp ## does a fix change what a program prints or
 bench-check: $(VENV)/.stamp ## speed of the checker, and what stops it; TREES=folders of sources
 	@$(BIN)/python benchmarks/check.py $(TREES) --write $(ARGS)
 
+.PHONY: bench-notebooks
+bench-notebooks: $(VENV)/.stamp ## the checker over notebooks with large outputs, at doubling sizes
+	@$(BIN)/python benchmarks/notebooks.py --write $(ARGS)
+
 .PHONY: bench-known-fixes
 bench-known-fixes: $(VENV)/.stamp ## does the checker see what maintainers fixed? CLONES=folder of clones
 	@$(BIN)/python benchmarks/known_fixes.py $(CLONES) --write $(ARGS)

@@ -8,7 +8,7 @@ import json
 import pytest
 from tests.checker.checking import hits
 
-from stepscope.checker import texts
+from stepscope.checker import notebook, texts
 from stepscope.checker.context import Engine
 from stepscope.checker.modules import Project
 from stepscope.checker.registry import ALL
@@ -50,7 +50,7 @@ def test_what_is_imported(text: str, words: set[str]) -> None:
 def test_a_notebook() -> None:
     """Imports stand in the strings of its cells."""
     cell = {"cell_type": "code", "source": ["import helpers\n", "from tensorflow import keras\n"]}
-    told = texts.facts(json.dumps({"cells": [cell]}).encode())
+    told = texts.facts(notebook.code(json.dumps({"cells": [cell]}).encode()))
     assert "helpers" in told.imported
     assert told.framework
 

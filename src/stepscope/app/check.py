@@ -13,9 +13,10 @@ from stepscope._version import __version__
 from stepscope.checker import baseline, cache, discover, findings, pins, run, settings, versions, work
 from stepscope.checker.registry import ALL
 from stepscope.checker.rule import Rule
-from stepscope.errors import CheckError
+from stepscope.errors import CheckError, UsageError
 from stepscope.model.check import CheckedFor, CheckReport
 from stepscope.model.finding import Diagnostic, Finding
+from stepscope.store import evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +51,12 @@ def check(options: Options) -> Checked:
 
     Raises:
         CheckError: a path does not exist; settings, a code, a version or the baseline make no sense.
+        UsageError: a path is a session, or lies in one.
     """
     missing = [path for path in options.paths if not path.exists() and str(path) not in options.overlay]
     if missing:
         raise CheckError(f"{missing[0]} does not exist")
+    refuse_sessions((*options.paths, *map(Path, options.only)))
     project, home = settings.load(options.paths[0])
     rules = select(options.select or project.select, (*options.ignore, *project.ignore))
     files = [path.as_posix() for path in discover.discover(options.paths, (*project.exclude, *options.exclude))]
@@ -84,6 +87,22 @@ def check(options: Options) -> Checked:
         diagnostics=tuple(note for result in results for note in _notes(result, rules)),
     )
     return Checked(report=report, results=results)
+
+
+def refuse_sessions(paths: Iterable[Path]) -> None:
+    """Check no evidence.
+
+    Raises:
+        UsageError: a path is a session, packed or not, or lies in one.
+    """
+    for path in paths:
+        session = path if evidence.is_packed(path) else evidence.session_around(path)
+        if session is not None:
+            what = "is" if session in (path, path.resolve()) else f"lies in {session}, which is"
+            raise UsageError(
+                f"{path} {what} a session: its sources are evidence and are neither checked nor changed; check the "
+                f"program's own files, or see what was found in the session: stepscope report {session}"
+            )
 
 
 def _cached(job: work.Job, options: Options) -> tuple[run.FileResult, ...]:

@@ -21,6 +21,7 @@ from stepscope._version import __version__
 from stepscope.checker import texts
 from stepscope.checker.modules import Looks
 from stepscope.checker.run import FileResult
+from stepscope.checker.source import code
 
 RACY_NS = 2_000_000_000
 """A file that was written so shortly before it was read may change again within its time stamp."""
@@ -110,7 +111,7 @@ def states(paths: Iterable[str], entries: Mapping[str, Entry]) -> dict[str, Stat
             continue
         racy = time.time_ns() - stat.st_mtime_ns < RACY_NS
         digest = hashlib.sha256(data).hexdigest()
-        found[path] = State(len(data), -1 if racy else stat.st_mtime_ns, digest, texts.facts(data))
+        found[path] = State(len(data), -1 if racy else stat.st_mtime_ns, digest, texts.facts(code(path, data)))
     return found
 
 

@@ -1,4 +1,7 @@
-"""Which files are checked: Python files and notebooks below folders, without what is not the project's own."""
+"""Which files are checked: Python files and notebooks below folders, without what is not the project's own.
+
+Nor what is a session: the sources in it are what a job ran, and stay as they are.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import fnmatch
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from stepscope.store import evidence, layout
 
 EXCLUDED = frozenset(
     ".git .hg .svn .tox .nox .venv venv env .env node_modules __pycache__ build dist site-packages .eggs .mypy_cache "
@@ -40,9 +45,15 @@ def _walk(root: Path, patterns: tuple[str, ...]) -> Iterator[Path]:
             name for name in sorted(folders) if name not in EXCLUDED and not _excluded(inside / name, patterns)
             and not (here / name / "pyvenv.cfg").exists()
         ]  # fmt: skip
+        if layout.MANIFEST in files and evidence.is_session(here):
+            folders.clear()
+            continue
         for name in sorted(files):
-            if name.endswith(ENDINGS) and not _excluded(inside / name, patterns):
-                yield here / name
+            path = here / name
+            if not name.endswith(ENDINGS) or _excluded(inside / name, patterns):
+                continue
+            if not path.is_symlink() or evidence.session_around(path) is None:
+                yield path
 
 
 def _excluded(path: Path, patterns: tuple[str, ...]) -> bool:

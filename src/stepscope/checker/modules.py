@@ -7,7 +7,6 @@ noted, also one that found nothing: what a file's findings depend on is known af
 from __future__ import annotations
 
 import ast
-import contextlib
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +16,7 @@ from pathlib import PurePosixPath
 from stepscope.checker import texts
 from stepscope.checker.bindings import FUNCTIONS, Flow, Scope
 from stepscope.checker.flow import analyse
-from stepscope.checker.source import SkippedError, Source, read
+from stepscope.checker.source import SkippedError, Source, code, read
 from stepscope.checker.syntax import walk
 
 FRAMEWORKS = frozenset({"tensorflow", "keras", "tf_keras", "numpy", "torch", "jax", "sklearn"})
@@ -155,9 +154,8 @@ class Project:
         if path not in self._sources:
             self._sources[path] = None
             try:
-                data = self.files[path]()
-                self.loaded_bytes += len(data)
-                self._sources[path] = read(path, data)
+                found = self._sources[path] = read(path, self.files[path]())
+                self.loaded_bytes += len(found.text)
             except SkippedError as error:
                 self.skipped[path] = str(error)
             except OSError as error:
@@ -251,10 +249,9 @@ class Project:
         if self._subclasses is None:
             self._subclasses = {}
             for path in self.files:
-                with contextlib.suppress(OSError):
-                    for name, bases in texts.classes(self.files[path]()):
-                        for base in bases:
-                            self._subclasses.setdefault(base, set()).add(name)
+                for name, bases in self.told(path).classes:
+                    for base in bases:
+                        self._subclasses.setdefault(base, set()).add(name)
         found: dict[str, None] = {}
         todo = [word]
         while todo:
@@ -269,7 +266,7 @@ class Project:
         """What a file's text tells without being parsed."""
         if path not in self.facts:
             try:
-                self.facts[path] = texts.facts(self.files[path]())
+                self.facts[path] = texts.facts(code(path, self.files[path]()))
             except OSError:
                 self.facts[path] = texts.Facts()
         return self.facts[path]

@@ -1,6 +1,7 @@
 """Code cells of a Jupyter notebook as Python text, line for line.
 
 Magics and shell lines become ``pass`` (or blank, in cells of another language), so that every line keeps its number.
+Outputs are read past: what a notebook costs is its code.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+
+import msgspec
 
 _LINE_MAGIC = re.compile(r"^(\s*)(?:[%!].*|.*[^\s?]\?{1,2}\s*|\?{1,2}\s*[\w.]+\s*)$")
 _TIMED = re.compile(r"^(\s*)%time\s+(?=\S)")
@@ -23,6 +26,41 @@ class Cell:
     text: str
 
 
+class _Cell(msgspec.Struct):
+    """What is read of a cell; values as they stand in the file."""
+
+    cell_type: msgspec.Raw = msgspec.Raw(b"null")
+    source: msgspec.Raw | None = None
+    input: msgspec.Raw | None = None
+
+
+class _Sheet(msgspec.Struct):
+    cells: list[_Cell]
+
+
+class _Info(msgspec.Struct):
+    kernelspec: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Book(msgspec.Struct):
+    """What is read of a notebook: of all else that it holds no object is made."""
+
+    cells: list[_Cell] | None = None
+    worksheets: list[_Sheet] | None = None
+    metadata: _Info | None = None
+
+
+_BOOK = msgspec.json.Decoder(_Book)
+
+
+def code(data: bytes) -> bytes:
+    """The text of a notebook's code cells, which is all that counts of it; nothing of what is no notebook."""
+    try:
+        return "".join(cell.text for cell in cells(data)).encode("utf-8", "surrogatepass")
+    except ValueError:
+        return b""
+
+
 def cells(data: bytes) -> tuple[Cell, ...]:
     """The code cells of a notebook, formats 3 and 4.
 
@@ -30,11 +68,9 @@ def cells(data: bytes) -> tuple[Cell, ...]:
         ValueError: it is no notebook, or one of another language.
     """
     try:
-        book = json.loads(data)
+        book = _book(data)
     except (UnicodeDecodeError, RecursionError) as error:
         raise ValueError(str(error)) from error
-    if not isinstance(book, dict):
-        book = {}
     info = book.get("metadata")
     kernel = info.get("kernelspec") if isinstance(info, dict) else None
     language = kernel.get("language") if isinstance(kernel, dict) else None
@@ -45,6 +81,26 @@ def cells(data: bytes) -> tuple[Cell, ...]:
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             found.append(Cell(number, _python(_text(cell.get("source", cell.get("input", ""))))))
     return tuple(found)
+
+
+def _book(data: bytes) -> dict[str, object]:
+    """The notebook without its outputs; read by Python's own parser where it is not strictly JSON (``NaN``)."""
+    try:
+        slim = _BOOK.decode(data)
+        return {
+            "cells": None if slim.cells is None else [_fields(cell) for cell in slim.cells],
+            "worksheets": [{"cells": [_fields(cell) for cell in sheet.cells]} for sheet in slim.worksheets or ()],
+            "metadata": {} if slim.metadata is None else {"kernelspec": json.loads(bytes(slim.metadata.kernelspec))},
+        }
+    except (msgspec.DecodeError, ValueError):
+        book = json.loads(data)
+        return book if isinstance(book, dict) else {}
+
+
+def _fields(cell: _Cell) -> dict[str, object]:
+    kind = json.loads(bytes(cell.cell_type))
+    given = {"source": cell.source, "input": cell.input} if kind == "code" else {}
+    return {"cell_type": kind, **{key: json.loads(bytes(raw)) for key, raw in given.items() if raw is not None}}
 
 
 def _raw_cells(book: dict[str, object]) -> list[object]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_BYTES = 4 << 20
-"""Larger files are data or generated; they are skipped."""
+"""Larger files are data or generated; they are skipped. Of a notebook its code counts."""
 _PYTHON2 = re.compile(
     r"^\s*print\s+[^(=\s]|^\s*except\s+[\w.()\s,]+,\s*\w+\s*:|^\s*raise\s+\w+\s*,|^\s*exec\s+[\"'\w]|\bur[\"']|<>|`\w",
     re.MULTILINE,
@@ -79,8 +79,6 @@ def read(path: str, data: bytes) -> Source:
     Raises:
         SkippedError: it is not Python 3 (or a notebook of it), too large, or nested too deeply.
     """
-    if len(data) > MAX_BYTES:
-        raise SkippedError(f"larger than {MAX_BYTES >> 20} MiB")
     cells: tuple[notebook.Cell, ...] = ()
     if path.endswith(".ipynb"):
         try:
@@ -88,7 +86,9 @@ def read(path: str, data: bytes) -> Source:
         except ValueError as error:
             raise SkippedError(f"not a notebook that can be read: {error}") from error
         text = "".join(cell.text for cell in cells)
+        _bounded(len(text))
     else:
+        _bounded(len(data))
         text = _decode(data)
     tree = _parse(path, text)
     starts = []
@@ -97,6 +97,17 @@ def read(path: str, data: bytes) -> Source:
         starts.append(line)
         line += cell.text.count("\n")
     return Source(path, text, tree, Cells(tuple(starts), tuple(cell.number for cell in cells)))
+
+
+def code(path: str, data: bytes) -> bytes:
+    """What counts of a file: of a notebook the code in it; nothing of one that is too large."""
+    found = notebook.code(data) if path.endswith(".ipynb") else data
+    return found if len(found) <= MAX_BYTES else b""
+
+
+def _bounded(size: int) -> None:
+    if size > MAX_BYTES:
+        raise SkippedError(f"larger than {MAX_BYTES >> 20} MiB")
 
 
 def _decode(data: bytes) -> str:

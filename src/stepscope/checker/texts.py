@@ -15,11 +15,11 @@ from pathlib import PurePosixPath
 _CALLED = re.compile(r"\(\s*(\w+)")
 """What is called, in a text that is read from its end: so no word is tried that no bracket follows."""
 _CLASS = re.compile(r"class\s+(\w+)\s*\(([^()]*)\)\s*:")
-_IMPORT = re.compile(r"import(?<!\wimport)\s+(\([^)]*\)|(?:[^\n\\]|\\\r?\n)*)")
+_IMPORT = re.compile(r"import(?<!\wimport)\s+(\([^)]{0,20000}\)|(?:[^\n\\]|\\\r?\n)*)")
 """These two begin with plain letters, which are found many times as fast as a beginning of a word or line."""
 _FROM = re.compile(r"\bfrom\s+([.\w]+)\s+\Z")
 _LONGEST = 250
-"""Letters that may stand between ``from`` and ``import``."""
+"""Letters that may stand between ``from`` and ``import``, or before ``class``."""
 _WORD = re.compile(r"\w+")
 NAMED = ("tensorflow", "keras", "numpy", "transformers")
 """What the names that rules want begin with. Rules about processes ask for one of these as well."""
@@ -35,13 +35,18 @@ class Facts:
     """The words of its imports; dots of relative ones as they stand: ``..``."""
     framework: bool = False
     """A framework is named."""
+    classes: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Its classes, each with the words of its bases."""
+    size: int = 0
+    """Bytes of code."""
 
 
 def facts(data: bytes) -> Facts:
-    """What the content of a file tells; also of a notebook."""
-    text = _text(data)
+    """What the code of a file tells (``source.code``)."""
+    text = data.decode("utf-8", "ignore")
     called = {word[::-1] for word in _CALLED.findall(text[::-1])}
-    called.update(*(_WORD.findall(bases) for _, bases in _classes(text)))
+    classes = tuple((name, tuple(_WORD.findall(bases))) for name, bases in _classes(text))
+    called.update(*(bases for _, bases in classes))
     imported: set[str] = set()
     for found in _IMPORT.finditer(text):
         before, names = text[max(0, found.start() - _LONGEST) : found.start()], found[1]
@@ -49,18 +54,15 @@ def facts(data: bytes) -> Facts:
         module = source[1] if source else ""
         dots = len(module) - len(module.lstrip("."))
         imported.update(_WORD.findall(module), _WORD.findall(names), ["." * dots] if dots else ())
-    return Facts(frozenset(called), frozenset(imported), any(name in text for name in NAMED))
-
-
-def classes(data: bytes) -> list[tuple[str, list[str]]]:
-    """The classes of a file, each with the words of its bases."""
-    return [(name, _WORD.findall(bases)) for name, bases in _classes(_text(data))]
+    named = any(name in text for name in NAMED)
+    return Facts(frozenset(called), frozenset(imported), named, classes, len(data))
 
 
 def _classes(text: str) -> Iterator[tuple[str, str]]:
     """Names of classes that begin a line, and what stands between their brackets."""
     for found in _CLASS.finditer(text):
-        if not text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip(" \t"):
+        before = text[max(0, found.start() - _LONGEST) : found.start()]
+        if not before[before.rfind("\n") + 1 :].strip(" \t"):
             yield found[1], found[2]
 
 
@@ -106,8 +108,3 @@ def _imported(path: str, words: frozenset[str]) -> set[str]:
         else:
             found.add(word)
     return found
-
-
-def _text(data: bytes) -> str:
-    """Good enough to look for words in, also in the strings of a notebook."""
-    return data.replace(b"\\n", b"\n").decode("utf-8", "ignore")

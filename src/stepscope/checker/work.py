@@ -59,7 +59,8 @@ def run(job: Job, processes: int | None = None) -> Outcome:
         job: what to check.
         processes: how many at most; by default as many as there are CPUs for us, at most eight.
     """
-    sizes = {path: _size(path) for path in job.todo}
+    job = replace(job, facts=_told(job))
+    sizes = {path: job.facts[path].size if path in job.facts else _size(path) for path in job.todo}
     count = min(processes or _cpus(), MAX_PROCESSES, len(job.todo))
     if count <= 1 or sum(sizes.values()) < PARALLEL_BYTES:
         return _work(job)
@@ -68,6 +69,16 @@ def run(job: Job, processes: int | None = None) -> Outcome:
         return _joined(job, _forked(job, shares))
     with ProcessPoolExecutor(len(shares)) as pool:
         return _joined(job, list(pool.map(_work, [replace(job, todo=share) for share in shares])))
+
+
+def _told(job: Job) -> dict[str, Facts]:
+    """What is known of texts, with what notebooks tell: read here once, as their size says nothing of their code."""
+    told = dict(job.facts)
+    project = Project(_readers(job), job.roots)
+    for path in job.files:
+        if path.endswith(".ipynb") and path not in told:
+            told[path] = project.told(path)
+    return told
 
 
 def _joined(job: Job, outcomes: list[Outcome]) -> Outcome:

@@ -10,12 +10,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient
 from tests.checker.fixing.test_rounds import CALL, PIPELINE
 
 from stepscope.checker.fixing.edits import Edit, Lines, apply
+from stepscope.model.session import Manifest
 
 TIMEOUT_S = 60
 
@@ -23,10 +25,11 @@ TIMEOUT_S = 60
 class Editor:
     """A client with one document, and what the server told it."""
 
-    def __init__(self, client: LanguageClient, path: Path) -> None:
+    def __init__(self, client: LanguageClient, uri: str) -> None:
         self.client = client
-        self.uri = path.as_uri()
+        self.uri = uri
         self.told: asyncio.Queue[lsp.PublishDiagnosticsParams] = asyncio.Queue()
+        self.logged: asyncio.Queue[str] = asyncio.Queue()
         self.version = 1
 
     def open(self, text: str) -> None:
@@ -83,17 +86,21 @@ def at(text: str, position: lsp.Position) -> int:
 
 
 @asynccontextmanager
-async def editor(path: Path, text: str) -> AsyncIterator[Editor]:
+async def editor(path: Path, text: str, uri: str) -> AsyncIterator[Editor]:
     """An editor with a server of its own that shows a text, ended in order."""
     client = LanguageClient("test", "1")
-    one = Editor(client, path)
+    one = Editor(client, uri)
 
     stop: Callable[[], Awaitable[None]] = client.stop
 
     def told(params: lsp.PublishDiagnosticsParams) -> None:
         one.told.put_nowait(params)
 
+    def logged(params: lsp.LogMessageParams) -> None:
+        one.logged.put_nowait(params.message)
+
     client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(told)
+    client.feature(lsp.WINDOW_LOG_MESSAGE)(logged)
     await client.start_io(sys.executable, "-m", "stepscope", "lsp", cwd=path.parent)
     try:
         root = path.parent.as_uri()
@@ -110,11 +117,11 @@ async def editor(path: Path, text: str) -> AsyncIterator[Editor]:
         await asyncio.wait_for(stop(), TIMEOUT_S)
 
 
-def talk(path: Path, text: str, what: Callable[[Editor], Awaitable[None]]) -> None:
-    """Have a conversation with a server."""
+def talk(path: Path, text: str, what: Callable[[Editor], Awaitable[None]], uri: str = "") -> None:
+    """Have a conversation with a server, about a file by its own URI or another spelling."""
 
     async def conversation() -> None:
-        async with editor(path, text) as one:
+        async with editor(path, text, uri or path.as_uri()) as one:
             await what(one)
 
     asyncio.run(conversation())
@@ -122,9 +129,11 @@ def talk(path: Path, text: str, what: Callable[[Editor], Awaitable[None]]) -> No
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A file in a project that pins its TensorFlow."""
-    (tmp_path / "pyproject.toml").write_text('[tool.stepscope.check]\ntarget-version = "2.21"\n')
-    path = tmp_path / "train.py"
+    """A file in a project that pins its TensorFlow, in a folder whose name URIs cannot hold as it is."""
+    folder = tmp_path / "mein projekt é#1"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text('[tool.stepscope.check]\ntarget-version = "2.21"\n')
+    path = folder / "train.py"
     path.write_text("pass\n")
     return path
 
@@ -208,6 +217,56 @@ def test_other_open_files(path: Path) -> None:
                 return
 
     talk(path, text, what)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "{folder}/train.py",
+        "{folder}/c%3Ax/new%20one.py",
+        "{raw}/train.py",
+        "file:///c%3A/Users/a%20b/train.py",
+        "file:///c:/Users/a%20b/train.py",
+        "file://server/share/a%20b.py",
+        "untitled:Untitled-1",
+        "untitled:/nowhere/a%20b.py",
+    ],
+)
+def test_documents_are_known_by_the_uri_that_the_editor_spells(path: Path, uri: str) -> None:
+    """Encoded letters, drives, other machines, buffers never saved: diagnostics, actions, changes, saving, closing."""
+    raw = f"file://{path.parent.as_posix()}".replace("#", "%23")
+    uri = uri.format(folder=path.parent.as_uri(), raw=raw)
+
+    async def what(one: Editor) -> None:
+        assert [d.code for d in await one.diagnostics()] == ["TFD001", "TFD001"]
+        safe = [a for a in await one.actions(5) if a.is_preferred]
+        text = one.done(PIPELINE, safe[0])
+        one.change(text)
+        assert [d.code for d in await one.diagnostics()] == ["TFD001"]
+        where = lsp.TextDocumentIdentifier(uri=one.uri)
+        one.client.text_document_did_save(lsp.DidSaveTextDocumentParams(text_document=where))
+        assert [d.code for d in await one.diagnostics()] == ["TFD001"]
+        one.client.text_document_did_close(lsp.DidCloseTextDocumentParams(text_document=where))
+        assert await one.diagnostics() == []
+
+    talk(path, PIPELINE, what, uri)
+
+
+def test_sources_in_a_session_are_left_alone(path: Path) -> None:
+    """Why nothing is said of them is logged, once; other documents are checked as ever."""
+    kept = path.parent / "run" / "captures" / "train.py"
+    kept.parent.mkdir(parents=True)
+    (path.parent / "run" / "manifest.json").write_bytes(msgspec.json.encode(Manifest(stepscope_version="1")))
+    kept.write_text(PIPELINE)
+
+    async def what(one: Editor) -> None:
+        assert "run, which is a session" in await asyncio.wait_for(one.logged.get(), TIMEOUT_S)
+        one.uri = path.as_uri()
+        one.open(PIPELINE)
+        assert len(await one.diagnostics()) == len(("interleave", "map"))
+        assert one.logged.empty()
+
+    talk(path, PIPELINE, what, kept.as_uri())
 
 
 def test_broken_and_closed(path: Path) -> None:

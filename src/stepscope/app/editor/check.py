@@ -14,6 +14,7 @@ from stepscope.checker.hits import Hit
 from stepscope.checker.registry import ALL
 from stepscope.checker.versions import parse
 from stepscope.model.finding import Diagnostic, Finding
+from stepscope.store.evidence import session_around
 
 MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 """What a project's folder holds."""
@@ -47,8 +48,10 @@ def check(path: str, text: str, version: int | None = None, open_texts: Mapping[
 
     Raises:
         CheckError: the project's settings make no sense.
+        UsageError: the file lies in a session.
     """
-    overlay = {other: encoded(content) for other, content in (open_texts or {}).items()}
+    others = {other: content for other, content in (open_texts or {}).items() if session_around(Path(other)) is None}
+    overlay = {other: encoded(content) for other, content in others.items()}
     overlay[path] = encoded(text)
     options = use_case.Options(paths=(_project(Path(path)),), only=(path,), overlay=overlay, cache=False)
     done = use_case.check(options)
@@ -88,7 +91,12 @@ def _key(finding: Finding) -> tuple[str, int, int | None, str]:
 
 
 def _project(path: Path) -> Path:
-    """The folder whose files are looked at: the project's, or the file's own when that one is too large."""
+    """The folder whose files are looked at: the project's, or the file's own when that one is too large.
+
+    The file itself where its folder is not there: a buffer that was never saved, a file of another machine.
+    """
+    if not path.parent.is_dir():
+        return path
     for folder in path.parents:
         if any((folder / mark).exists() for mark in MARKS):
             return folder if len(discover.discover((folder,))) <= MAX_FILES else path.parent

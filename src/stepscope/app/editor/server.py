@@ -1,7 +1,7 @@
 """The language server: diagnostics while one types, quick fixes, rules explained on hover. Speaks LSP over stdio.
 
 Every change is checked after a short rest, in a thread, with what the editor holds instead of what is on disk; only the
-newest text of a document is answered for.
+newest text of a document is answered for. A document is known by the URI that the editor uses for it, letter by letter.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
 
 from lsprotocol import types as lsp
-from pygls import uris
 from pygls.lsp.server import LanguageServer
+from pygls.workspace import TextDocument
 
 from stepscope._version import __version__
 from stepscope.app.editor import actions
@@ -21,7 +23,7 @@ from stepscope.app.editor.positions import Positions
 from stepscope.checker.fixing.edits import Edit
 from stepscope.checker.hits import Span
 from stepscope.checker.registry import ALL
-from stepscope.errors import CheckError
+from stepscope.errors import CheckError, UsageError
 
 REST_S = 0.25
 """After a change: who types on is not checked in between."""
@@ -38,6 +40,8 @@ class CheckServer(LanguageServer):
 
     def __init__(self) -> None:
         super().__init__("stepscope", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
+        self.shown: dict[str, None] = {}
+        """URIs of the documents that are open. The workspace keeps them by another spelling of it."""
         self.checked: dict[str, Document] = {}
         """By URI."""
         self.waiting: dict[str, asyncio.Task[None]] = {}
@@ -59,30 +63,39 @@ class CheckServer(LanguageServer):
 
     async def _check(self, uri: str, rest_s: float) -> None:
         await asyncio.sleep(rest_s)
-        document = self.workspace.get_text_document(uri)
-        path, text, version = path_of(uri), document.source, document.version
-        if path is None:
+        document = self.held(uri)
+        path = self.path(document) if document is not None else None
+        if document is None or path is None:
             return
+        text, version = document.source, document.version
         others = {p: t for p, t in self.open_texts().items() if p != path}
         try:
             done = await asyncio.to_thread(check, path, text, version, others)
-        except CheckError as error:
+        except (CheckError, UsageError) as error:
             self._say(str(error))
             return
-        now = self.workspace.text_documents.get(uri)
+        now = self.held(uri)
         if now is None or now.version != version:
             return
         self.checked[uri] = done
         for note in done.notes:
             self._say(f"{note.code} {note.text}")
         self.text_document_publish_diagnostics(
-            lsp.PublishDiagnosticsParams(uri=uri, version=version, diagnostics=self.diagnostics(done))
+            lsp.PublishDiagnosticsParams(uri=uri, version=version, diagnostics=self.diagnostics(uri, done))
         )
+
+    def held(self, uri: str) -> TextDocument | None:
+        """A document as the editor holds it; None when it is not open."""
+        return self.workspace.get_text_document(uri) if uri in self.shown else None
+
+    def path(self, document: TextDocument) -> str | None:
+        """Where a document lies, or would lie; None for what is no Python file."""
+        return path_of(document.uri, document.language_id or "", Path(self.workspace.root_path or "untitled:"))
 
     def open_texts(self) -> dict[str, str]:
         """What the editor holds, by path."""
-        held = self.workspace.text_documents.items()
-        return {path: document.source for uri, document in held if (path := path_of(uri)) is not None}
+        held = [document for uri in self.shown if (document := self.held(uri)) is not None]
+        return {path: document.source for document in held if (path := self.path(document)) is not None}
 
     def _say(self, text: str) -> None:
         if text not in self.said:
@@ -95,7 +108,7 @@ class CheckServer(LanguageServer):
         """Places in a text, in the units that were agreed on."""
         return Positions(text, str(getattr(self.workspace.position_encoding, "value", "utf-16")))
 
-    def diagnostics(self, document: Document) -> list[lsp.Diagnostic]:
+    def diagnostics(self, uri: str, document: Document) -> list[lsp.Diagnostic]:
         """The findings of a document."""
         places = self.positions(document.text)
         found = []
@@ -111,9 +124,7 @@ class CheckServer(LanguageServer):
                     source="stepscope",
                     related_information=[
                         lsp.DiagnosticRelatedInformation(
-                            location=lsp.Location(
-                                uri=uris.from_fs_path(document.path) or "", range=_span(places, span)
-                            ),
+                            location=lsp.Location(uri=uri, range=_span(places, span)),
                             message="the loop or function that it belongs to",
                         )
                         for span in others
@@ -124,7 +135,7 @@ class CheckServer(LanguageServer):
 
     def current(self, uri: str) -> Document | None:
         """What was found in a document, when that is still its text."""
-        document, now = self.checked.get(uri), self.workspace.text_documents.get(uri)
+        document, now = self.checked.get(uri), self.held(uri)
         return document if document is not None and now is not None and now.source == document.text else None
 
     def action(self, uri: str, document: Document, offer: actions.Offer, kind: str) -> lsp.CodeAction:
@@ -133,7 +144,7 @@ class CheckServer(LanguageServer):
         same = (
             []
             if offer.hit is None
-            else [d for d in self.diagnostics(document) if d.range == _span(places, offer.hit.span)]
+            else [d for d in self.diagnostics(uri, document) if d.range == _span(places, offer.hit.span)]
         )
         return lsp.CodeAction(
             title=offer.title,
@@ -151,6 +162,7 @@ def serve() -> None:
 
 async def _opened(ls: CheckServer, params: lsp.DidOpenTextDocumentParams) -> None:
     """A document is shown."""
+    ls.shown[params.text_document.uri] = None
     ls.soon(params.text_document.uri)
 
 
@@ -162,7 +174,7 @@ async def _changed(ls: CheckServer, params: lsp.DidChangeTextDocumentParams) -> 
 async def _saved(ls: CheckServer, params: lsp.DidSaveTextDocumentParams) -> None:
     """What other open files see of it has changed as well."""
     del params
-    for uri in list(ls.workspace.text_documents):
+    for uri in ls.shown:
         ls.soon(uri)
 
 
@@ -170,6 +182,7 @@ async def _closed(ls: CheckServer, params: lsp.DidCloseTextDocumentParams) -> No
     """Nothing is said of it any more."""
     uri = params.text_document.uri
     ls.forget(uri)
+    ls.shown.pop(uri, None)
     ls.checked.pop(uri, None)
     ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
 
@@ -221,10 +234,23 @@ def make() -> CheckServer:
     return server
 
 
-def path_of(uri: str) -> str | None:
-    """The path of a Python file's URI; None for anything else."""
-    path = uris.to_fs_path(uri)
-    return Path(path).as_posix() if path and path.endswith(".py") else None
+def path_of(uri: str, language: str, folder: Path) -> str | None:
+    """The path of a Python file's URI, also of a buffer that was never saved; None for anything else.
+
+    Args:
+        uri: as the editor spells it: a space may stand there as ``%20`` or as it is, a drive as ``c:`` or ``c%3A``.
+        language: the editor's name of the document's language.
+        folder: where a buffer without a path would be saved; one that is not there for a buffer in no project.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme == "file":
+        host = parts.netloc if parts.netloc != "localhost" else ""
+        path = Path(url2pathname(f"//{host}{parts.path}" if host else parts.path))
+        return path.as_posix() if path.suffix == ".py" or (language == "python" and path.suffix != ".ipynb") else None
+    if parts.scheme == "untitled" and language == "python":
+        path = folder / unquote(parts.path)
+        return (path if path.suffix == ".py" else path.with_name(f"{path.name}.py")).as_posix()
+    return None
 
 
 def _wants(only: Iterable[str] | None, kind: str) -> bool:
