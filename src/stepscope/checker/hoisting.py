@@ -8,6 +8,7 @@ from collections.abc import Callable
 from stepscope.checker.bindings import FUNCTIONS
 from stepscope.checker.context import Context
 from stepscope.checker.hits import FixPlan
+from stepscope.checker.kept_values import keeps_made
 from stepscope.checker.loops import Loop
 
 ONCE = "It is computed once, also when the loop does not run at all."
@@ -27,7 +28,7 @@ def statement(
     stay the same once it has moved, by ``also``.
     """
     made = node if isinstance(node, ast.FunctionDef) else ctx.parent(node)
-    if loop.via or not isinstance(made, ast.stmt) or not _movable(ctx, made, loop, frozenset()):
+    if loop.via or not isinstance(made, ast.stmt) or not movable(ctx, made, loop) or not keeps_made(ctx, made):
         return None
     moved = [made]
     known = frozenset({_bound(made)})
@@ -37,7 +38,7 @@ def statement(
             also is not None
             and isinstance(after, ast.Assign)
             and also(after.value)
-            and _movable(ctx, after, loop, known)
+            and movable(ctx, after, loop, known)
         ):
             moved.append(after)
             known |= {_bound(after)}
@@ -53,7 +54,7 @@ def statement(
 
 def expression(ctx: Context, node: ast.expr, loop: Loop, name: str, *, behaviour: str = ONCE) -> FixPlan | None:
     """``name = node`` before the loop and the name in its place, where it needs nothing that the loop binds."""
-    if loop.via or not isinstance(loop.node, (ast.For, ast.While)) or not _known_before(ctx, node, loop):
+    if loop.via or not isinstance(loop.node, (ast.For, ast.While)) or not known_before(ctx, node, loop):
         return None
     parent = ctx.parent(node)
     while parent is not None and parent is not loop.node:
@@ -71,16 +72,33 @@ def expression(ctx: Context, node: ast.expr, loop: Loop, name: str, *, behaviour
     )
 
 
-def _movable(ctx: Context, made: ast.stmt, loop: Loop, known: frozenset[str]) -> bool:
-    """It is one of the loop's own statements, all that binds its name there, and needs nothing that the loop binds."""
+def movable(ctx: Context, made: ast.stmt, loop: Loop, known: frozenset[str] = frozenset()) -> bool:
+    """It is one of the loop's own statements, and all that what reads its name gets; it needs nothing the loop binds.
+
+    What is ``known`` moves with it.
+    """
     name = _bound(made)
-    if not name or ctx.parent(made) is not loop.node or not _known_before(ctx, _needs(made), loop, known):
+    if not name or ctx.parent(made) is not loop.node or not known_before(ctx, _needs(made), loop, known):
+        return False
+    if not _read_alone(ctx, made, name):
         return False
     bound = [n for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Name) and n.id == name]
     return sum(not isinstance(n.ctx, ast.Load) for n in bound) == isinstance(made, ast.Assign)
 
 
-def _known_before(ctx: Context, node: ast.AST, loop: Loop, known: frozenset[str] = frozenset()) -> bool:
+def _read_alone(ctx: Context, made: ast.stmt, name: str) -> bool:
+    """Whoever reads the name gets what the statement binds, and never what stood there before."""
+    scope = ctx.module.scope_of(made)
+    own = {made, *(made.targets if isinstance(made, ast.Assign) else ())}
+    if any(name in inner.shared for inner in ctx.module.flow.scopes.values()):
+        return False
+    reads = [
+        n for n in ast.walk(scope.node) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
+    ]
+    return all(b.node in own for read in reads for b in ctx.definitions(read))
+
+
+def known_before(ctx: Context, node: ast.AST, loop: Loop, known: frozenset[str] = frozenset()) -> bool:
     """Nothing that it reads is bound by the loop: what it binds itself, and what is ``known``, aside."""
     own = _own(node) | known
     names = [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id not in own]
@@ -116,7 +134,7 @@ def out_of_function(ctx: Context, made: ast.stmt, title: str, behaviour: str) ->
         return None
     name = _bound(made)
     function = ctx.enclosing(made)
-    if not name or function is None or not _of_module(ctx, made, outermost):
+    if not name or function is None or not _of_module(ctx, made, outermost) or not keeps_made(ctx, made):
         return None
     inside = set(ast.walk(function.node))
     if any(_names(n, name) for n in ast.walk(ctx.module.tree) if n not in inside):

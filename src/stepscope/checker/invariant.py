@@ -6,6 +6,7 @@ import ast
 
 from stepscope.checker.bindings import Binding
 from stepscope.checker.context import Context
+from stepscope.checker.kept_values import changed_by
 from stepscope.checker.loops import Loop
 from stepscope.checker.modules import Module
 from stepscope.checker.syntax import default
@@ -53,6 +54,8 @@ def _fixed(ctx: Context, expr: ast.AST, loop: Loop | None, via: Via, depth: int)
         return True
     if isinstance(expr, ast.keyword):
         expr = expr.value
+    if changed_by(ctx, expr, loop):
+        return False
     if loop is not None and not via and isinstance(expr, ast.expr):
         known = ctx.varies(expr, loop.node)
         if known is not None or isinstance(expr, ast.Attribute):
@@ -83,7 +86,8 @@ def _fixed_binding(ctx: Context, binding: Binding, loop: Loop | None, via: Via, 
             ctx, binding.value, loop, via, depth + 1
         )  # fmt: skip
     if not binding.scope.is_function:
-        return binding.kind in ("assign", "unpack")
+        again = loop is not None and ctx.module is loop.module and ctx.inside(binding.node, loop)
+        return binding.kind in ("assign", "unpack") and not again
     if binding.kind == "param":
         return _fixed_parameter(ctx, binding, loop, via, depth)
     return binding.kind == "assign" and binding.value is not None and _fixed(ctx, binding.value, loop, via, depth + 1)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 
 from stepscope.checker.context import Call, Context
+from stepscope.checker.graphs import graph_mode
 from stepscope.checker.loops import Loop
 from stepscope.checker.tags import Tag
+from stepscope.checker.unchanged import unchanged
 
 IMPURE = (
     "tensorflow.random.", "tensorflow.Variable", "tensorflow.get_variable", "tensorflow.placeholder",
@@ -18,14 +20,36 @@ IMPURE = (
     "tensorflow.cond", "tensorflow.case", "tensorflow.switch_case", "tensorflow.keras.", "tensorflow.lookup.",
     "tensorflow.distribute.", "tensorflow.multinomial", "tensorflow.map_fn", "tensorflow.stop_gradient",
     "tensorflow.get_local_variable", "tensorflow.identity", "tensorflow.TensorArray", "tensorflow.quantization.",
+    "tensorflow.vectorized_map", "tensorflow.while_loop", "tensorflow.scan", "tensorflow.foldl", "tensorflow.foldr",
+    "tensorflow.nest.", "tensorflow.summary.", "tensorflow.print", "tensorflow.Print", "tensorflow.debugging.",
+    "tensorflow.nn.fractional_", "tensorflow.nn.sampled_softmax_loss", "tensorflow.nn.nce_loss",
+    "tensorflow.image.sample_distorted", "tensorflow.image.stateless_sample", "tensorflow.count_up_to",
+    "tensorflow.batch_", "tensorflow.saved_model.", "tensorflow.recompute_grad", "tensorflow.custom_gradient",
 )  # fmt: skip
 """Makes something new each time, has an effect, or is not worth a word."""
 INITIALIZERS = ("tensorflow.initializers.", "keras.initializers.")
 
 
+_CANDIDATES = ("candidate_sampler",)
+_NUMBERS = frozenset({"int", "float", "len", "abs", "min", "max", "round", "tuple", "list"})
+"""Of Python: the same for the same arguments."""
+_ARRAYS = (
+    "math.",
+    "numpy.arange",
+    "numpy.linspace",
+    "numpy.zeros",
+    "numpy.ones",
+    "numpy.eye",
+    "numpy.sqrt",
+    "numpy.log",
+)
+
+
 def pure(ctx: Context, call: Call) -> bool:
-    """A tensor or an initializer, out of its arguments alone."""
-    if call.name.startswith(IMPURE) or not (call.node.args or call.node.keywords):
+    """A tensor or an initializer, out of its arguments alone: no function among them, which reads what it likes."""
+    if call.name.startswith(IMPURE) or call.name.endswith(_CANDIDATES) or not (call.node.args or call.node.keywords):
+        return False
+    if any(ctx.function(given) is not None for given in (*call.node.args, *(k.value for k in call.node.keywords))):
         return False
     if call.name.startswith(INITIALIZERS) or call.name.endswith("_initializer"):
         return call.word != "get" and "variables" not in call.name
@@ -39,14 +63,18 @@ def unchanging(ctx: Context, call: Call, loop: Loop) -> bool:
 
 
 def same(ctx: Context, expr: ast.expr, loop: Loop) -> bool:
-    """An expression of a loop's body does not change; of calls below only pure ones."""
+    """An expression of a loop's body has the same value in each iteration; of calls below only pure ones."""
     if isinstance(expr, ast.Call):
         inner = ctx.call(expr)
-        return inner.name.startswith("tensorflow.") and pure(ctx, inner) and unchanging(ctx, inner, loop)
+        plain = isinstance(expr.func, ast.Name) and expr.func.id in _NUMBERS and not ctx.definitions(expr.func)
+        known = inner.name.startswith("tensorflow.") and pure(ctx, inner)
+        return (known or plain or inner.name.startswith(_ARRAYS)) and unchanging(ctx, inner, loop)
     if isinstance(expr, ast.Name) and (made := made_in(ctx, expr, loop)) is not None:
         return same(ctx, made.value, loop)
-    if isinstance(expr, (ast.Name, ast.Attribute, ast.Constant)):
-        return ctx.varies(expr, loop) is False
+    if isinstance(expr, (ast.Name, ast.Attribute)):
+        return unchanged(ctx, expr, loop, symbolic=ctx.once(graph_mode))
+    if isinstance(expr, ast.Constant):
+        return True
     if isinstance(expr, (ast.BinOp, ast.UnaryOp, ast.List, ast.Tuple, ast.Subscript, ast.Slice)):
         parts = [p for p in ast.iter_child_nodes(expr) if isinstance(p, ast.expr)]
         return all(same(ctx, part, loop) for part in parts)
@@ -54,7 +82,7 @@ def same(ctx: Context, expr: ast.expr, loop: Loop) -> bool:
 
 
 def movable(ctx: Context, statement: ast.Assign, loop: Loop) -> bool:
-    """Runs in every iteration, and is all that binds its one name in the loop."""
+    """Runs in every iteration, and is all that binds its one name there; what is read by it was made there."""
     target = statement.targets[0]
     if len(statement.targets) != 1 or not isinstance(target, ast.Name) or ctx.parent(statement) is not loop.node:
         return False

@@ -52,6 +52,7 @@ from collections.abc import Iterator
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
 from stepscope.checker.idioms import in_test
+from stepscope.checker.quiet import given_to_change
 from stepscope.checker.rule import Rule
 from stepscope.checker.tags import Tag
 
@@ -72,6 +73,8 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         if loop.iterations is not None and loop.iterations <= FEW:
             continue
         if ctx.varies(data, loop) is not False or ctx.varies(call.receiver, loop) is not False:
+            return
+        if given_to_change(ctx, data, loop):
             return
         yield ctx.hit(
             call.node,

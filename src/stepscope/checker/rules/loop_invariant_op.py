@@ -38,13 +38,16 @@ for image in images:
 ```
 
 ## When it is silent
-In eager code for plain constants and initializers (`tf.zeros`, `tf.constant`: microseconds); for variables and
-everything that makes them (each call is another variable), random ops, ops with side effects; in a tf.function, where
-equal nodes are merged; under a condition in the loop; in loops of at most ten iterations, tests and comprehensions;
-where it is not known whether an argument changes.
+In eager code for plain constants and initializers (`tf.zeros`, `tf.constant`: microseconds); for everything that makes
+variables (each call is another variable), random ops, ops with side effects; in a tf.function, where equal nodes are
+merged; under a condition in the loop; in loops of at most ten iterations, tests and comprehensions. Where what the op
+reads may be another value in the next iteration: variables, and what models, layers and optimizers hold; arrays, lists
+and what is not known, unless the loop does nothing that could change any object; names and attributes that a function
+assigns. Numbers, texts and tensors cannot change. In a graph of TensorFlow 1 variables and tensors are symbols.
 
 ## Fix and its safety
-Move the call before the loop. The result is the same tensor; a loop that runs not once now pays for it.
+Move the call before the loop. The result is the same tensor; a loop that runs not once now pays for it. There is no fix
+where its name is also bound elsewhere and read, or needs a name that the loop binds.
 
 ## Versions
 All; in TensorFlow 2 only eager code.
@@ -55,6 +58,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker import hoisting
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.idioms import hot, in_test
@@ -97,11 +101,10 @@ def _hoist(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
     statement = ctx.parent(call.node)
     if not isinstance(statement, ast.Assign) or not movable(ctx, statement, loop):
         return None
-    moved = [*made_of(ctx, statement.value, loop), statement]
-    if not all(movable(ctx, one, loop) for one in moved):
-        return None
-    moved = sorted(set(moved), key=lambda one: one.lineno)
+    moved = sorted({*made_of(ctx, statement.value, loop), statement}, key=lambda one: one.lineno)
     names = [one.targets[0].id for one in moved if isinstance(one.targets[0], ast.Name)]
+    if not all(hoisting.movable(ctx, one, loop, frozenset(names)) for one in moved):
+        return None
     what = "It is" if len(names) == 1 else "They are"
     return ctx.fix(
         "hoist-statement",

@@ -53,6 +53,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker import hoisting
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.idioms import in_test
@@ -74,6 +75,8 @@ TRAINS = frozenset(
     "keras.Model.fit keras.Model.fit_generator keras.Model.train_on_batch keras.Model.compile tensorflow.GradientTape "
     "keras.Optimizer.minimize keras.Optimizer.apply_gradients".split()
 )
+WRITES = ("save", "export", "copyfile", "copytree", "urlretrieve", "download")
+"""Beginnings of what writes files: the model that is loaded may be another one each time."""
 TRAINING_WORDS = frozenset({"fit", "fit_generator", "train_on_batch", "compile", "GradientTape", "minimize"})
 ASKS = frozenset("predict predict_on_batch evaluate test_on_batch count_params get_weights summary".split())
 """Methods of models that change nothing in them."""
@@ -110,7 +113,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 def _fix(ctx: Context, call: Call, loop: Loop) -> FixPlan | None:
     """Move ``model = load_model(path)`` before the loop, where it is a statement of the loop's own."""
     statement = ctx.parent(call.node)
-    if loop.via or not isinstance(statement, ast.Assign) or ctx.parent(statement) is not loop.node:
+    if loop.via or not isinstance(statement, ast.Assign) or not hoisting.movable(ctx, statement, loop):
         return None
     if not all(isinstance(t, ast.Name) and _only_asked(ctx, t.id, loop) for t in statement.targets):
         return None
@@ -176,7 +179,8 @@ def _kept(ctx: Context, loop: Loop) -> bool:
 
 def _trains(ctx: Context, call: Call, loop: Loop) -> bool:
     names = called_in(ctx, call.node, loop)
-    return bool(names & TRAINS) or any(n.startswith("?.") and n[2:] in TRAINING_WORDS for n in names)
+    written = any(n.rpartition(".")[2].startswith(WRITES) for n in names)
+    return written or bool(names & TRAINS) or any(n.startswith("?.") and n[2:] in TRAINING_WORDS for n in names)
 
 
 RULE = Rule(

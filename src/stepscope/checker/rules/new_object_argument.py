@@ -63,7 +63,9 @@ from stepscope.checker.context import Context
 from stepscope.checker.graphable import acts
 from stepscope.checker.hits import FixPlan, Hit
 from stepscope.checker.idioms import function_options, hot, in_test, of_graph
+from stepscope.checker.kept_values import keeps, keeps_made
 from stepscope.checker.loops import Loop
+from stepscope.checker.pure import same
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import last_word
 from stepscope.checker.tags import Class
@@ -101,9 +103,9 @@ def _once(ctx: Context, argument: ast.expr, what: str, loop: Loop) -> FixPlan | 
     """A lambda, partial or object that is made in place, of what stays the same, is made before the loop."""
     if isinstance(argument, ast.Call):
         given = [*argument.args, *(k.value for k in argument.keywords)]
-        if any(ctx.varies(one, loop) is not False for one in given):
+        if not all(keeps_made(ctx, one) if ctx.function(one) is not None else same(ctx, one, loop) for one in given):
             return None
-    elif not isinstance(argument, ast.Lambda):
+    elif not isinstance(argument, ast.Lambda) or not keeps(ctx, argument):
         return None
     return hoisting.expression(ctx, argument, loop, what.rpartition(" ")[2].lower() + "_once", behaviour=BEHAVIOUR)
 

@@ -37,7 +37,8 @@ for x in data:
 
 ## When it is silent
 Where the object lives for a loop of its own inside of the iteration (an epoch's metric, a fold's optimizer); where the
-iteration makes a model; in loops of at most ten iterations, in tests, in traced code.
+iteration makes a model; where an argument is another one in each iteration (a learning rate that falls); in loops of at
+most ten iterations, in tests, in traced code.
 
 ## Fix and its safety
 Make it once before the loop, and call `reset_state()` on a metric where each iteration begins anew. The optimizer then
@@ -52,9 +53,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker import hoisting
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
 from stepscope.checker.idioms import hot, in_test
+from stepscope.checker.loops import Loop
+from stepscope.checker.pure import same
 from stepscope.checker.rule import Rule
 from stepscope.checker.syntax import walk
 from stepscope.checker.tags import Tag
@@ -80,6 +84,9 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         return
     if any(isinstance(p, ast.Call) and ctx.tag(p) in MODELS for p in walk(loop.body)):
         return
+    given = [*call.node.args, *(k.value for k in call.node.keywords)]
+    if any(ctx.varies(one, loop) for one in given):
+        return
     what = "optimizer" if call.name.startswith("keras.optimizers.") else "metric"
     yield ctx.hit(
         node,
@@ -93,8 +100,17 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             loop.node,
             safety="unsafe",
             behaviour=f"The {what} keeps its state from one iteration to the next.",
-        ),
+        )
+        if hoisting.movable(ctx, node, loop) and all(_same(ctx, one, loop) for one in given)
+        else None,
     )
+
+
+def _same(ctx: Context, given: ast.expr, loop: Loop) -> bool:
+    """An argument is the same in each iteration: a value, or a schedule that is made of such."""
+    if isinstance(given, ast.Call) and ctx.name(given.func).startswith("keras."):
+        return all(_same(ctx, one, loop) for one in (*given.args, *(k.value for k in given.keywords)))
+    return same(ctx, given, loop)
 
 
 def _uses(call: ast.Call, name: str) -> bool:
