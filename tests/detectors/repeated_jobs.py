@@ -107,12 +107,14 @@ def solve_tables(
     handed_back: bool = True,
     random: bool = False,
     constant: bool = False,
+    python: bool = False,
     units: int = 64,
     between: str = "Sub",
 ) -> Tables:
     """The graph of ``invariant``: a cell that solves with its weight, and a tensor that the loop hands back.
 
-    ``written``: the body updates the weight; ``random``: noise is added to it; ``constant``: it is one.
+    ``written``: the body updates the weight; ``random``: noise is added to it; ``constant``: it is one; ``python``: the
+    body runs a function of Python.
     """
     tables = Tables()
     step, body, back = tables.graph(), tables.graph("body", name="while_body"), tables.graph("body", name="grad_body")
@@ -125,6 +127,8 @@ def solve_tables(
     back.op("gradients/cell/MatrixSolve_grad/MatrixSolve", "MatrixSolve", back.op("popped", "TensorListPopBack"))
     matrix = f"float32[{units},{units}]"
     turn, end = (body.op(name, "Placeholder", outputs="int32[]") for name in ("turn", "end"))
+    if python:
+        body.op("cell/EagerPyFunc", "EagerPyFunc", turn)
     state, shift = (body.op(name, "Placeholder", outputs=matrix) for name in ("state", "shift"))
     resource = body.op("cell/resource", "Placeholder", outputs="resource[]")
     read = body.op("cell/ReadVariableOp", "ReadVariableOp", resource, outputs=matrix)

@@ -88,8 +88,9 @@ def test_passes_that_are_the_same(tables: Tables, found: list[str]) -> None:
         (solve_tables(random=True), []),
         (solve_tables(constant=True), []),
         (solve_tables(between="PyFunc"), []),
+        (solve_tables(python=True), []),
     ],
-    ids=["the-same", "weight-updated", "variable-of-the-loop", "random", "constant", "python"],
+    ids=["the-same", "weight-updated", "variable-of-the-loop", "random", "constant", "python", "python-beside"],
 )
 def test_work_that_no_turn_changes(tables: Tables, found: list[str]) -> None:
     """A weight that the body updates, a variable of the loop that it hands on changed, random numbers and Python may
@@ -191,6 +192,27 @@ def test_features_that_are_the_same_in_each_epoch(tables: Tables, found: list[st
 def test_examples_that_do_not_come_again(job: Job) -> None:
     """One pass, a dataset of random numbers, and a stream: no features are computed twice."""
     assert "GRF017" not in codes(job)
+
+
+@pytest.mark.parametrize(
+    ("source", "of", "found"),
+    [
+        ("for x in data:\n    cov.assign(x)\n    step(x)\n", "variable", False),
+        ("def update():\n    cov.assign(\n        x)\n", "variable", False),
+        ("class Model:\n    def call(self, x):\n        self.cov.assign_add(x)\n", "variable", False),
+        ("model.set_weights(w)\nfor x in data:\n    step(x)\n", "variable", True),
+        ("class Model:\n    def __init__(self):\n        self.cov.assign(x)\n", "variable", True),
+        ("\n" * (LINE - 1) + "for x in data: cov.assign(x)\n", "variable", True),
+        ("for x in data:\n    cov.assign(x)\n    step(x)\n", "captured", True),
+        ("for x in data\n    cov.assign(x)\n", "variable", True),
+    ],
+    ids=["loop", "function", "method", "once", "constructor", "a-graph's-line", "captured-tensor", "no-python"],
+)
+def test_variables_that_python_writes(source: str, of: str, *, found: bool) -> None:
+    """Python that may write a variable again, on a line no node stands on: no variable counts as one that stays."""
+    job = inverting(60_000, constant_tables(of=of))
+    job.sources["/job/train.py"] = source
+    assert ("GRF019" in codes(job)) == found
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,8 @@ def check(options: Options) -> Checked:
     refuse_sessions((*options.paths, *map(Path, options.only)))
     project, home = settings.load(options.paths[0])
     rules = select(options.select or project.select, (*options.ignore, *project.ignore))
-    files = [path.as_posix() for path in discover.discover(options.paths, (*project.exclude, *options.exclude))]
+    exclude = (*project.exclude, *options.exclude)
+    files = [path.as_posix() for path in discover.discover(options.paths, exclude, evidence.leads_in)]
     target = _target(options, project)
     held = [path for path in options.overlay if path not in files]
     every = (*files, *held)

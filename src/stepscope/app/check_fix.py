@@ -19,6 +19,7 @@ from stepscope.checker.registry import ALL
 from stepscope.checker.versions import parse
 from stepscope.model.check import CheckReport
 from stepscope.model.finding import Diagnostic
+from stepscope.store.evidence import session_around
 
 NOT_FIXED = "DX073"
 """A fix that was asked for and not done."""
@@ -87,6 +88,9 @@ def write(changes: Iterable[Change]) -> list[Diagnostic]:
     """Put changes into their files; what could not be written."""
     failed = []
     for change in changes:
+        if session_around(Path(change.path)) is not None:
+            failed.append(Diagnostic(code=NOT_FIXED, text=f"{change.path}: nothing was fixed: it lies in a session"))
+            continue
         try:
             files.write(Path(change.path), change.new, old=change.old)
         except CannotFixError as error:

@@ -1,16 +1,11 @@
-"""Which files are checked: Python files and notebooks below folders, without what is not the project's own.
-
-Nor what is a session: the sources in it are what a job ran, and stay as they are.
-"""
+"""Which files are checked: Python files and notebooks below folders, without what is not the project's own."""
 
 from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-
-from stepscope.store import evidence, layout
 
 EXCLUDED = frozenset(
     ".git .hg .svn .tox .nox .venv venv env .env node_modules __pycache__ build dist site-packages .eggs .mypy_cache "
@@ -20,24 +15,32 @@ EXCLUDED = frozenset(
 ENDINGS = (".py", ".ipynb")
 
 
-def discover(paths: Iterable[Path], exclude: Iterable[str] = ()) -> list[Path]:
+def _nothing(path: Path) -> bool:
+    del path
+    return False
+
+
+def discover(
+    paths: Iterable[Path], exclude: Iterable[str] = (), leave_out: Callable[[Path], bool] = _nothing
+) -> list[Path]:
     """Files to check, sorted, each once.
 
     Args:
         paths: files (taken whatever they are called) and folders.
         exclude: patterns of paths below a folder, or of folders' names: ``examples/old``, ``*_pb2.py``.
+        leave_out: folders that are not entered, and links to files that are not followed.
     """
     patterns = tuple(exclude)
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
-            found.update(dict.fromkeys(_walk(path, patterns)))
+            found.update(dict.fromkeys(_walk(path, patterns, leave_out)))
         else:
             found[path] = None
     return sorted(found)
 
 
-def _walk(root: Path, patterns: tuple[str, ...]) -> Iterator[Path]:
+def _walk(root: Path, patterns: tuple[str, ...], leave_out: Callable[[Path], bool]) -> Iterator[Path]:
     for folder, folders, files in os.walk(root):
         here = Path(folder)
         inside = here.relative_to(root)
@@ -45,14 +48,14 @@ def _walk(root: Path, patterns: tuple[str, ...]) -> Iterator[Path]:
             name for name in sorted(folders) if name not in EXCLUDED and not _excluded(inside / name, patterns)
             and not (here / name / "pyvenv.cfg").exists()
         ]  # fmt: skip
-        if layout.MANIFEST in files and evidence.is_session(here):
+        if leave_out(here):
             folders.clear()
             continue
         for name in sorted(files):
             path = here / name
             if not name.endswith(ENDINGS) or _excluded(inside / name, patterns):
                 continue
-            if not path.is_symlink() or evidence.session_around(path) is None:
+            if not path.is_symlink() or not leave_out(path):
                 yield path
 
 

@@ -1,6 +1,7 @@
 """Work of a step's graph that gives the same in each call: it reads nothing but captured tensors and constants.
 
-So do variables that no graph of the process writes: the weights of a model that only predicts, a fixed basis. What is
+So do variables that nothing writes, no graph of the process and no line of Python that may run again: the weights of a
+model that only predicts, a fixed basis. What is
 made of constants alone the optimizer computes beforehand; captured tensors are arguments to it, which may change.
 """
 
@@ -9,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import invariant_work, written_variables
+from stepscope.derive import invariant_work, python_writes, written_variables
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stepscope.derive.graph_index import GraphIndex
 
 
@@ -25,10 +28,16 @@ class ConstantWork:
     """Of all that could be computed once and takes time."""
 
 
-def build(index: GraphIndex) -> ConstantWork | None:
-    """That of the process's graphs, None without any; variables count only where all graphs were read."""
+def build(index: GraphIndex, sources: Mapping[str, str]) -> ConstantWork | None:
+    """That of the process's graphs, None without any; variables count only where all graphs were read.
+
+    Args:
+        index: the graphs.
+        sources: texts of the user's files by absolute path, in which Python may write variables.
+    """
     called = {inner for g in index.graphs.values() for _, _, inner in g.calls}
     whole = called <= set(index.graphs) and all(g.state == "read" for g in index.graphs.values())
+    whole = whole and not python_writes.present(index, sources)
     written = written_variables.names(index) if whole else frozenset()
     nodes: set[int] = set()
     for graph in sorted(index.graphs):

@@ -52,6 +52,8 @@ _PURE = (HEAVY | _FREE).union(_OTHERS.split())
 _LISTS = frozenset({"TensorListReserve", "TensorListFromTensor", "TensorListGetItem", "TensorListSetItem", "NoOp"})
 """What may stand beside them in a graph that is called without a state."""
 _STATELESS = frozenset({"PartitionedCall", "StatelessWhile", "StatelessIf", "StatelessCase"})
+_ANY = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
+"""Run Python, which may write any variable."""
 _WRITES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
 """Parts of types of ops that write the variable which is their first input."""
 _SMALL = 1_000
@@ -187,8 +189,12 @@ class _Body:
         for row in self.rows:
             kind = self.table.type_of(row)
             inputs = self.table.inputs_of(row).tolist()
+            if kind in _ANY:
+                return set(self.arguments)
             if kind in CALLING:
-                inner = (r for _, graph in self.index.called_by(row) for r in self.index.inside(graph))
+                inner = [r for _, graph in self.index.called_by(row) for r in self.index.inside(graph)]
+                if any(self.table.type_of(r) in _ANY for r in inner):
+                    return set(self.arguments)
                 changed = inputs if any(_writes(self.table.type_of(r)) for r in inner) else []
             else:
                 changed = inputs[:1] if _writes(kind) else []

@@ -2,9 +2,9 @@
 
 ## What it detects
 Costly ops (products, solves, factorisations, convolutions, transforms, sorts, look-ups of many rows) of the compiled
-step that depend on nothing but tensors which the function captured from outside, constants, and variables that no
-graph of the process writes: the inverse of a fixed covariance, a basis that is made orthogonal, a table of positions;
-in a loop that only predicts whatever is made of the weights alone.
+step that depend on nothing but tensors which the function captured from outside, constants, and variables that neither
+a graph of the process nor Python writes: the inverse of a fixed covariance, a basis that is made orthogonal, a table of
+positions; in a loop that only predicts whatever is made of the weights alone.
 
 ## Why it matters
 A `tf.function` is compiled once, but all of its ops run in each call. TensorFlow computes beforehand only what is made
@@ -18,9 +18,10 @@ Measured on TensorFlow 2.21: bench/cases/77-inverse-each-call 2.02 times as fast
 weights in a loop that predicts 21 times (95 %), said was 89 %; both beside other work.
 
 ## Known limits
-Ops of a few microseconds are in no trace once they have run some 90 times. A variable that only Python sets, between
-two calls and outside of any graph, looks like one that never changes: then it is to be computed when it is set. Work
-inside of functions that read variables, and what TensorFlow 1's sessions compute, is not seen.
+Ops of a few microseconds are in no trace once they have run some 90 times. Where Python itself sets a variable, in a
+loop or function and outside of any graph (`v.assign`, `set_weights`, an optimizer in eager code), no variable counts as
+one that never changes. Code of a library that does so is not seen. Work inside of functions that read variables, and
+what TensorFlow 1's sessions compute, is not seen.
 
 ## Remedy
 Compute it once outside of the function, where the tensor is made (`__init__`, `build`), and use the result; keep it in
@@ -63,7 +64,7 @@ class Params:
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
     """Yield at most one finding: all such work of a step."""
     index = session.graphs
-    found = constant_work.build(index) if index is not None else None
+    found = constant_work.build(index, session.session.sources) if index is not None else None
     if found is None:
         return
     ops = session.step_ops

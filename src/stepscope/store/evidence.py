@@ -33,6 +33,11 @@ def session_around(path: Path) -> Path | None:
     return next((folder for folder in (real, *real.parents) if is_session(folder)), None)
 
 
+def leads_in(path: Path) -> bool:
+    """Whether a folder is a session, or a link leads into one."""
+    return session_around(path) is not None if path.is_symlink() else is_session(path)
+
+
 def is_packed(path: Path) -> bool:
     """Whether a file is a session that `stepscope pack` made one file of."""
     try:

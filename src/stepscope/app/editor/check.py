@@ -14,7 +14,7 @@ from stepscope.checker.hits import Hit
 from stepscope.checker.registry import ALL
 from stepscope.checker.versions import parse
 from stepscope.model.finding import Diagnostic, Finding
-from stepscope.store.evidence import session_around
+from stepscope.store.evidence import leads_in, session_around
 
 MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 """What a project's folder holds."""
@@ -99,5 +99,5 @@ def _project(path: Path) -> Path:
         return path
     for folder in path.parents:
         if any((folder / mark).exists() for mark in MARKS):
-            return folder if len(discover.discover((folder,))) <= MAX_FILES else path.parent
+            return folder if len(discover.discover((folder,), leave_out=leads_in)) <= MAX_FILES else path.parent
     return path.parent

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Protocol
 
 from stepscope.checker.fixing.edits import CannotFixError, Edit, apply
-from stepscope.store import evidence
 
 
 class Content(Protocol):
@@ -62,11 +61,9 @@ def write(path: Path, data: bytes, *, old: bytes) -> None:
     """Put new content into a file, all or nothing: mode and owner stay, links are followed.
 
     Raises:
-        CannotFixError: it holds something else than ``old`` by now, lies in a session, or cannot be written.
+        CannotFixError: it holds something else than ``old`` by now, or cannot be written.
     """
     target = Path(os.path.realpath(path))
-    if evidence.session_around(target) is not None:
-        raise CannotFixError("it lies in a session, whose sources are evidence")
     temporary = ""
     try:
         if target.read_bytes() != old:
