@@ -100,3 +100,11 @@ def test_nothing_is_painted_without_cells() -> None:
     painting = intervals.paint([arrays([(0, 10)])], intervals.empty())
     assert painting.sums.shape == (0, 2)
     assert painting.layer_at(np.array([0, 5])).tolist() == [-1, -1]
+
+
+def test_without_is_what_is_left_of_the_union() -> None:
+    """What lies in others is cut out, at edges and inside; nothing is cut by nothing."""
+    one = np.array([0, 20]), np.array([10, 40])
+    others = np.array([-5, 5, 25, 40]), np.array([2, 7, 30, 50])
+    assert [a.tolist() for a in intervals.without(one, others)] == [[2, 7, 20, 30], [5, 10, 25, 40]]
+    assert intervals.without(one, intervals.empty()) is one

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.derive.op_traces import US, Maker
 
-from stepscope.derive.op_breakdown import PARTS
+from stepscope.derive.op_breakdown import PARTS, SESSION_RUN
 from stepscope.derive.op_view import OpView
 
 
@@ -97,6 +97,43 @@ def test_what_an_op_says_more_about_is_the_op() -> None:
     found = made.view().breakdown
     assert found.mean_ns("host-compute") == 800 * US
     assert found.mean_ns("scheduling") <= 100 * US
+
+
+def _exchanging(*, beside: int = 0) -> Maker:
+    """Steps whose op exchanges gradients for 400 of 1000 us, ``beside`` of which another op runs."""
+    made = Maker()
+    ring, pool = made.thread("collective/1"), made.thread("tf_Compute/1")
+    for i in range(3):
+        made.step(1000 * i, 990, i)
+        made.call(1000 * i + 10, 900, 50 + i)
+        made.op(pool, "a/MatMul:MatMul", 1000 * i + 20, 300 + beside, 50 + i)
+        made.op(ring, "b/CollectiveReduceV2:CollectiveReduceV2", 1000 * i + 320, 400, 50 + i)
+        made.span(ring, "Loop", 1000 * i + 325, 390)
+    return made
+
+
+def test_what_a_collective_says_more_about_is_the_exchange() -> None:
+    """The ring's own loop inside of the op has no name that is known: its time is the op's."""
+    found = _exchanging().view().breakdown
+    assert found.mean_ns("collective") == 400 * US
+    assert found.mean_ns("host-compute") == 300 * US
+
+
+def test_an_exchange_beside_an_op_is_hidden_by_it() -> None:
+    """As one beside a kernel is: without it, the step would take as long."""
+    found = _exchanging(beside=150).view().breakdown
+    assert (found.mean_ns("host-compute"), found.mean_ns("collective")) == (450 * US, 250 * US)
+
+
+def test_the_rest_of_a_session_run_is_the_runtimes() -> None:
+    """Level 0 counts all of Session.run as the call: what no event of the trace covers in it is no Python."""
+    made = Maker()
+    for i in range(3):
+        made.step(1000 * i, 500, i)
+        made.op(made.main, "a/MatMul:MatMul", 1000 * i, 400)
+    runs = np.array([0, 1000 * US, 2000 * US]), np.array([900 * US, 1900 * US, 2900 * US])
+    found = OpView(made.trace(), level_0={SESSION_RUN: runs}).breakdown
+    assert (found.mean_ns("runtime"), found.mean_ns("other-python")) == (500 * US, 100 * US)
 
 
 def _on_device() -> Maker:

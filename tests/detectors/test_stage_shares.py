@@ -17,7 +17,7 @@ from tests.detectors.jobs import (
     saving,
     train_loop,
 )
-from tests.detectors.traced_jobs import HEAD, loaded, on_gpu, transposed
+from tests.detectors.traced_jobs import HEAD, exchanging, loaded, on_gpu, transposed
 
 from stepscope.app import stage_shares
 from stepscope.detectors import base, registry
@@ -176,3 +176,13 @@ def test_an_imported_trace_has_all_eight_from_its_parts() -> None:
     assert found["preprocessing"].ratio == pytest.approx(0.4, abs=0.01)
     assert found["forward-backward"].ratio == pytest.approx(0.6, abs=0.01)
     assert found["storage"].ratio is None
+
+
+@pytest.mark.parametrize(("job", "rest"), [(exchanging(0.4), 0.5), (exchanging(0.4, measured=False), 0.6)])
+def test_hosts_that_exchange_gradients_have_their_stage(job: Job, rest: float) -> None:
+    """A cluster of CPUs shares gradients, too: the share is that of the traced steps, and is no forward/backward."""
+    found = shares(job)
+    assert found["gradient-sharing"].ratio == pytest.approx(0.4, abs=0.01)
+    assert "11 traced steps" in found["gradient-sharing"].basis
+    assert found["forward-backward"].ratio == pytest.approx(rest, abs=0.02)
+    assert sum(s.ratio or 0 for s in found.values()) == pytest.approx(1, abs=0.01)

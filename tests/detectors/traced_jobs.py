@@ -130,3 +130,16 @@ def loaded(wait: float, *, workers: bool = False) -> Job:
 
 HEAD = ("gemm_kernel", 0.0, 10.0, 20_000.0)
 """A kernel of a fifth of the step."""
+
+
+def exchanging(share: float, *, measured: bool = True) -> Job:
+    """Steps of a host that exchange gradients for a share of the step, with no op beside that."""
+    made = Maker()
+    pool = made.thread("tf_Compute")
+    for i in range(TRACED):
+        at, run = STEP * i, 1 + i
+        made.step(at, STEP - 1, i)
+        made.call(at, STEP - 2, run)
+        made.op(pool, "a/MatMul:MatMul", at + 10, STEP * (1 - share) - 20, run)
+        made.op(pool, "b/CollectiveReduceV2:CollectiveReduceV2", at + STEP * (1 - share), STEP * share - 10, run)
+    return holding(made.trace(), measured=measured)

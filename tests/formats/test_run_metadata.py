@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.derive import op_stats, op_steps
+from stepscope.derive.op_view import OpView
 from stepscope.errors import FormatError
 from stepscope.formats import run_metadata
 from stepscope.formats.protobuf import encode_bytes, encode_number
-from stepscope.model.optrace import LineKind, PlaneKind
+from stepscope.model.optrace import Category, LineKind, PlaneKind
 
+PS_WORKER = Path(__file__).parents[1] / "data" / "run-metadata-2.21" / "ps-worker.pb"
 CPU = "/job:worker/replica:0/task:1/device:CPU:0"
 GPU = "/job:worker/replica:0/task:1/device:GPU:2"
 
@@ -45,6 +49,50 @@ def test_nodes_have_their_types_threads_and_devices() -> None:
     assert (rows["a/b"].type, rows["a/b"].total_ps) == ("MatMul", 5_000_000)
     (step,) = op_steps.find(trace)
     assert step.dur_ns.tolist() == [5_000]
+
+
+@pytest.mark.parametrize(
+    ("label", "size"),
+    [
+        ("[4.0MB] [7.4Gb/s] edge_10_w1/read from /job:ps/task:0/device:CPU:0 to /job:w/task:1/device:CPU:0", 4 << 20),
+        ("[1.5KB] [12.000000Mb/s] a from b from /job:ps/task:0 to /job:worker/task:1", 1536),
+        ("[0B] [0.000000Mb/s] edge_2_c from /job:ps/task:0 to /job:worker/task:1", 0),
+    ],
+)
+def test_a_tensor_from_another_task_is_an_exchange_and_no_op(label: str, size: int) -> None:
+    """Whatever the method is called that brought it: its label says bytes and both ends, and these are kept."""
+    trace = run_metadata.read_bytes(_run(_device(CPU, _node("RecvAnything", 1_000, 500, label=label))), "r.pb")
+    stats = trace.stats_of(0)
+    assert trace.categories().tolist() == [Category.COLLECTIVE]
+    assert (stats["transfer_bytes"], stats["bits_per_s"]) == (size, size * 8 / 500e-6)
+    assert f"{stats['tensor']} from {stats['source_device']} to {stats['destination_device']}" in label
+    assert len(op_stats.build(trace)) == 0
+
+
+@pytest.mark.parametrize("kind", ["CollectiveReduceScatterV2", "NcclAllReduce", "_NcclReduceSend"])
+def test_a_collective_is_an_exchange(kind: str) -> None:
+    """By the type of the op, in a run's metadata as in a profiler's trace."""
+    trace = run_metadata.read_bytes(_run(_device(CPU, _node("a", 1_000, 5, label=f"a = {kind}(b)"))), "r.pb")
+    assert trace.categories().tolist() == [Category.COLLECTIVE]
+
+
+def test_a_label_without_a_type_is_no_op() -> None:
+    """What a tracer notes of a node is not taken for computing; a node without any label ran."""
+    content = _run(_device(CPU, _node("Noted", 1_000, 5, label="id=7,regs:3"), _node("ran", 1_010, 5)))
+    trace = run_metadata.read_bytes(content, "r.pb")
+    assert trace.categories().tolist() == [Category.OTHER, Category.OP]
+
+
+def test_a_run_with_a_parameter_server_computes_exchanges_and_waits_in_the_runtime() -> None:
+    """Of a real one: what no op covers is the runtime's, as nobody's Python runs in Session.run."""
+    trace = run_metadata.read_file(PS_WORKER)
+    received = trace.events_of(trace.metas_named("RecvTensor"))
+    assert sum(int(trace.stats_of(int(row))["transfer_bytes"]) for row in received) == 16_777_229
+    found = OpView(trace).breakdown
+    assert set(found.shares()) == {"host-compute", "collective", "runtime"}
+    assert sum(found.shares().values()) == pytest.approx(1)
+    computing = trace.categories() == Category.OP
+    assert found.ratio("host-compute") * found.wall_ns <= trace.events.dur_ns[computing].sum()
 
 
 def test_nanoseconds_go_before_microseconds() -> None:

@@ -100,6 +100,15 @@ def test_kineto_categories_say_what_events_are() -> None:
     assert sorted(trace.stats.of_events("correlation_id").values.tolist()) == [9, 9]
 
 
+def test_transfers_and_unknown_ops_of_a_tf1_timeline_have_no_type() -> None:
+    """Its writer names the transfer where others have the op's type, and "unknown" where a label says none."""
+    args = [("RecvTensor", "RecvTensor"), ("unknown", "unknown"), ("a/b", "CollectiveReduceV2"), ("c", "MatMul")]
+    trace = _read([_event("X", op, 1_000, dur=5, tid=i, args={"name": n, "op": op}) for i, (n, op) in enumerate(args)])
+    assert trace.categories().tolist() == [Category.COLLECTIVE, Category.OP, Category.COLLECTIVE, Category.OP]
+    types = [trace.strings[i] for i in trace.metas.op_type[trace.events.meta].tolist()]
+    assert types == ["", "", "CollectiveReduceV2", "MatMul"]
+
+
 def test_flow_arrows_link_the_events_that_they_begin_and_end_at() -> None:
     trace = _read(
         [

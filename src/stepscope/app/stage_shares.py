@@ -29,14 +29,17 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
         return tuple(StageShare(stage=stage, ratio=None, basis=NO_STEPS) for stage in STAGES)
     feeding, computing = _between_ratios(view)
     after = _sum(anatomy, "callbacks", "framework", "gc", "other-python") - feeding - computing
-    call = _sum(anatomy, "call", "tracing") + computing
+    exchange, how = _exchange(trace)
+    beside = exchange if exchange and trace is not None and trace.device < 0 else 0.0
+    call = max(0.0, _sum(anatomy, "call", "tracing") + computing - beside)
     inside = ", with the input wait inside of them" if view.hidden_wait else ""
     inside += ", and ops of the model between them, by stack samples" if computing else ""
+    less = ", less the exchange in the traced steps" if beside else ""
     rows: list[tuple[PipelineStage, float | None, str]] = [
         *_input(view, anatomy, feeding),
         ("host-to-device", *_on_device(trace, "copy-to-device", "copies from host to device")),
-        ("forward-backward", call, f"calls of the compiled step, timed on the host{inside}"),
-        ("gradient-sharing", *_on_device(trace, "collective", "exchange between devices")),
+        ("forward-backward", call, f"calls of the compiled step, timed on the host{inside}{less}"),
+        ("gradient-sharing", exchange, how),
         ("device-to-host", anatomy.ratio("host-sync"), "host waits of 20 us or more for a tensor"),
         ("output-processing", after, "callbacks and hooks, Keras' own loop, Python between the calls"),
         ("storage", anatomy.ratio("saving"), "checkpoints, models and summaries written on the step's thread"),
@@ -51,6 +54,14 @@ def _on_device(trace: OpView | None, part: str, what: str) -> tuple[float | None
     if trace.device < 0:
         return None, "could not look: the op trace shows no device's work"
     return trace.breakdown.ratio(part), f"{what}, with no kernel beside them; {_traced(trace)}"
+
+
+def _exchange(trace: OpView | None) -> tuple[float | None, str]:
+    """Of devices; of hosts where they run the ops and the trace shows an exchange."""
+    ratio = trace.breakdown.ratio("collective") if trace is not None and trace.device < 0 else 0.0
+    if trace is None or not ratio:
+        return _on_device(trace, "collective", "exchange between devices")
+    return ratio, f"collectives and transfers between hosts, with no op beside them; {_traced(trace)}"
 
 
 def _traced(trace: OpView) -> str:
@@ -82,7 +93,7 @@ def _of_trace(trace: OpView) -> tuple[StageShare, ...]:
         "preprocessing": (split.ratio("input-wait"), f"waits for the next batch, {whose}"),
         "host-to-device": _on_device(trace, "copy-to-device", "copies from host to device"),
         "forward-backward": (split.ratio(*_COMPUTE), f"the device's and the host's work for the step, {whose}"),
-        "gradient-sharing": _on_device(trace, "collective", "exchange between devices"),
+        "gradient-sharing": _exchange(trace),
         "device-to-host": _on_device(trace, "copy-from-device", "copies from device to host"),
         "output-processing": (split.ratio(*_AFTER), f"Python between the framework's calls, {whose}"),
         "storage": (None, "could not look: in a trace, saving looks like other Python"),

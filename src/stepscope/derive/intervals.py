@@ -80,6 +80,14 @@ def clip(intervals: Intervals, windows: Intervals) -> Intervals:
     return starts[keep], ends[keep]
 
 
+def without(intervals: Intervals, others: Intervals) -> Intervals:
+    """The parts of ``intervals`` that lie in none of ``others``; all disjoint and sorted, so is the result."""
+    if len(intervals[0]) == 0 or len(others[0]) == 0:
+        return intervals
+    gaps = np.append(np.iinfo(np.int64).min, others[1]), np.append(others[0], np.iinfo(np.int64).max)
+    return clip(intervals, gaps)
+
+
 def clipped_sum(starts: I64, ends: I64, windows: Intervals) -> I64:
     """For each (possibly overlapping) interval, its length within the disjoint sorted ``windows``. int64[interval]."""
     lo, hi = windows

@@ -2,8 +2,9 @@
 
 Every moment of a step belongs to the first of ``PARTS`` that it is seen in, so that the parts add up by construction.
 Work hides what waits beside it: a step whose device computes while the host waits for input computes. What no event of
-the trace covers is Python between the framework's calls; where the session holds level-0 records of the same moments,
-they say which: callbacks, saving, garbage collection, other Python. There is no "all others".
+the trace covers is Python between the framework's calls, and the runtime's inside of Session.run (the executor, which
+its trace does not show; a wait for another task). Where the session holds level-0 records of the same moments, they say
+which: callbacks, saving, garbage collection, other Python. There is no "all others".
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 
 from stepscope.derive import intervals, op_device, op_domain, op_launch, op_pieces
 from stepscope.derive.op_domain import Activity
+from stepscope.derive.op_steps import StepKind
 from stepscope.model.blocks import take
 from stepscope.model.optrace import Category, LineKind
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from stepscope.model.optrace import I8, OpTrace
     from stepscope.model.records import F64, I64
 
+SESSION_RUN = "session-run"
+"""Level 0: calls of Session.run. What no event covers in them is the runtime's: level 0 counts it as the call, too."""
 LEVEL_0 = ("saving", "callbacks", "evaluation", "building", "gc")
 """Components of level 0 that name what the host did better than the ops in them do: a model call inside of a callback
 is the callback."""
@@ -64,6 +68,8 @@ _HOST = {
     Activity.LAUNCH: "launch",
     Activity.COPY: "launch",
 }
+_SAYS_MORE = np.isin(list(Activity), [Activity.OP, Activity.COLLECTIVE])
+"""Activities whose events hold nameless ones that say more about them."""
 _RUNTIME, _SCHEDULING = list(PARTS).index("runtime"), list(PARTS).index("scheduling")
 _PART_OF = np.array([list(PARTS).index(_HOST[a]) if a in _HOST else -1 for a in Activity], np.int8)
 """Of each activity the part that it is, -1 where that depends."""
@@ -141,11 +147,26 @@ def build(
             layers[part] = when
     for part, when in _host_layers(trace, periods, domain).items():
         layers[part] = intervals.union(layers[part], when) if len(layers[part][0]) else when
+    if launches is None:  # as kernels of a device do, ops of the host hide an exchange beside them
+        layers["collective"] = intervals.without(layers["collective"], layers["host-compute"])
     layers["input-wait"] = waits.intervals
+    calls = intervals.without(_calls(trace, periods, level_0 or {}), layers["scheduling"])
+    layers["runtime"] = intervals.union(layers["runtime"], intervals.without(calls, layers["launch"]))
     *names, _ = PARTS
     painting = intervals.paint([layers[name] for name in names], periods.windows)
     device = launches.device if launches is not None else -1
     return Breakdown(per_step=painting.sums, painting=painting, periods=periods, device=device)
+
+
+def _calls(trace: OpTrace, periods: Periods, level_0: Mapping[str, Intervals]) -> Intervals:
+    """When the steps' thread was in Session.run: as level 0 says, and each traced run."""
+    calls = level_0.get(SESSION_RUN, intervals.empty())
+    if periods.how is not StepKind.RUN:
+        return calls
+    if periods.line < 0:
+        return intervals.union(calls, periods.windows)
+    runs = trace.lines[periods.line].slice
+    return intervals.union(calls, intervals.merge(trace.events.start_ns[runs], trace.events.end_ns[runs]))
 
 
 def _device_layers(trace: OpTrace, launches: Launches) -> dict[str, Intervals]:
@@ -192,8 +213,8 @@ def _host_parts(trace: OpTrace, periods: Periods, domain: Domain) -> I8:
     part[domain.activity == Activity.RUNTIME] = _RUNTIME
     nameless = np.flatnonzero(domain.host & (domain.activity == Activity.OTHER) & (domain.parent >= 0))
     around = op_domain.nearest(domain.parent, domain.activity != Activity.OTHER, nameless)
-    inside = (around >= 0) & (domain.activity[around] == Activity.OP)  # the part of an op that it says more about
-    part[nameless[inside]] = _PART_OF[Activity.OP]
+    inside = (around >= 0) & _SAYS_MORE[domain.activity[around]]  # the part of an op that it says more about
+    part[nameless[inside]] = _PART_OF[domain.activity[around[inside]]]
     if periods.line >= 0:
         line = trace.lines[periods.line].slice
         part[line][domain.activity[line] == Activity.OTHER] = _RUNTIME

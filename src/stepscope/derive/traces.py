@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import anatomy, intervals, step_work
+from stepscope.derive import anatomy, intervals, op_breakdown, step_work
 from stepscope.derive.op_view import OpView
 from stepscope.derive.steps import names_of
 from stepscope.errors import DamagedError, SessionError
+from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.intervals import Intervals
@@ -97,4 +98,6 @@ def _level_0(steps: Steps) -> dict[str, Intervals]:
         for name in names[1:]:
             when = intervals.union(when, layers[name])
         found[part] = when
+    starts, ends, _ = anatomy.spans_of(steps, Kind.SESSION_RUN)
+    found[op_breakdown.SESSION_RUN] = intervals.merge(starts, ends)
     return found

@@ -23,7 +23,8 @@ _JAX_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\[.*\])?", re.DOTALL)
 _HLO = re.compile(r"%?(?P<name>[\w.-]+) = .*?[\])}\w] (?P<opcode>[a-z][a-z0-9-]*)\(", re.DOTALL)
 _MEMCPY = re.compile(r"(?i)memcpy ?(?P<way>[hd]to[hd]|[hdp]2[hdp])|mem(cpy|set|ory copy)")
 _COLLECTIVE_OP = re.compile(
-    r"Collective(Reduce|Gather|Bcast|Permute|AllToAll|InitializeCommunicator)\w*|Nccl(AllReduce|Reduce|Broadcast)"
+    r"Collective(Reduce|Gather|Bcast|Permute|AllToAll|InitializeCommunicator)\w*"
+    r"|_?Nccl(AllReduce|Reduce|Broadcast)(Send|Recv)?"
     r"|Horovod(Allreduce|Allgather|Broadcast|Alltoall|Reducescatter|GroupedAllreduce)"
 )
 _COLLECTIVE_HLO = re.compile(r"%?(all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute)")
@@ -60,7 +61,6 @@ _EXACT = {
     "InstantiatedCapturedFunction::Run": Category.CALL,
     "InstantiatedCapturedFunction::RunAsync": Category.CALL,
     "InstantiatedCapturedFunction::RunInstantiated": Category.CALL,
-    "BaseCollectiveExecutor::ExecuteAsync": Category.COLLECTIVE,
     "PyFunc": Category.PYTHON,
     "ParseArguments": Category.CALL,
     "IteratorGetNextOp::DoCompute": Category.INPUT,
@@ -83,6 +83,9 @@ _EXACT = {
 _PREFIXES = (
     (THREADPOOL_PREFIX, Category.EXECUTOR),
     ("MakeIterator::", Category.INPUT),
+    ("BaseCollectiveExecutor::", Category.COLLECTIVE),
+    ("CollectiveExecutor::", Category.COLLECTIVE),
+    ("CollectiveOpV2Kernel::", Category.COLLECTIVE),
     ("EagerLocalExecute", Category.CALL),
     ("TFE_", Category.CALL),
     ("PjitFunction(", Category.CALL),
@@ -141,7 +144,7 @@ def parse_op(full_name: str) -> tuple[str, str] | None:
 
 
 @lru_cache(maxsize=1024)
-def _category(op_type: str) -> Category:
+def op_category(op_type: str) -> Category:
     """Of an op on the host."""
     return Category.COLLECTIVE if _COLLECTIVE_OP.fullmatch(op_type) else Category.OP
 
@@ -229,7 +232,7 @@ def _copy_type(way: str | None, name: str) -> str:
 def _host_span(name: str, _hlo_category: str) -> Meaning:
     op = parse_op(name)
     if op is not None:
-        return Meaning(_category(op[1]), *op)
+        return Meaning(op_category(op[1]), *op)
     if name.startswith(ITERATOR_PREFIX):
         return Meaning(category=Category.INPUT, op_name=name, op_type=DATASET)
     known = _EXACT.get(name)

@@ -5,15 +5,24 @@ duration. Nanosecond fields are used where there are any: those in microseconds 
 are one trace of the same devices, with a line that says when each of them was. A device of another machine is told by
 that machine's clock, as TensorFlow gives it.
 
+Not every node is an op: the label says which. ``name = Type(inputs)`` is an op; ``[4.0MB] [7.4Gb/s] tensor from device
+to device`` is a tensor that came from another task (``RecvTensor``, ``RecvBuf``), an exchange with bytes and both ends;
+another label (a kernel's launch, what a tracer noted) gives no type. A node without a label ran, and is an op of no
+known type.
+
 Source: tensorflow/core/protobuf/config.proto, tensorflow/core/framework/step_stats.proto (TensorFlow 1.0-2.21)::
 
     RunMetadata          step_stats = 1
     StepStats            dev_stats = 1
     DeviceStepStats      device = 1, node_stats = 2, thread_names = 3 (map)
-    NodeExecStats        node_name = 1, all_start_micros = 2, all_end_rel_micros = 5, memory = 6, timeline_label = 8,
-                         scheduled_micros = 9, thread_id = 10, all_start_nanos = 13, all_end_rel_nanos = 16
+    NodeExecStats        node_name = 1, all_start_micros = 2, all_end_rel_micros = 5, memory = 6, output = 7,
+                         timeline_label = 8, scheduled_micros = 9, thread_id = 10, all_start_nanos = 13,
+                         all_end_rel_nanos = 16
+    NodeOutput           tensor_description = 3 (allocation_description = 4 (requested_bytes = 1))
     AllocatorMemoryUsed  allocator_name = 1, total_bytes = 2, peak_bytes = 3, allocator_bytes_in_use = 5,
                          allocation_records = 6 (alloc_micros = 1, alloc_bytes = 2)
+
+Labels: tensorflow/core/common_runtime/step_stats_collector.cc, distributed_runtime/worker_cache_logger.cc.
 """
 
 from __future__ import annotations
@@ -25,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.errors import FormatError
 from stepscope.formats import damage
-from stepscope.formats.op_names import Meaning, meaning
+from stepscope.formats.op_names import Meaning, meaning, op_category
 from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.formats.protobuf import fields, number, signed, text
 from stepscope.model.optrace import Category, Dropped, LineKind, OpTrace, PlaneKind, TraceSource
@@ -46,6 +55,13 @@ RUN, RUNS = "Session.run", "runs"
 _WHOLE = "whole RunMetadata as a traced Session.run gave it"
 _DEVICE = re.compile(r"(?P<root>.*?/(?:device:(?P<kind>\w+)|(?P<old>cpu|gpu|tpu)):(?P<number>\d+))(?:/(?P<stream>.+))?")
 _LABEL = re.compile(r"(?P<name>.*?) = (?P<type>\w+)\(.*", re.DOTALL)
+_TRANSFER = re.compile(
+    r"(?:\[(?P<size>\d{1,15}(?:\.\d{1,9})?)(?P<unit>[KMG]?B)\] )?\[[^\]]*b/s\] (?P<tensor>.*) from (?P<source>\S+) to (?P<target>\S+)",
+    re.DOTALL,
+)
+_UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+TRANSFERS = "transfers"
+"""Line of what a device received from other tasks: its transfers run at the same time, on no thread of its own."""
 _KINDS = {"CPU": PlaneKind.HOST, "GPU": PlaneKind.GPU, "TPU": PlaneKind.TPU}
 _ALL_STREAMS = "stream:all"
 _MAX_NS = 1 << 62
@@ -172,13 +188,18 @@ def _nodes(places: _Places, plane: int, kind: PlaneKind, stream: str, device: Me
     line_kind = LineKind.STREAM if stream.startswith("stream") else LineKind.THREAD
     for node in ran:
         thread = _int(node, 10)
-        place = (plane, stream, thread)
+        transfer = _TRANSFER.fullmatch(_text(node, 8))
+        where = TRANSFERS if transfer else stream
+        place = (plane, where, thread)
         if place not in places.lines:
-            title = stream or names.get(thread, "") or f"thread {thread}"
+            title = where or names.get(thread, "") or f"thread {thread}"
             places.lines[place] = builder.line(plane, title, line_kind, thread)
         line = places.lines[place]
         name, known = _what(node, kind, line_kind)
         stats: dict[str, PlainStat] = {}
+        if transfer:
+            known = Meaning(category=Category.COLLECTIVE)
+            stats.update(_transferred(node, transfer))
         scheduled = _int(node, 9) * 1000
         if scheduled:
             stats["scheduled_ns"] = scheduled - zero
@@ -193,11 +214,23 @@ def _what(node: Message, plane: PlaneKind, line: LineKind) -> tuple[str, Meaning
     label = _LABEL.fullmatch(_text(node, 8))
     if label:
         op = name.partition(":")[0] or label["name"]
-        return f"{op}:{label['type']}", Meaning(category=Category.OP, op_name=op, op_type=label["type"])
+        return f"{op}:{label['type']}", Meaning(category=op_category(label["type"]), op_name=op, op_type=label["type"])
     known = meaning(name, plane, line)
-    if line is LineKind.THREAD and not known.op_name:
+    if line is LineKind.THREAD and not known.op_name and not _text(node, 8):
         known = Meaning(category=Category.OP, op_name=name, op_type="")
     return name, known
+
+
+def _transferred(node: Message, label: re.Match[str]) -> dict[str, PlainStat]:
+    """What a transfer's label says. The bytes that it rounds stand in the node's output."""
+    found = node
+    for key in (7, 3, 4):
+        found = _message(found[key][-1]) if found.get(key) else {}
+    size = signed(_int(found, 1)) or round(float(label["size"] or 0) * _UNITS[label["unit"] or "B"])
+    said: dict[str, PlainStat] = {StatName.TRANSFER_BYTES: size, "tensor": label["tensor"]}
+    if _dur_ns(node):
+        said["bits_per_s"] = size * 8e9 / _dur_ns(node)
+    return {**said, "source_device": label["source"], "destination_device": label["target"]}
 
 
 def _memory(builder: OpTraceBuilder, line: int, node: str, used: Message, zero: int) -> None:

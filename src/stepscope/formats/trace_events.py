@@ -17,7 +17,7 @@ import msgspec
 
 from stepscope.errors import FormatError
 from stepscope.formats.kineto_names import ANNOTATIONS, DEVICE_CATEGORIES, KNOWN, kineto_meaning
-from stepscope.formats.op_names import Meaning
+from stepscope.formats.op_names import Meaning, op_category
 from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.formats.trace_json import RawEvent, decode
 from stepscope.formats.trace_lanes import split
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from stepscope.formats.trace_json import Json, TraceFile
     from stepscope.model.optrace_stats import PlainStat
 
+_RECEIVED, _UNKNOWN = "RecvTensor", "unknown"
+"""What TF1's timeline gives as op of a transfer between tasks, and where it knows none: no types of ops."""
 _NS_PER_US = 1000
 _US_PER_DAY = 86_400e6
 _MAX_SPAN_US = 30 * _US_PER_DAY
@@ -349,7 +351,9 @@ def _meaning_of(span: _Span) -> Meaning | None:
     """What an event is, where its category or its arguments say more than its name."""
     node, kind = span.args.get("name"), span.args.get("op")
     if isinstance(node, str) and isinstance(kind, str):
-        return Meaning(category=Category.OP, op_name=node, op_type=kind)
+        if node == kind == _RECEIVED:
+            return Meaning(category=Category.COLLECTIVE)
+        return Meaning(category=op_category(kind), op_name=node, op_type="" if kind == _UNKNOWN else kind)
     kind = span.args.get("op_name")
     if isinstance(kind, str) and span.name.endswith(_ORT_KERNEL):
         return Meaning(category=Category.OP, op_name=span.name.removesuffix(_ORT_KERNEL), op_type=kind)

@@ -15,7 +15,7 @@ PART_WORDS = {
     "device-compute": "device compute",
     "device-gap": "gaps between kernels",
     "device-wait": "device waits for another",
-    "collective": "collectives",
+    "collective": "exchange",
     "compile": "compiling",
     "host-compute": "ops on the CPU",
     "host-python": "Python in ops",
