@@ -45,12 +45,13 @@ def stored(name: str, worker: str, found: OpTrace | None) -> StoredOpTrace:
 
 
 def session(*traces: StoredOpTrace) -> Session:
-    """A job with a layer, a node of its own and steps."""
+    """A job with a layer, a node of its own, one that nobody made, and steps."""
     tables = Tables()
     graph = tables.graph()
     layer = tables.layer("dense", line=5)
     graph.op("model/dense/MatMul", "MatMul", layer=layer)
     graph.op("scaled", "Mul", line=12)
+    graph.op("Adam/Sqrt", "Sqrt")
     job = Job()
     job.function().every(100 * MS, 20, dur=50 * MS)
     job.event(*tables.events())
@@ -100,6 +101,15 @@ def test_a_trace_of_nobody() -> None:
     table, _ = op_table.build(SessionView(session(stored("ops-001", "", trace(*OPS)))))
     assert table is not None
     assert (table.joined_ratio, table.makers, len(table.ops)) == (0.0, (), 2)
+
+
+def test_an_op_is_found_where_its_maker_is_known() -> None:
+    """A node that no line and no layer made is a name: its time counts as not known, and says of what type it is."""
+    both = trace(("scaled:Mul", 100), ("Adam/Sqrt:Sqrt", 300))
+    table, _ = op_table.build(SessionView(session(stored("ops-001", KEY, both))))
+    assert table is not None
+    assert (table.joined_ratio, table.named_ratio, table.unnamed_types) == (1.0, 0.25, ("Sqrt",))
+    assert table.named_ratio == sum(maker.ratio for maker in table.makers)
 
 
 def test_none() -> None:

@@ -96,6 +96,15 @@ def test_metrics(run: Recorded) -> None:
     assert (area.cls, area.file, area.line) == ("Mean", str(run.source), run.line("built-metric"))
 
 
+def test_the_optimizers_update_is_the_optimizers(run: Any, index: GraphIndex) -> None:
+    """Its ops know it, and it the line that made it; none of the gradients that it applies is its own."""
+    (adam,) = [layer for layer in run.all(Layer) if layer.cls == "Adam"]
+    assert adam.line == run.line("built-optimizer")
+    owned = [row for row in range(len(index.table)) if index.table.owner[row] == adam.id]
+    assert {"Sqrt", "Square", "AssignSubVariableOp"} <= {index.table.type_of(row) for row in owned}
+    assert not any(index.is_gradient(row) for row in owned)
+
+
 def test_shapes_and_inputs(run: Any, index: GraphIndex) -> None:
     """Nodes know types and static shapes of their outputs, and who makes their inputs."""
     (row,) = [row for row in rows_on(run, index, "product") if index.table.type_of(row) == "MatMul"]

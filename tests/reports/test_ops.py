@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from tests.reports.samples import input_bound
 
 from stepscope.model.op_table import MakerTime, OpTable
-from stepscope.reports import html, markdown, text
+from stepscope.reports import html, markdown, op_rows, text
 
 MS = 1_000_000
 TABLE = OpTable(
     trace="ops-001",
     steps=10,
     ns=400 * MS,
-    joined_ratio=0.996,
+    joined_ratio=1.0,
+    named_ratio=0.985,
+    unnamed_types=("Cast", "Assign|X"),
     makers=(
         MakerTime(
             layer="dense_1",
@@ -39,19 +42,37 @@ def test_terminal() -> None:
     """The first rows, with layer, share in gradients, and line; where there is no layer, the op types."""
     lines = text.render(WITH).splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("ops"))
-    assert lines[at : at + 4] == [
-        "ops       400 ms of ops in all threads of 10 traced steps; 100 % found in the graph",
+    assert lines[at : at + 6] == [
+        "ops       400 ms of ops in all threads of 10 traced steps; 98 % made by known lines and layers",
         "          75 % dense_1 (Dense), 50 % in gradients: train.py:8 call",
         "          15 % b|a*d (L): built at train.py:30",
         "          5.0 % Mul: train.py:41 loss",
+        "          3.5 % other lines and layers",
+        "          1.5 % no known line or layer (Cast, Assign|X)",
     ]
+
+
+@pytest.mark.parametrize("count", [0, 2, 30])
+def test_rows_add_up(count: int) -> None:
+    """What is named, what is not, and what small makers took are all op time, however many rows there are."""
+    shown = sum(float(row.share.removesuffix(" %")) for row in op_rows.rows(TABLE, count))
+    assert shown == pytest.approx(100, abs=1)
 
 
 def test_markdown_and_page() -> None:
     """All rows; what could be markup is text."""
     page = html.render(WITH)
     for shown in (markdown.render(WITH), page):
-        for part in ("Ops", "75 %", "train.py:8", "1,200", "BiasAddGrad", "adam (Adam)", "12 ms"):
+        for part in (
+            "Ops",
+            "75 %",
+            "train.py:8",
+            "1,200",
+            "BiasAddGrad",
+            "adam (Adam)",
+            "12 ms",
+            "no known line or layer",
+        ):
             assert part in shown
     assert "b\\|a\\*d" in markdown.render(WITH)
     assert 'href="#ops"' in page

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from stepscope.agent.weak_ids import WeakIds
 
-LIBRARY, USER, BOUNDARY, GENERATED = range(4)
-"""What a frame's code is; BOUNDARY: our wrapper of a trace."""
+LIBRARY, USER, BOUNDARY, GENERATED, UPDATE = range(5)
+"""What a frame's code is; BOUNDARY: our wrapper of a trace, UPDATE: a library's method whose object makes the ops."""
 MAX_OPS = 400_000
 """Ops noted in one process (3 MB); what is made beyond it has no line."""
 MAX_CODES = 20_000
@@ -66,6 +66,7 @@ class Lines:
         self._graphs = graphs
         self._entries = graphs.entries
         self._boundaries: list[CodeType] = []
+        self._updates: list[CodeType] = []
         self._codes: dict[int, tuple[int, CodeType]] = {}
         """By id of a code object, which is kept so that its id is not given to another one."""
         self._known: dict[tuple[int, int], int] = {}
@@ -75,11 +76,17 @@ class Lines:
         """(file, function, line)."""
         self.owner: Optional[Callable[[], int]] = None
         """Id of the layer that is being called on this thread."""
+        self.updater: Optional[Callable[[FrameType], int]] = None
+        """Id of the object whose method a frame of UPDATE runs: asked where no layer is being called."""
         self._ops = 0
 
     def bound(self, code: CodeType) -> None:
         """What runs below a frame of ``code`` runs inside of a trace."""
         self._boundaries.append(code)
+
+    def updates(self, code: CodeType) -> None:
+        """What runs below a frame of ``code`` is made by the object whose method it is: see ``updater``."""
+        self._updates.append(code)
 
     def note(self, graph: Graph, op: Op, frame: Optional[FrameType]) -> None:
         """An op was made; ``frame`` is the one that asked for it."""
@@ -100,8 +107,12 @@ class Lines:
         if missing:
             places.extend([0] * missing)
             made.owners.extend([0] * missing)
-        places.append(self._place(frame))
-        made.owners.append(self.owner() if self.owner is not None else 0)
+        place, update = self._place(frame)
+        places.append(place)
+        owner = self.owner() if self.owner is not None else 0
+        if not owner and update is not None and self.updater is not None:
+            owner = self.updater(update)
+        made.owners.append(owner)
         self._ops += 1
         made.spent_ns += self._now() - start
 
@@ -109,29 +120,37 @@ class Lines:
         """Count the ops of the graphs that live: what is gone makes room."""
         self._ops = sum(len(entry[1].places) for entry in list(self._entries.values()))
 
-    def _place(self, frame: Optional[FrameType]) -> int:
+    def _place(self, frame: Optional[FrameType]) -> tuple[int, Optional[FrameType]]:
+        """The place, and the innermost frame of UPDATE on the way to it."""
         codes = self._codes
+        update: Optional[FrameType] = None
         for _ in range(DEPTH):
             if frame is None:
-                return 0
+                return 0, update
             code = frame.f_code
             known = codes.get(id(code))
             kind = known[0] if known is not None else self._classify(code)
             if kind:
                 if kind == BOUNDARY:
-                    return 0
+                    return 0, update
+                if kind == UPDATE:
+                    update = update or frame
+                    frame = frame.f_back
+                    continue
                 place = self._known.get((id(code), frame.f_lineno))
                 if place is None:
                     place = self._look(code, frame.f_lineno or 0, kind)
                 if place >= 0:
-                    return place
+                    return place, update
             frame = frame.f_back
-        return 0
+        return 0, update
 
     def _classify(self, code: CodeType) -> int:
         file = code.co_filename
         if any(code is boundary for boundary in self._boundaries):
             kind = BOUNDARY
+        elif any(code is update for update in self._updates):
+            kind = UPDATE
         elif frames.is_own(file):
             kind = USER
         else:

@@ -9,6 +9,8 @@ from stepscope.model.finding import Diagnostic
 from stepscope.model.op_table import MakerTime, OpTable, OpTime, TypeTime
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stepscope.derive.op_lines import Line, OpLines
     from stepscope.derive.op_lines import OpTime as Joined
     from stepscope.derive.view import SessionView
@@ -33,6 +35,8 @@ def build(view: SessionView) -> tuple[OpTable | None, tuple[Diagnostic, ...]]:
         steps=traced.steps,
         ns=lines.total_ps // 1000,
         joined_ratio=lines.joined_ratio,
+        named_ratio=lines.named_ratio,
+        unnamed_types=_top_types([op for op in lines.ops if not op.named]),
         makers=_makers(view, lines),
         ops=tuple(
             OpTime(
@@ -60,7 +64,7 @@ def build(view: SessionView) -> tuple[OpTable | None, tuple[Diagnostic, ...]]:
 def _makers(view: SessionView, lines: OpLines) -> tuple[MakerTime, ...]:
     groups: dict[tuple[Line | None, int], list[Joined]] = defaultdict(list)
     for op in lines.ops:
-        if op.place is not None or op.layer is not None:
+        if op.named:
             groups[op.place, op.layer.id if op.layer is not None else 0].append(op)
     found = [_maker(view, group, lines.total_ps) for group in groups.values()]
     kept = [maker for maker in found if maker.ratio >= LEAST]
@@ -69,9 +73,6 @@ def _makers(view: SessionView, lines: OpLines) -> tuple[MakerTime, ...]:
 
 def _maker(view: SessionView, ops: list[Joined], total_ps: int) -> MakerTime:
     first = ops[0]
-    by_type: dict[str, int] = defaultdict(int)
-    for op in ops:
-        by_type[op.type] += op.self_ps
     own = sum(op.self_ps for op in ops)
     return MakerTime(
         layer=first.layer.name if first.layer is not None else "",
@@ -80,12 +81,19 @@ def _maker(view: SessionView, ops: list[Joined], total_ps: int) -> MakerTime:
         line=first.place.line if first.place is not None else 0,
         function=first.place.function if first.place is not None else "",
         built=first.line is None and first.place is not None,
-        types=tuple(sorted(by_type, key=lambda name: -by_type[name])[:TOP_TYPES]),
+        types=_top_types(ops),
         calls=sum(op.calls for op in ops),
         ns=own // 1000,
         ratio=own / total_ps,
         gradient_ratio=sum(op.self_ps for op in ops if op.gradient) / total_ps,
     )
+
+
+def _top_types(ops: Sequence[Joined]) -> tuple[str, ...]:
+    by_type: dict[str, int] = defaultdict(int)
+    for op in ops:
+        by_type[op.type] += op.self_ps
+    return tuple(sorted(by_type, key=lambda name: -by_type[name])[:TOP_TYPES])
 
 
 def _file(view: SessionView, line: Line | None) -> str:

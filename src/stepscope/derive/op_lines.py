@@ -59,6 +59,11 @@ class OpTime:
     place: Line | None
     """``line``, else where ``layer`` was built."""
 
+    @property
+    def named(self) -> bool:
+        """Whether its maker is known: a line, or a layer, optimizer or metric."""
+        return self.place is not None or self.layer is not None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
@@ -88,6 +93,11 @@ class OpLines:
     def joined_ratio(self) -> float:
         """Share of op time that is joined to nodes."""
         return self.joined_ps / self.total_ps if self.total_ps else 0.0
+
+    @property
+    def named_ratio(self) -> float:
+        """Share of op time whose maker is known: a node that no line and no layer made is a name and no more."""
+        return sum(op.self_ps for op in self.ops if op.named) / self.total_ps if self.total_ps else 0.0
 
     def by_line(self) -> tuple[Share, ...]:
         """Time by line of user code, without ops that have none."""

@@ -56,7 +56,8 @@ _WHOLE = "whole RunMetadata as a traced Session.run gave it"
 _DEVICE = re.compile(r"(?P<root>.*?/(?:device:(?P<kind>\w+)|(?P<old>cpu|gpu|tpu)):(?P<number>\d+))(?:/(?P<stream>.+))?")
 _LABEL = re.compile(r"(?P<name>.*?) = (?P<type>\w+)\(.*", re.DOTALL)
 _TRANSFER = re.compile(
-    r"(?:\[(?P<size>\d{1,15}(?:\.\d{1,9})?)(?P<unit>[KMG]?B)\] )?\[[^\]]*b/s\] (?P<tensor>.*) from (?P<source>\S+) to (?P<target>\S+)",
+    r"(?:\[(?P<size>\d{1,15}(?:\.\d{1,9})?)(?P<unit>[KMG]?B)\] )?\[[^\]]*b/s\] "
+    r"(?P<tensor>.*) from (?P<source>\S+) to (?P<target>\S+)",
     re.DOTALL,
 )
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}

@@ -67,6 +67,10 @@ class OpTable(Struct, frozen=True, kw_only=True):
     """All op time."""
     joined_ratio: float
     """Share of op time whose node in a graph is known."""
+    named_ratio: float = 0.0
+    """Share of op time whose maker is known: a line, or a layer, optimizer or metric."""
+    unnamed_types: tuple[str, ...] = ()
+    """The op types that take most of the rest, at most three."""
     makers: tuple[MakerTime, ...] = ()
     """By line and layer, at most 30, from 0.5 %."""
     ops: tuple[OpTime, ...] = ()

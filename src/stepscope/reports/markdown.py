@@ -197,7 +197,7 @@ def _tasks(report: Report) -> str:
 def _ops(report: Report) -> str:
     if report.ops is None:
         return ""
-    shown: Sequence[Sequence[str]] = op_rows.rows(report.ops)[: op_rows.SHOWN]
+    shown: Sequence[Sequence[str]] = op_rows.rows(report.ops, op_rows.SHOWN)
     titles, numeric = list(op_rows.HEAD), op_rows.NUMERIC
     if not report.ops.makers:
         titles, shown = op_rows.filled(op_rows.OP_HEAD, op_rows.op_rows(report.ops)[: op_rows.SHOWN])

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 SHOWN = 15
 """Rows in Markdown and on the page; the rest is in report.json."""
+LEAST = 0.005
+"""Sums of less are left out."""
+NO_LAYER, NO_MAKER = "no layer", "no known line or layer"
 HEAD = ("made by", "op time", "share", "in gradients", "runs", "ops", "where")
 NUMERIC = frozenset(HEAD[1:5])
 MAX_NAME = 80
@@ -52,9 +55,22 @@ class Row(NamedTuple):
     where: str
 
 
-def rows(table: OpTable) -> list[Row]:
-    """The rows, in their order."""
-    return [_row(maker) for maker in table.makers]
+def rows(table: OpTable, count: int) -> list[Row]:
+    """The first ``count`` makers, then what other makers took, then the ops of none: they add up to all op time."""
+    shown = table.makers[:count]
+    rest = table.named_ratio - sum(maker.ratio for maker in shown)
+    others = [] if rest < LEAST else [_sum(table, "other lines and layers", rest, "")]
+    if table.makers and (unnamed := 1.0 - table.named_ratio) >= LEAST:
+        others.append(_sum(table, NO_MAKER, unnamed, _types(table.unnamed_types)))
+    return [*(_row(maker) for maker in shown), *others]
+
+
+def _sum(table: OpTable, what: str, ratio: float, types: str) -> Row:
+    return Row(what, format_ns(round(ratio * table.ns)), format_ratio(ratio), "", "", types, "")
+
+
+def _types(types: Iterable[str]) -> str:
+    return ", ".join(words.printable(name) for name in types)
 
 
 def _row(maker: MakerTime) -> Row:
@@ -62,12 +78,12 @@ def _row(maker: MakerTime) -> Row:
     place = Place(file=maker.file, line=maker.line, function=maker.function)
     where = words.place_text(place, short=True).removesuffix(" <module>") if maker.file else ""
     return Row(
-        layer or "no layer",
+        layer or NO_LAYER,
         format_ns(maker.ns),
         format_ratio(maker.ratio),
         format_ratio(maker.gradient_ratio) if maker.gradient_ratio else "",
         f"{maker.calls:,}",
-        ", ".join(words.printable(name) for name in maker.types),
+        _types(maker.types),
         f"built at {where}" if maker.built else where,
     )
 
@@ -75,7 +91,7 @@ def _row(maker: MakerTime) -> Row:
 def summary(table: OpTable) -> str:
     """What the table is of."""
     steps = f" of {words.plural(table.steps, 'traced step')}" if table.steps else " of the trace"
-    found = f"; {format_ratio(table.joined_ratio)} found in the graph" if table.joined_ratio else ""
+    found = f"; {format_ratio(table.named_ratio)} made by known lines and layers" if table.named_ratio else ""
     return f"{format_ns(table.ns)} of ops in all threads{steps}{found}"
 
 
@@ -87,8 +103,8 @@ def short(table: OpTable, count: int) -> list[str]:
             kind = f" ({words.printable(op.type)})" if op.type not in {"", op.name} else ""
             device = f" on {words.printable(op.device)}" if op.device else ""
             found.append(f"{format_ratio(op.ratio)} {_cut(short_name(op.name))}{kind}{device}")
-    for row, maker in zip(rows(table)[:count], table.makers, strict=False):
-        what = row.maker if maker.layer else row.types
+    for row in rows(table, count) if table.makers else ():
+        what = {NO_LAYER: row.types, NO_MAKER: f"{NO_MAKER} ({row.types})"}.get(row.maker, row.maker)
         gradients = f", {row.gradients} in gradients" if row.gradients else ""
         found.append(f"{row.share} {what}{gradients}: {row.where}" if row.where else f"{row.share} {what}{gradients}")
     return found
@@ -130,7 +146,7 @@ def page(table: OpTable | None) -> str:
     """The tables as markup for the page; nothing for none."""
     if table is None:
         return ""
-    makers = _table(HEAD, rows(table)[:SHOWN], NUMERIC) if table.makers else ""
+    makers = _table(HEAD, rows(table, SHOWN), NUMERIC) if table.makers else ""
     ops = _table(*filled(OP_HEAD, op_rows(table)[:SHOWN]), OP_NUMERIC) if table.ops else ""
     parts = [f'<div class="card"><p>{escape(summary(table))}.</p>{makers or ops}</div>']
     if makers and ops:

@@ -33,7 +33,7 @@ def summed(truth, prediction):
 inputs = tf.keras.Input((8,))
 outputs = layers.Dense(1, name="last")(Block(8)(inputs))  # built
 model = tf.keras.Model(inputs, outputs)
-model.compile("adam", summed)
+model.compile("adam", summed)  # built-optimizer
 x, y = np.ones((16, 8), "float32"), np.zeros((16, 1), "float32")
 model.fit(x, y, batch_size=4, verbose=0, shuffle=False)
 

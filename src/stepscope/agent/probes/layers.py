@@ -1,8 +1,9 @@
-"""Keras layers: which line built each, and which one is being called while an op is made.
+"""Keras layers and optimizers: which line built each, and which one is at work while an op is made.
 
 Keras 3 keeps a stack of name scopes with whoever opened them: layers, optimizers, losses. Keras 2 knows the layer that
 is being called. Each is told once, when it makes its first op. Keras 3 updates metrics outside of any scope: their ops
-are nobody's, and they are told when they are made; their variables have their names.
+are nobody's, and they are told when they are made; their variables have their names. Keras 2 knows no optimizer that is
+at work, nor does a thread that a distribution strategy has apply gradients: the frames of ``UPDATES`` tell it.
 """
 
 from __future__ import annotations
@@ -27,25 +28,31 @@ if TYPE_CHECKING:
     """A layer, optimizer, metric or loss; a module or function of Keras."""
 
 MAX_OWNERS = 20_000
+UPDATES = (
+    "apply_gradients",
+    "apply",
+    "_distributed_apply_gradients_fn",
+    "_distributed_apply",
+    "_distributed_tf_update_step",
+)
+"""Methods of optimizers that make the ops of the update, and none of the gradients (``minimize`` does both)."""
+OWNERS = "layer_owners"
 MAX_METRICS = 200
 """That are told: some programs make new ones for each of many models."""
 
 
 class Owners:
-    """Layers by id, and the lines that built them."""
+    """Layers and optimizers by id, and the lines that built them."""
 
-    def __init__(self, state: AgentState, current: Callable[[], tuple[Keras, Keras]]) -> None:
-        """``current()``: (what makes ops on this thread at the moment, what encloses it), None for none."""
+    def __init__(self, state: AgentState) -> None:
         self._state = state
-        self._current = current
         self._known = WeakIds()
         self._entries = self._known.entries
         self.built = WeakIds()
         """Layer -> (file, function, line)."""
 
-    def now(self) -> int:
-        """Id of what makes ops on this thread; 0: nothing."""
-        owner, outer = self._current()
+    def of(self, owner: Keras, outer: Keras = None) -> int:
+        """Id of what makes ops, ``outer`` encloses it; 0 for None."""
         if owner is None:
             return 0
         entry = self._entries.get(id(owner))
@@ -63,6 +70,15 @@ class Owners:
         told.update(file=file, function=function, line=line)
         self._state.log(told)
         return identity
+
+
+def _owners(state: AgentState) -> Owners:
+    """The one of this process."""
+    attributes = vars(state)
+    if OWNERS not in attributes:
+        attributes[OWNERS] = Owners(state)
+    found: Owners = attributes[OWNERS]
+    return found
 
 
 def attach3(state: AgentState, module: Keras) -> None:
@@ -118,12 +134,41 @@ def _tell_metric(state: AgentState, ids: list[int], metric: Keras, place: tuple[
 
 def _attach(state: AgentState, module: Keras, current: Callable[[], tuple[Keras, Keras]], why: str) -> None:
     if not why:
-        owners = Owners(state, current)
+        owners = _owners(state)
         lines = shared(state).lines
-        lines.owner = owners.now if lines.owner is None else _either(lines.owner, owners.now)
+
+        def now() -> int:
+            return owners.of(*current())
+
+        lines.owner = now if lines.owner is None else _either(lines.owner, now)
         cls = module.Layer
         state.patch(cls, "__init__", _wrap(state, cls.__dict__["__init__"], owners.built.set))
     report(state, "layers:%s" % module.__name__, why)
+
+
+def _attach_optimizer(*classes: str, built: bool = True) -> Callable[[AgentState, Keras], None]:
+    """Know the updates of some classes; ``built``: patch ``__init__`` of the first one that is there."""
+
+    def attach(state: AgentState, module: Keras) -> None:
+        found = [cls for cls in (getattr(module, name, None) for name in classes) if cls is not None]
+        why = "" if found else "none of %s" % ", ".join(classes)
+        for cls in found:
+            why = why or lacking(cls, "apply_gradients", ("self", "grads_and_vars"))
+        if not why:
+            owners = _owners(state)
+            lines = shared(state).lines
+            for update in [cls.__dict__[name] for cls in found for name in UPDATES if name in cls.__dict__]:
+                lines.updates(inspect.unwrap(update).__code__)
+            lines.updater = functools.partial(_updating, owners)
+            if built and "__init__" in found[0].__dict__:
+                state.patch(found[0], "__init__", _wrap(state, found[0].__dict__["__init__"], owners.built.set))
+        report(state, "layers.optimizers:%s" % module.__name__, why)
+
+    return attach
+
+
+def _updating(owners: Owners, frame: FrameType) -> int:
+    return owners.of(frame.f_locals.get(frame.f_code.co_varnames[0]))
 
 
 def _either(first: Callable[[], int], second: Callable[[], int]) -> Callable[[], int]:
@@ -171,4 +216,10 @@ TARGETS = (
     ("keras.src.metrics.metric", attach_metrics),
     ("keras.src.engine.base_layer", attach2),
     ("tf_keras.src.engine.base_layer", attach2),
+    ("keras.src.optimizers.base_optimizer", _attach_optimizer("BaseOptimizer")),
+    ("keras.src.backend.tensorflow.optimizer", _attach_optimizer("TFOptimizer", built=False)),
+    ("keras.src.optimizers.optimizer", _attach_optimizer("_BaseOptimizer", "Optimizer")),
+    ("tf_keras.src.optimizers.optimizer", _attach_optimizer("_BaseOptimizer", "Optimizer")),
+    ("keras.src.optimizers.legacy.optimizer_v2", _attach_optimizer("OptimizerV2")),
+    ("tf_keras.src.optimizers.legacy.optimizer_v2", _attach_optimizer("OptimizerV2")),
 )
