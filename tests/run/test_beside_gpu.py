@@ -14,6 +14,20 @@ from tests.run.conftest import STEPS, Project, environment
 pytestmark = pytest.mark.slow
 
 NVML = Path(__file__).parents[1] / "collector" / "fake_nvml.c"
+COMPUTES = """
+import sys
+import tensorflow as tf
+
+weights = tf.Variable(tf.random.normal([768, 768]))
+
+@tf.function
+def step(batch):
+    weights.assign_add(1e-9 * tf.matmul(batch, weights))
+
+batch = tf.random.normal([768, 768])
+for _ in range(int(sys.argv[1])):
+    step(batch)
+"""
 DRIVER = "mount -t tmpfs none /proc/driver && mkdir -p /proc/driver/nvidia/gpus/0000:01:00.0"
 
 
@@ -52,9 +66,9 @@ def test_the_live_analysis_looks_at_the_device_and_goes_on(project: Project) -> 
 
 def test_a_device_that_the_job_leaves_alone_is_asked_about(project: Project) -> None:
     """A run beside an idle device does not end with nothing found: its head asks, and names what decides."""
-    script = project.script("train.py", STEPS)
+    script = project.script("train.py", COMPUTES)
     done = beside_gpu(
-        project, "0 0 300000000 80000000000 9 9 0\n", "run", "--report-json", "r.json", str(script), "8000"
+        project, "0 0 300000000 80000000000 9 9 0\n", "run", "--report-json", "r.json", str(script), "2500"
     )
     assert done.returncode == 0, done.stderr
     assert "nothing significant found" not in done.stderr
