@@ -24,16 +24,16 @@ two tables of one shape count as one.
 ## Remedy
 An optimizer that changes only the rows of the batch; fewer rows (rare values share one, hashing); a regularizer on
 the rows that were looked up instead of the table. Measured, ms a step with a table of 500,000 x 32 and batches of 256,
-on two CPUs beside other programs:
+on two CPUs beside other programs (least of three fits; ranges are of several such runs):
 
 | optimizer | Keras 3.15, fit | with jit_compile=True | in a loop | Keras 2.15, fit | legacy, fit |
 |---|---|---|---|---|---|
-| SGD | 48 | 1.5 | 0.7 | 152 | 1.1 |
+| SGD | 48-85 | 1.5 | 0.7 | 152 | 1.1 |
 | SGD, momentum | 63-170 | 40 | 106 | 152 | 1.4 |
-| Adagrad | 109-136 | 76 | 68 | 1.3 | 1.2 |
+| Adagrad | 109-170 | 76 | 68 | 1.3 | 1.2 |
 | Ftrl | 508 | | 291 | 553 | 1.4 |
 | RMSprop | 203 | | 97 | 504 | 149 |
-| Adam | 134-170 | 96-170 | 261 | 339 | 703 |
+| Adam | 134-355 | 96-170 | 261 | 339 | 703 |
 
 So of these, on Keras 3 only SGD without momentum gains much, above all with jit_compile=True; on Keras 2.15 Adagrad
 does, and all but Adam and RMSprop of `tf.keras.optimizers.legacy`. tf_keras 2.21 is as Keras 2.15. In Keras 3.15 a
