@@ -130,3 +130,16 @@ def test_fits_beside_other_calls_know_how_many_steps_they_made(beside: str) -> N
     made = found(job)
     assert made.title == "Keras fit"
     assert made.count == sum(8 + turn % 5 for turn in range(rounds))
+
+
+def test_a_call_of_train_on_batch_is_a_step_each() -> None:
+    """Where the compiled function rests, the calls that hold one step each say how many there were."""
+    job = Job()
+    loop, execution = job.loop("train_on_batch"), job.execution("train")
+    for turn in range(100):
+        loop.at(turn * 100 * MS, 80 * MS, arg=32)
+        if not 40 <= turn < 80:
+            execution.at(turn * 100 * MS + 10 * MS, 60 * MS, arg=1)
+    job.rest(4000 * MS, 4000 * MS, 7, Kind.EXECUTION)
+    assert job.view().steps is not None
+    assert job.steps().count == 100

@@ -28,6 +28,8 @@ TRAIN_ROLES = frozenset({"train", "fit", "train_on_batch"})
 EVALUATIONS = frozenset({"test", "evaluate", "test_on_batch"})
 _CALLS = {"train": "fit", "test": "evaluate", "predict": "predict"}
 """Which call of Keras holds the steps."""
+_ON_BATCH = {"train": "train_on_batch", "test": "test_on_batch", "predict": "predict_on_batch"}
+"""Which call of Keras holds one step each."""
 
 
 def left_out(worker: Worker, anchors: Sequence[Anchor]) -> list[Anchor]:
@@ -95,6 +97,9 @@ def _skipped(steps: Steps) -> int:
     mine = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & np.isin(records.name, holds)
     begun, worked = records.start_ns[mine], records.arg[mine]
     over = begun + records.dur_ns[mine]
+    lone = _on_batch(steps, role)
+    if lone is not None:
+        return max(0, lone - len(steps))
     usual = float(steps.samples[steps.steady].mean())
     if not len(begun) or usual <= 0 or not (worked > 0).all():
         return steps.skipped
@@ -105,6 +110,17 @@ def _skipped(steps: Steps) -> int:
     seen = (steps.starts[first] >= begun) & (steps.starts[first] < over) & (steps.samples[first] > 0)
     each = np.where(seen, steps.samples[first], usual)
     return max(0, int(np.rint(worked / each).sum()) - len(steps))
+
+
+def _on_batch(steps: Steps, role: str) -> int | None:
+    """Calls of Keras that hold one step each, all of which are on record; None where others hold some of the steps."""
+    records = steps.worker.records
+    holds = [name.id for name in steps.worker.all(Name) if name.role == _ON_BATCH.get(role)]
+    mine = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & np.isin(records.name, holds)
+    begun = records.start_ns[mine]
+    at = np.searchsorted(begun, steps.starts, side="right") - 1
+    held = (at >= 0).all() and (steps.starts <= (begun + records.dur_ns[mine])[at]).all() if len(begun) else False
+    return len(begun) if held else None
 
 
 def _to_the_end(steps: Steps) -> Steps:
