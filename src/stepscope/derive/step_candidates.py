@@ -105,7 +105,10 @@ def of(worker: Worker) -> list[Anchor]:
 
 
 def updating(worker: Worker) -> dict[tuple[str, int], bool]:
-    """By (file, line) of a traced function whether its first graph changes variables, itself or in what it calls."""
+    """By (file, line) of a traced function whether its graph changes variables, itself or in what it calls.
+
+    Of a function whose calls have names by their graph it is the first graph: the other calls say it themselves.
+    """
     traces = worker.all(Traced)
     outer = {trace.id: trace.outer for trace in traces}
     changing: set[int] = set()
@@ -114,9 +117,12 @@ def updating(worker: Worker) -> dict[tuple[str, int], bool]:
         while number and number not in changing:
             changing.add(number)
             number = outer.get(number, 0)
+    named = {(name.file, name.line) for name in worker.all(Name) if name.role in {UPDATES, READS}}
     found: dict[tuple[str, int], bool] = {}
-    for trace in sorted(traces, key=lambda trace: trace.id):
-        found.setdefault((trace.file, trace.line), trace.id in changing)
+    for trace in traces:
+        place = (trace.file, trace.line)
+        counts = trace.ordinal == 1 or place not in named
+        found[place] = found.get(place, False) or (counts and trace.id in changing)
     return found
 
 

@@ -98,8 +98,8 @@ def _maker(group: Sequence[Anchor], steps: Steps) -> Maker:
     threads = [first, *(one for one in group if one is not first)]
     ours = main.worker is first.worker and (main.kind, main.place) == (first.kind, first.place)
     purpose = first.purpose
-    if purpose == "call" and ours and _updated(first):
-        purpose = "training"
+    if purpose == "call" and ours:
+        purpose = "training" if _updated(first) else "step"
     elif purpose == "call" and not ours and first.place[:3] == main.place[:3]:
         purpose = "evaluation"
     return Maker(

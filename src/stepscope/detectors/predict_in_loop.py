@@ -78,6 +78,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     records = steps.worker.records
     lo, hi = steps.windows
     mine = (records.thread == steps.thread) & (records.start_ns >= lo[0]) & (records.start_ns < hi[-1])
+    seen = int(((steps.starts >= lo[0]) & (steps.starts < hi[-1])).sum())  # those with a rest in them as well
     loops = mine & (records.kind == Kind.LOOP) & ((records.flags & Flag.NESTED) == 0)
     inner_mask = mine & np.isin(records.kind, [Kind.EXECUTION, Kind.FUNCTION])
     inner = intervals.merge(records.start_ns[inner_mask], records.start_ns[inner_mask] + records.dur_ns[inner_mask])
@@ -101,7 +102,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             continue
         name = session.names[int(np.bincount(ids).argmax())]
         where = (session.place(name.call_file, name.call_line, function=name.call_function),) if name.call_file else ()
-        mean, often = float((ends - starts).mean()), len(starts) / (steps.steady_count + steps.skipped)
+        mean, often = float((ends - starts).mean()), len(starts) / (seen + steps.skipped)
         part = mean * float(overhead.sum()) / float(whole.sum())
         training = _trains(session)
         yield Finding(
