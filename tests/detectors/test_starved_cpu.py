@@ -59,3 +59,14 @@ def test_processes_that_the_job_started_are_told_apart_by_name() -> None:
     job.rival("/usr/bin/indexer", cores=0.4, seconds=10, pid=904)
     (found,) = find(job)
     assert "processes that the job started itself (python archive.py) take" in found.title
+
+
+def test_the_remedy_is_for_the_processes_that_the_title_names() -> None:
+    """Where a foreign process takes most, a small companion of the job does not make it the job's own."""
+    job = train_loop(80 * MS)
+    job.machine(10, cpus=2, got=1.0, waiting=1.0, others=1.0)
+    job.rival("/usr/bin/indexer", cores=0.6, seconds=10, pid=904)
+    job.rival("python client.py", cores=0.4, seconds=10, pid=903, child=True)
+    (found,) = find(job)
+    assert "other processes (indexer) take" in found.title
+    assert "companion" not in found.remedies[0].text

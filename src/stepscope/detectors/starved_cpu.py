@@ -86,7 +86,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             Evidence(metric="throttled_cores", value=contention.throttled, unit="cores"),
         ),
         cost=cost_of(session, ratio, low=contention.low, high=contention.high, basis="modelled"),
-        remedies=_remedies(quota=quota, child=any(r.child for r in rivals)),
+        remedies=_remedies(quota=quota, child=bool(rivals) and rivals[0].child),
         explanation="The job's threads were ready to run and waited in the kernel's run queue; the CPUs were "
         "busy with other "
         "work. This slows every part of the step, so other findings of this run are less certain.",

@@ -219,12 +219,14 @@ def _leading(value: Any, depth: int) -> int:
 def examples(values: Sequence[object], *, batched: bool = False) -> int:
     """How many examples a call is given, 0 where that is not known.
 
-    A leading dimension is of examples where two arrays have it in common (inputs and targets), or where what is called
-    leaves it open (``batched``): one array alone may as well be a state or a table.
+    A leading dimension is of examples where all arrays have it in common and there are two at least (inputs and
+    targets), or where what is called leaves it open (``batched``): one array alone may as well be a state or a table.
+    Arrays that differ do not say which of them counts examples (the nodes of a batch of graphs beside its labels).
     """
     sizes: list[int] = []
     _sizes(values, 3, sizes)
-    return sizes[0] if sizes and (batched or sizes.count(sizes[0]) > 1) else 0
+    alike = bool(sizes) and all(size == sizes[0] for size in sizes)
+    return sizes[0] if alike and (batched or len(sizes) > 1) else 0
 
 
 def _sizes(values: Iterable[object], depth: int, found: list[int]) -> None:
