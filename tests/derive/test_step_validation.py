@@ -143,3 +143,15 @@ def test_a_call_of_train_on_batch_is_a_step_each() -> None:
     job.rest(4000 * MS, 4000 * MS, 7, Kind.EXECUTION)
     assert job.view().steps is not None
     assert job.steps().count == 100
+
+
+def test_few_calls_of_train_on_batch_are_counted_too() -> None:
+    """Where no step was observed as a whole, the calls that hold one each still say how many there were."""
+    job = Job()
+    loop, execution = job.loop("train_on_batch"), job.execution("train")
+    for turn in range(8):
+        loop.at(turn * 100 * MS, 80 * MS, arg=32)
+        if not turn % 2:
+            execution.at(turn * 100 * MS + 10 * MS, 60 * MS, arg=1)
+            job.rest(turn * 100 * MS + 75 * MS, 110 * MS, 3, Kind.EXECUTION)
+    assert job.steps().count == 8

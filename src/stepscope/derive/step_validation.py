@@ -57,10 +57,14 @@ def counted(steps: Steps) -> Steps:
     """The steps of a fit with as much of its evaluations as the recorded steps are of all."""
     made = loops(steps)
     rests = bool((steps.worker.records.kind == Kind.REST).any())
-    if steps.kind != Kind.EXECUTION or not rests or not steps.steady.any():
+    if steps.kind != Kind.EXECUTION or not rests:
         return steps
-    steps = replace(steps, skipped=_skipped(steps))
-    if not len(made[0]):
+    alone = _on_batch(steps)
+    if alone is not None:
+        steps = replace(steps, skipped=max(0, alone - len(steps)))
+    elif steps.steady.any():
+        steps = replace(steps, skipped=_skipped(steps))
+    if not len(made[0]) or not steps.steady.any():
         return steps
     steps = _to_the_end(steps)
     hidden = intervals.clip(made, (steps.starts[steps.rested], steps.ends[steps.rested]))
@@ -97,9 +101,6 @@ def _skipped(steps: Steps) -> int:
     mine = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & np.isin(records.name, holds)
     begun, worked = records.start_ns[mine], records.arg[mine]
     over = begun + records.dur_ns[mine]
-    lone = _on_batch(steps, role)
-    if lone is not None:
-        return max(0, lone - len(steps))
     usual = float(steps.samples[steps.steady].mean())
     if not len(begun) or usual <= 0 or not (worked > 0).all():
         return steps.skipped
@@ -112,9 +113,10 @@ def _skipped(steps: Steps) -> int:
     return max(0, int(np.rint(worked / each).sum()) - len(steps))
 
 
-def _on_batch(steps: Steps, role: str) -> int | None:
+def _on_batch(steps: Steps) -> int | None:
     """Calls of Keras that hold one step each, all of which are on record; None where others hold some of the steps."""
     records = steps.worker.records
+    role = steps.anchors.role if steps.anchors else ""
     holds = [name.id for name in steps.worker.all(Name) if name.role == _ON_BATCH.get(role)]
     mine = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & np.isin(records.name, holds)
     begun = records.start_ns[mine]
