@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.derive.sessions import MS, Job, S
 
+from stepscope.derive import contention
 from stepscope.derive.contention import Contention, StepThread
 
 PERIOD = 100 * MS
@@ -21,7 +22,7 @@ def stepped() -> Job:
 
 def measured(job: Job) -> Contention:
     """Who used the CPUs."""
-    found = job.view().contention
+    found = job.view().get(contention.build)
     assert found is not None
     return found
 
@@ -84,7 +85,7 @@ def test_too_few_samples_say_nothing(seconds: int) -> None:
     """Less than two samples, or a second and a half, is no rate."""
     job = stepped()
     job.machine(seconds)
-    assert job.view().contention is None
+    assert job.view().get(contention.build) is None
 
 
 def test_samples_of_another_process_say_nothing() -> None:
@@ -92,7 +93,7 @@ def test_samples_of_another_process_say_nothing() -> None:
     job = stepped()
     job.machine(10)
     job.processes.pid[:] = 12345
-    assert job.view().contention is None
+    assert job.view().get(contention.build) is None
 
 
 def test_a_host_that_does_not_tell_counts_as_nothing() -> None:

@@ -6,12 +6,13 @@ import pytest
 from tests.derive.sessions import MAIN, MS, POOL, SCRIPT, US, Job, node
 from tests.detectors.jobs import PERIOD, STEPS, pulled, train_loop
 
+from stepscope.derive import input_cause
 from stepscope.derive.input_cause import InputCause
 
 
 def cause(job: Job) -> InputCause:
     """The cause that is derived."""
-    found = job.view().input_cause
+    found = job.view().get(input_cause.build)
     assert found is not None
     return found
 
@@ -127,4 +128,4 @@ def test_a_process_on_several_cores_is_not_held_by_the_lock() -> None:
 
 def test_no_steps_no_cause() -> None:
     """Where nothing repeats there is nothing to explain."""
-    assert Job().view().input_cause is None
+    assert Job().view().get(input_cause.build) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import MS, POOL, SCRIPT, TRACED, Job
 
+from stepscope.derive import purpose
 from stepscope.derive.retraces import RetraceGroup, build
 
 PERIOD = 100 * MS
@@ -117,5 +118,5 @@ def test_the_view_knows_functions_that_train() -> None:
     job.function("metrics", line=90).every(PERIOD, 50, dur=20 * MS, start=30 * MS)
     job.trace(0, MS, cause="first", line=10, updates=4)
     job.trace(30 * MS, MS, cause="first", line=90, function="metrics")
-    assert job.view().updating_functions == {trains.name.id}
+    assert job.view().get(purpose.updating_functions) == {trains.name.id}
     assert job.view().place(SCRIPT, 10).file == "train.py"

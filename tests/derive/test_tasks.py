@@ -16,7 +16,7 @@ THINNED = int(Flag.THINNED)
 
 def of(job: Job, name: str) -> Task:
     """The one task of that name."""
-    (found,) = [task for task in job.view().tasks if task.name == name]
+    (found,) = [task for task in job.view().get(tasks.build) if task.name == name]
     return found
 
 
@@ -60,12 +60,12 @@ def test_functions_of_one_name_and_two_places_are_two_tasks() -> None:
     job = Job()
     job.function("step", line=10).every(10 * MS, 5, dur=MS)
     job.function("step", line=30).every(10 * MS, 7, dur=MS, start=5 * MS)
-    assert sorted(t.count for t in job.view().tasks if t.kind in {"tf.function", "request"}) == [5, 7]
+    assert sorted(t.count for t in job.view().get(tasks.build) if t.kind in {"tf.function", "request"}) == [5, 7]
 
 
 def test_keras_loops_and_their_functions() -> None:
     """A fit is a task at its calling line, its compiled function another."""
-    found = {t.name: t for t in keras_fit(5 * MS).view().tasks}
+    found = {t.name: t for t in keras_fit(5 * MS).view().get(tasks.build)}
     assert (found["fit"].kind, found["fit"].count, found["fit"].rate_per_s) == ("Keras loop", 1, None)
     assert found["fit"].where is not None
     assert (found["train_function"].kind, found["train_function"].count) == ("Keras function", 100)
@@ -80,7 +80,7 @@ def test_the_call_that_serves_an_inference_loop_is_a_request() -> None:
     train.function("train_step", line=10).every(10 * MS, 50, dur=MS)
     train.trace(0, MS, updates=4)
     assert of(train, "train_step").kind == "tf.function"
-    assert all(t.kind != "request" for t in keras_fit(5 * MS).view().tasks)
+    assert all(t.kind != "request" for t in keras_fit(5 * MS).view().get(tasks.build))
 
 
 def test_runs_of_onnx_runtime_are_requests_and_steps() -> None:
@@ -164,7 +164,7 @@ def test_lost_records_make_a_count_the_least_there_was() -> None:
     session = job.session()
     worker = session.workers[0]
     lossy = dataclasses.replace(worker, info=msgspec.structs.replace(worker.info, lost_records=3))
-    (task,) = SessionView(dataclasses.replace(session, workers=(lossy,))).tasks
+    (task,) = SessionView(dataclasses.replace(session, workers=(lossy,))).get(tasks.build)
     assert (task.count, task.exact) == (20, False)
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.derive.op_traces import US, Maker
 from tests.derive.sessions import MS, Job
 
+from stepscope.derive import hidden_wait
 from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
 from stepscope.detectors.base import run
@@ -73,9 +74,9 @@ def _finding(view: SessionView) -> Finding | None:
 
 
 def test_without_a_trace_the_wait_is_hidden_and_with_one_it_is_known() -> None:
-    assert _view(None).hidden_wait
+    assert _view(None).get(hidden_wait.build)
     view = _view(_trace())
-    assert not view.hidden_wait
+    assert not view.get(hidden_wait.build)
     assert view.pipeline is not None
     assert view.pipeline.wait_ns_per_execution == pytest.approx(6 * MS, rel=0.01)
     assert view.anatomy is not None
@@ -98,7 +99,7 @@ def test_the_detector_decides_with_the_users_line_and_the_capture_it_rests_on() 
 
 def test_a_trace_of_steps_that_do_not_wait_clears() -> None:
     view = _view(_trace(wait_us=100))
-    assert not view.hidden_wait
+    assert not view.get(hidden_wait.build)
     assert _finding(view) is None
 
 
@@ -120,7 +121,7 @@ def test_slower_traced_steps_carry_their_share_over_not_their_time() -> None:
     ids=["another process", "too few steps", "damaged", "other steps", "no stage"],
 )
 def test_a_trace_that_says_nothing_of_these_steps_decides_nothing(view: Callable[[], SessionView]) -> None:
-    assert view().hidden_wait
+    assert view().get(hidden_wait.build)
 
 
 def test_a_damaged_trace_is_told() -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tests.derive.sessions import CWD, MS, POOL, SCRIPT, US, Frame, Job
 from tests.detectors.jobs import CALL, MAKE, PERIOD, REPORT, STEPS, TIDY, nothing, sampled, train_loop
 
-from stepscope.derive import hot
+from stepscope.derive import contention, hidden_wait, hot, statement_role
 from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.view import SessionView
 
 
 def test_time_by_name_is_of_the_steady_steps() -> None:
@@ -45,9 +50,21 @@ def test_a_place_is_relative_to_the_jobs_directory() -> None:
 def test_without_steps_there_is_nothing() -> None:
     """A job without steps has empty answers, not errors."""
     view = nothing().view()
-    assert (view.worker, view.steps, view.pipeline, view.anatomy, view.contention) == (None, None, None, None, None)
-    assert (view.samples, view.retraces, view.named_times(Kind.SAVE), view.hot_spots("call")) == ((), (), (), ())
-    assert (view.loop, view.call_line, view.hidden_wait, view.names) == (None, None, False, {})
+    assert (view.worker, view.steps, view.pipeline, view.anatomy) == (None, None, None, None)
+    assert (view.samples, view.named_times(Kind.SAVE), view.hot_spots("call")) == ((), (), ())
+    assert view.get(contention.build) is None
+    assert (view.loop, view.call_line, view.get(hidden_wait.build), view.names) == (None, None, False, {})
+
+
+def test_an_analysis_runs_once_for_each_view() -> None:
+    """What was found is kept, None included; another view asks again."""
+    view, other, asked = nothing().view(), nothing().view(), []
+
+    def analysis(of: SessionView) -> None:
+        asked.append(of)
+
+    assert [view.get(analysis), view.get(analysis), other.get(analysis)] == [None, None, None]
+    assert asked == [view, other]
 
 
 def test_frameworks_are_those_of_the_process_that_makes_the_steps() -> None:
@@ -62,7 +79,7 @@ def test_frameworks_are_those_of_the_process_that_makes_the_steps() -> None:
 def roles(job: Job) -> dict[int, str]:
     """The role of each hot statement, by its line."""
     view = job.view()
-    return {s.statement.line: view.role_of_statement(s) for s in view.hot_spots("other-python") if s.statement}
+    return {s.statement.line: statement_role.build(view, s) for s in view.hot_spots("other-python") if s.statement}
 
 
 def test_statements_have_their_roles() -> None:

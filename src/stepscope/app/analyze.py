@@ -20,7 +20,7 @@ from stepscope.app import (
     step_summary,
     traced_steps,
 )
-from stepscope.derive import address_space, step_makers
+from stepscope.derive import address_space, step_makers, tasks
 from stepscope.derive.anatomy import COMPONENTS
 from stepscope.derive.hot_lines import HotLines
 from stepscope.derive.view import SessionView
@@ -105,7 +105,7 @@ def report_of(session: Session) -> Report:
         findings=exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy),
         checked=checked,
         diagnostics=_diagnostics(view, (*failures, *problems, *unread, *told, *unseen)),
-        tasks=view.tasks,
+        tasks=view.get(tasks.build),
         ops=ops,
         line_heat=_line_heat(view, lines),
         source_check=source_check,

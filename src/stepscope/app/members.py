@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from stepscope.derive import tasks
 from stepscope.model.events import InferenceSession, ServerStarted
 from stepscope.model.finding import InferenceSetup
 from stepscope.model.members import ProcessSummary
@@ -21,8 +22,8 @@ MAX_SETUPS = 32
 
 def build(view: SessionView) -> tuple[ProcessSummary, ...]:
     """All measured processes of the session."""
-    tasks = Counter(task.pid for task in view.tasks)
-    return tuple(_summary(view, worker, tasks[worker.info.pid]) for worker in view.session.workers)
+    counts = Counter(task.pid for task in view.get(tasks.build))
+    return tuple(_summary(view, worker, counts[worker.info.pid]) for worker in view.session.workers)
 
 
 def _summary(view: SessionView, worker: Worker, tasks: int) -> ProcessSummary:

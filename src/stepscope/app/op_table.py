@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from stepscope.derive import traced_ops
 from stepscope.model.finding import Diagnostic
 from stepscope.model.op_table import MakerTime, OpTable, OpTime, TypeTime
 
@@ -23,7 +24,7 @@ UNREADABLE = "DX121"
 
 def build(view: SessionView) -> tuple[OpTable | None, tuple[Diagnostic, ...]]:
     """The table, None without an op trace; and what could not be read."""
-    traced = view.traced_ops
+    traced = traced_ops.build(view.session, view.worker)
     if traced is None:
         return None, ()
     problems = (Diagnostic(code=UNREADABLE, text=traced.problem),) if traced.problem else ()

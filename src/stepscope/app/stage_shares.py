@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
+from stepscope.derive import hidden_wait, statement_role
 from stepscope.model.finding import PipelineStage, StageShare
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
     exchange, how = _exchange(trace)
     beside = exchange if exchange and trace is not None and trace.device < 0 else 0.0
     call = max(0.0, _sum(anatomy, "call", "tracing") + computing - beside)
-    inside = ", with the input wait inside of them" if view.hidden_wait else ""
+    inside = ", with the input wait inside of them" if view.get(hidden_wait.build) else ""
     inside += ", and ops of the model between them, by stack samples" if computing else ""
     less = ", less the exchange in the traced steps" if beside else ""
     rows: list[tuple[PipelineStage, float | None, str]] = [
@@ -103,7 +104,7 @@ def _of_trace(trace: OpView) -> tuple[StageShare, ...]:
 
 def _input(view: SessionView, anatomy: Anatomy, feeding: float) -> list[tuple[PipelineStage, float | None, str]]:
     """Raw input and preprocessing: the wait belongs to the slowest stage of the pipeline."""
-    if view.hidden_wait:
+    if view.get(hidden_wait.build):
         unread = view.pipeline.why_unread(view.frameworks) if view.pipeline is not None else "no input was seen"
         why = f"could not look: {unread}; an op trace shows it"
         return [("raw-input", None, why), ("preprocessing", None, why)]
@@ -126,7 +127,7 @@ def _between_ratios(view: SessionView) -> tuple[float, float]:
     """Shares of the step that Python between the calls takes: to make the step's input; in ops of the model itself."""
     if view.anatomy is None:
         return 0.0, 0.0
-    roles = [(spot, view.role_of_statement(spot)) for spot in view.hot_spots("other-python")]
+    roles = [(spot, statement_role.build(view, spot)) for spot in view.hot_spots("other-python")]
     feeding = [(spot.samples, spot.ratio) for spot, role in roles if role == "feeds"]
     carried = [(spot.samples, spot.ratio * spot.tensorflow_ratio) for spot, role in roles if role == "carries"]
     shares = [

@@ -13,8 +13,8 @@ from stepscope.model.events import Framework, InferenceSession
 
 if TYPE_CHECKING:
     from stepscope.derive.fault_causes import FaultCauses
-    from stepscope.derive.steps import Steps
-    from stepscope.model.session import AllocatorInfo, Session, Worker
+    from stepscope.derive.view import SessionView
+    from stepscope.model.session import AllocatorInfo
 
 _LIBRARIES = {
     "libjemalloc": "jemalloc",
@@ -65,10 +65,11 @@ class Serving:
         return text + serves.get(self.pool, "") + arena + "."
 
 
-def build(session: Session, worker: Worker | None, steps: Steps | None) -> Serving:
+def build(view: SessionView) -> Serving:
     """Of the process that makes the steps. A library that was seen giving memory back counts most."""
-    causes = fault_causes.build(session, steps)
-    worker = worker or next((w for w in session.workers if w.info.pid == session.manifest.job_pid), None)
+    session = view.session
+    causes = fault_causes.build(session, view.steps)
+    worker = view.worker or next((w for w in session.workers if w.info.pid == session.manifest.job_pid), None)
     info = worker.info.allocator if worker is not None else None
     seen = next((site.library for site in causes.sites), "") if causes is not None else ""
     by_stack = next((name for prefix, name in _LIBRARIES.items() if seen.startswith(prefix)), "")

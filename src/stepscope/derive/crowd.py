@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import hot
+from stepscope.derive import contention, hot
 from stepscope.model.events import ThreadSeen
 from stepscope.wire.kinds import Kind
 
@@ -52,8 +52,8 @@ class Crowd:
 
 def build(view: SessionView) -> Crowd | None:
     """None where the samples of threads do not cover the steady steps."""
-    steps, contention = view.steps, view.contention
-    if steps is None or contention is None:
+    steps, others = view.steps, view.get(contention.build)
+    if steps is None or others is None:
         return None
     lo, hi = steps.span
     pid = steps.worker.info.pid
@@ -74,8 +74,8 @@ def build(view: SessionView) -> Crowd | None:
     python, spot = _python_threads(view, used)
     quota = float(view.session.host.quota_milli_cpus[-1]) / 1000
     return Crowd(
-        available=min(contention.available, quota) if quota > 0 else contention.available,
-        runnable=contention.wanted,
+        available=min(others.available, quota) if quota > 0 else others.available,
+        runnable=others.wanted,
         sharing=total * total / squares,
         switches=max(0, int(switches[-1] - switches[0])) / max(1e-9, int(cpu[-1] - cpu[0]) / 1e9),
         python_ratio=python / total,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive import resources
 from stepscope.derive.anatomy import COMPONENTS
 
 if TYPE_CHECKING:
@@ -56,16 +57,16 @@ class Dips:
 
 def build(view: SessionView) -> tuple[Dips, ...]:
     """Dips of CPU and of the GPUs; empty where there are none."""
-    resources = view.resources
-    if resources is None:
+    used = view.get(resources.build)
+    if used is None:
         return ()
-    found = [_of("CPU", resources.looks.cpu_cores, view, resources)]
+    found = [_of("CPU", used.looks.cpu_cores, view, used)]
     table = view.session.gpus
     if len(table) and (table.busy_percent >= 0).all():
         at = np.unique(table.at_ns)
         busy = np.array([table.busy_percent[table.at_ns == t].mean() for t in at]) / 100.0
-        middle = (resources.edges[1:] + resources.edges[:-1]) / 2
-        found.append(_of("GPU", np.interp(middle, at.astype(float), busy), view, resources))
+        middle = (used.edges[1:] + used.edges[:-1]) / 2
+        found.append(_of("GPU", np.interp(middle, at.astype(float), busy), view, used))
     return tuple(d for d in found if d is not None)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import counters
+from stepscope.derive import counters, resources
 
 if TYPE_CHECKING:
     from stepscope.derive.counters import Disk
@@ -77,10 +77,10 @@ class DiskInput:
 
 def build(view: SessionView) -> DiskInput | None:
     """None where the process reads next to nothing from disks, or the kernel does not say how much."""
-    resources = view.resources
-    if resources is None or len(resources.process) < counters.DIFFERENCE:
+    used = view.get(resources.build)
+    if used is None or len(used.process) < counters.DIFFERENCE:
         return None
-    process = resources.process
+    process = used.process
     if int(process.read_bytes[0]) < 0:
         return None
     span = float(process.at_ns[-1] - process.at_ns[0]) / 1e9
@@ -92,7 +92,7 @@ def build(view: SessionView) -> DiskInput | None:
     limit = int(memory.cgroup_limit_bytes[held][-1]) if held.any() else -1
     share = float(np.median(memory.cgroup_bytes[held] / memory.cgroup_limit_bytes[held])) if held.any() else 0.0
     found = [
-        replace(_of_device(disk, resources, read), memory_limit=limit, memory_ratio=share)
+        replace(_of_device(disk, used, read), memory_limit=limit, memory_ratio=share)
         for disk in counters.disks(view.session)
     ]
     fitting = [d for d in found if d.device_read > 0]

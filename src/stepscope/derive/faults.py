@@ -18,9 +18,8 @@ from stepscope.derive import counters
 from stepscope.derive.memory import own_bytes, step_numbers
 
 if TYPE_CHECKING:
-    from stepscope.derive.steps import Steps
+    from stepscope.derive.view import SessionView
     from stepscope.model.records import F64, I64, MemoryTable, ProcessTable
-    from stepscope.model.session import Session
 
 ATTACHED = "attach"
 """The manifest's mode of a process that was started without stepscope."""
@@ -118,12 +117,13 @@ class Faults:
         return min(self.ratio, float(np.quantile(self.part_ratios, _QUARTILE)))
 
 
-def build(session: Session, steps: Steps | None) -> Faults | None:
+def build(view: SessionView) -> Faults | None:
     """None where too few samples lie within the steady steps, or nobody measured what a fault costs.
 
     Of a process that was attached to, which makes no steps that could be seen: over all that was sampled. Who attaches
     looks at what has been up for a while.
     """
+    session, steps = view.session, view.steps
     cost = cost_of(session.memory)
     if steps is not None:
         lo, hi = steps.span

@@ -163,6 +163,14 @@ def samples(steps: Steps, anatomy: Anatomy) -> tuple[Sample, ...]:
     return tuple(replace(s, component=c) for s, c in zip(taken, components, strict=True) if c)
 
 
+def sampled(steps: Steps | None) -> bool:
+    """There are stack samples of the step thread, at any time of the run."""
+    if steps is None:
+        return False
+    records = steps.worker.records
+    return bool(((records.kind == Kind.SAMPLE) & (records.thread == steps.thread)).any())
+
+
 def all_samples(steps: Steps) -> Iterator[Sample]:
     """The samples of the step thread over the whole run, with no component."""
     return thread_samples(steps.worker, [steps.thread])

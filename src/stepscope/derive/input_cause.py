@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from stepscope.derive import producer
+from stepscope.derive import contention, disk_input, hidden_wait, network, producer, uploads
 
 if TYPE_CHECKING:
     from stepscope.derive.pipeline import Pipeline
@@ -79,8 +79,8 @@ def build(view: SessionView) -> InputCause | None:
     steps, anatomy, pipe = view.steps, view.anatomy, view.pipeline
     if steps is None or anatomy is None or pipe is None or anatomy.wall_ns == 0:
         return None
-    contention = view.contention
-    free = 1.0 - (contention.lost_ratio if contention else 0.0)
+    others = view.get(contention.build)
+    free = 1.0 - (others.lost_ratio if others else 0.0)
     mean_ns = anatomy.wall_ns / steps.steady_count
     functions = [f for f in pipe.functions if not f.step_thread or anatomy.mean_ns("input-wait") > 0]
     python_ratio = producer.python_ratio(steps, functions)
@@ -113,11 +113,12 @@ def build(view: SessionView) -> InputCause | None:
 
 def _outside(view: SessionView, wait: float) -> Limit | None:
     """The network or the disk, where that is what the pipeline waits for, whatever code of it does the waiting."""
-    if view.network is not None and (view.network.is_full or view.network.is_choppy):
+    link, sent, disk = view.get(network.build), view.get(uploads.build), view.get(disk_input.build)
+    if link is not None and (link.is_full or link.is_choppy):
         return "network"
-    if view.uploads is not None and view.uploads.lost_ratio > SQUEEZED_RATIO * wait:
+    if sent is not None and sent.lost_ratio > SQUEEZED_RATIO * wait:
         return "network"
-    return "disk" if view.disk_input is not None and view.disk_input.is_full else None
+    return "disk" if disk is not None and disk.is_full else None
 
 
 def _gil_ratio(view: SessionView, functions: list[PythonFunction], made: Producer | None) -> float:
@@ -128,10 +129,10 @@ def _gil_ratio(view: SessionView, functions: list[PythonFunction], made: Produce
     where no batch was waited for. It is known from the records (and what each call costs around them), at most the CPU
     time of the threads that ran them: what only sleeps or waits in Python holds no lock. 0 where that is not so.
     """
-    steps, contention = view.steps, view.contention
-    if steps is None or contention is None or made is None:
+    steps, others = view.steps, view.get(contention.build)
+    if steps is None or others is None or made is None:
         return 0.0
-    if not contention.got <= SERIAL_CORES < contention.available:
+    if not others.got <= SERIAL_CORES < others.available:
         return 0.0
     calls = sum(f.calls for f in functions if f.role in OP_ROLES and not f.step_thread)
     around = calls * AROUND_CALL_NS / steps.steady_ns
@@ -145,16 +146,16 @@ def _saved(view: SessionView, made: Producer | None, wait: float, least: float) 
     and the call may hold the wait; what the rest of the job computes bounds what they would take (``producer``). The
     likely figure lies in the middle.
     """
-    anatomy, contention = view.anatomy, view.contention
-    if made is None or anatomy is None or contention is None:
+    anatomy, others = view.anatomy, view.get(contention.build)
+    if made is None or anatomy is None or others is None:
         return wait, least, least
-    serial = contention.got <= SERIAL_CORES < contention.available
-    crowded = contention.wanted >= CROWDED_RATIO * contention.available
-    if not (view.hidden_wait or serial or crowded):
+    serial = others.got <= SERIAL_CORES < others.available
+    crowded = others.wanted >= CROWDED_RATIO * others.available
+    if not (view.get(hidden_wait.build) or serial or crowded):
         return wait, least, least
     stretched = anatomy.ratio("call") + anatomy.ratio("framework")
     low, high = (wait + max(0.0, stretched - own) for own in reversed(made.step_ratio()))
-    return low if view.hidden_wait else wait, max(least, (low + high) / 2), max(least, high)
+    return low if view.get(hidden_wait.build) else wait, max(least, (low + high) / 2), max(least, high)
 
 
 def _limit(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.derive import input_cause
+
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.finding import Place
@@ -19,7 +21,7 @@ def samples_per_s(view: SessionView) -> float:
 
 def places(view: SessionView) -> tuple[Place, ...]:
     """The user's Python in the pipeline, and where the source of the dataset was made."""
-    cause, pipe = view.input_cause, view.pipeline
+    cause, pipe = view.get(input_cause.build), view.pipeline
     found: list[Place] = []
     if cause is not None and cause.function is not None and cause.function.name.file:
         name = cause.function.name

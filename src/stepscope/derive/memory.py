@@ -20,8 +20,8 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from stepscope.derive.steps import Steps
     from stepscope.derive.trend import Trend
+    from stepscope.derive.view import SessionView
     from stepscope.model.records import F64, I64, ProcessTable
-    from stepscope.model.session import Session
 
 MIN_TAIL = 0.4
 """The tail of a growth that goes on has this share of the whole slope at least: an arena grows in jumps."""
@@ -56,8 +56,11 @@ class MemoryGrowth:
         return self.trend.rise / (self.span_ns / 1e9) if self.span_ns else 0.0
 
 
-def build(session: Session, steps: Steps) -> MemoryGrowth | None:
-    """None where too few samples of the process lie within the steady steps."""
+def build(view: SessionView) -> MemoryGrowth | None:
+    """None without steps, or where too few samples of the process lie within the steady ones."""
+    session, steps = view.session, view.steps
+    if steps is None:
+        return None
     lo, hi = steps.windows
     table = session.process.take(session.process.pid == steps.worker.info.pid)
     table = table.take((table.at_ns >= lo[0]) & (table.at_ns <= hi[-1]))

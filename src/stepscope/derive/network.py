@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import counters
+from stepscope.derive import counters, resources
 
 if TYPE_CHECKING:
     from stepscope.derive.resources import Looks, Resources
@@ -102,11 +102,11 @@ class Network:
 
 def build(view: SessionView) -> Network | None:
     """None where nothing came over a network."""
-    resources = view.resources
-    if resources is None or resources.wire is None:
+    used = view.get(resources.build)
+    if used is None or used.wire is None:
         return None
-    rates = resources.looks.net_in
-    mean = resources.looks.mean(rates)
+    rates = used.looks.net_in
+    mean = used.looks.mean(rates)
     if mean < MIN_IN:
         return None
     busy = float(np.percentile(rates, 90))
@@ -114,11 +114,11 @@ def build(view: SessionView) -> Network | None:
         mean_in=mean,
         busy_in=busy,
         steadiness=float(np.percentile(rates, 10)) / busy if busy > 0 else 0.0,
-        link=resources.wire.speed_bytes_s,
-        job_ratio=_job_ratio(resources),
-        unread_ratio=_unread_ratio(resources, busy),
-        on_ratio=_on_ratio(resources.bursts),
-        rhythm=_rhythm(resources),
+        link=used.wire.speed_bytes_s,
+        job_ratio=_job_ratio(used),
+        unread_ratio=_unread_ratio(used, busy),
+        on_ratio=_on_ratio(used.bursts),
+        rhythm=_rhythm(used),
     )
 
 

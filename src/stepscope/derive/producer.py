@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import intervals
+from stepscope.derive import contention, gpu, intervals
 from stepscope.model.events import ThreadSeen
 from stepscope.wire.kinds import Flag, Kind
 
@@ -53,19 +53,19 @@ class Producer:
 
 def build(view: SessionView, functions: Sequence[PythonFunction]) -> Producer | None:
     """None where CPU time was not sampled, others took too much of it, or a device computes besides."""
-    steps, contention = view.steps, view.contention
-    if steps is None or contention is None or not functions or view.gpus:
+    steps, others = view.steps, view.get(contention.build)
+    if steps is None or others is None or not functions or view.get(gpu.build):
         return None
-    if contention.lost_ratio >= MAX_LOST_RATIO:
+    if others.lost_ratio >= MAX_LOST_RATIO:
         return None
-    cpu = cpu_ratio(view, threads(steps, functions), contention.got)
+    cpu = cpu_ratio(view, threads(steps, functions), others.got)
     python = python_ratio(steps, functions)
     return Producer(
         python_ratio=python,
         busy_ratio=max(python, _busy_ratio(steps, functions)),
         cpu_ratio=cpu,
-        own_ratio=max(0.0, contention.got - cpu),
-        cores=contention.available,
+        own_ratio=max(0.0, others.got - cpu),
+        cores=others.available,
     )
 
 

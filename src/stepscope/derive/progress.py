@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.hot import Sample, Spot
     from stepscope.derive.steps import Steps
+    from stepscope.derive.view import SessionView
     from stepscope.model.session import Session, Worker
 
 _NO_WORK = (Kind.SAMPLE, Kind.TICK, Kind.GC)
@@ -74,8 +75,10 @@ class Standstill:
         return self.until_ns - self.since_ns
 
 
-def build(session: Session, steps: Steps | None) -> Standstill | None:
+def build(view: SessionView) -> Standstill | None:
     """None where no thread was ever sampled."""
+    session, steps = view.session, view.steps
+    session, steps = view.session, view.steps
     worker = steps.worker if steps is not None else next((w for w in session.workers if _sampled(w)), None)
     if worker is None or not _sampled(worker):
         return None

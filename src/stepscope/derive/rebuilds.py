@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import hot, intervals, retraces
+from stepscope.derive import hot, intervals, purpose, retraces
 from stepscope.derive.step_validation import TRAIN_ROLES
 from stepscope.model.events import ModelBuilt, Traced
 from stepscope.wire.kinds import Flag, Kind
@@ -205,7 +205,7 @@ def _trains(view: SessionView) -> bool:
     mine = (records.start_ns >= lo[0]) & (records.start_ns < hi[-1]) & ((records.flags & Flag.RAISED) == 0)
     if (mine & (records.kind == Kind.APPLY)).any():
         return True
-    roles = {n.id for n in view.names.values() if n.role in TRAIN_ROLES} | view.updating_functions
+    roles = {n.id for n in view.names.values() if n.role in TRAIN_ROLES} | view.get(purpose.updating_functions)
     ids: I64 = np.array(sorted(roles), np.int64)
     kinds = mine & np.isin(records.kind, [Kind.EXECUTION, Kind.LOOP, Kind.FUNCTION])
     return bool(np.isin(records.name[kinds], ids).any())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import counters, intervals
+from stepscope.derive import counters, hidden_wait, intervals
 from stepscope.derive.pipeline import MAX_HANDOVER_NS
 from stepscope.wire.kinds import Kind
 
@@ -79,7 +79,7 @@ def build(view: SessionView) -> Resources | None:
     edges = at[(at >= lo) & (at <= hi)]
     if len(edges) <= MIN_INTERVALS:
         return None
-    waits = None if view.hidden_wait else input_waits(steps, pipe)
+    waits = None if view.get(hidden_wait.build) else input_waits(steps, pipe)
     wire = counters.wire(session)
     nothing = np.zeros(len(edges) - 1)
     looks = Looks(

@@ -65,7 +65,7 @@ class Startup:
 def build(view: SessionView) -> Startup | None:
     """None without steps or samples of their thread."""
     steps = view.steps
-    if steps is None or not view.sampled:
+    if steps is None or not hot.sampled(view.steps):
         return None
     records = steps.worker.records
     began = max((e.at for e in steps.worker.all(Framework)), default=0)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from stepscope.derive import hot, loop_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from stepscope.derive.hot import HotSpot, Sample
+    from stepscope.derive.hot import HotSpot
     from stepscope.derive.view import SessionView
 
 
@@ -24,13 +22,13 @@ def build(view: SessionView, spot: HotSpot) -> loop_source.Role:
     line = view.call_line
     if source is None or line is None:
         return "unknown"
-    role = loop_source.role_of_line(source, line, spot.statement.line, view.model_lines)
+    role = loop_source.role_of_line(source, line, spot.statement.line, view.get(model_lines))
     deeper = (spot.culprit.file, spot.culprit.function) != view.loop
     step = view.steps.anchors.text if view.steps.anchors else ""
     return loop_source.role_within(source, line, spot.entered, step) if role == "call" and deeper else role
 
 
-def model_lines(taken: Iterable[Sample], loop: tuple[str, str] | None) -> frozenset[int]:
+def model_lines(view: SessionView) -> frozenset[int]:
     """Lines of the loop below which variables are read, between the calls of the step."""
-    found = (hot.statement_of(s, loop) for s in taken if s.component == "other-python" and s.reads_variable)
+    found = (hot.statement_of(s, view.loop) for s in view.samples if s.component == "other-python" and s.reads_variable)
     return frozenset(spot.line for spot in found if spot is not None)

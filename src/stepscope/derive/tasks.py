@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import rest
+from stepscope.derive import purpose, rest
 from stepscope.derive.step_validation import TRAIN_ROLES
 from stepscope.derive.steps import names_of
 from stepscope.model.events import Name
@@ -276,7 +276,7 @@ def _request_names(view: SessionView) -> set[int]:
     if steps is None or steps.anchors is None:
         return set()
     worker = steps.worker
-    if bool((worker.records.kind == Kind.APPLY).any()) or view.updating_functions:
+    if bool((worker.records.kind == Kind.APPLY).any()) or view.get(purpose.updating_functions):
         return set()
     if any(n.role in TRAIN_ROLES for n in view.names.values()):
         return set()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive import resources
+
 if TYPE_CHECKING:
     from stepscope.derive.resources import Looks
     from stepscope.derive.view import SessionView
@@ -60,10 +62,10 @@ class Uploads:
 
 def build(view: SessionView) -> Uploads | None:
     """None where nothing is uploaded, or always."""
-    resources = view.resources
-    if resources is None or resources.wire is None:
+    used = view.get(resources.build)
+    if used is None or used.wire is None:
         return None
-    looks = resources.looks
+    looks = used.looks
     up = _uploading(looks)
     if min(int(up.sum()), int((~up).sum())) < MIN_SECONDS:
         return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from stepscope.derive import contention, faults, gpu, graph_growth, hidden_wait, hot, memory, progress, resources
 from stepscope.errors import DamagedError
 from stepscope.model.events import Traced
 from stepscope.model.finding import Checked, Cost, Diagnostic, Finding, severity_of
@@ -130,30 +131,30 @@ def present(view: SessionView) -> frozenset[Signal]:
     trace = view.op_traces.main
     if trace is not None:
         found |= {Signal.OP_TRACE, *([Signal.DEVICE_TRACE] if trace.device >= 0 else [])}
-    if view.standstill is not None:
+    if view.get(progress.build) is not None:
         found.add(Signal.STACKS)
     for signal, there in (
-        (Signal.HOST, view.contention is not None),
-        (Signal.FAULTS, view.faults is not None),
+        (Signal.HOST, view.get(contention.build) is not None),
+        (Signal.FAULTS, view.get(faults.build) is not None),
         (Signal.NATIVE, bool(view.session.stacks)),
     ):
         if there:
             found.add(signal)
     if view.steps is not None:
         found.add(Signal.STEPS)
-        if view.sampled:
+        if hot.sampled(view.steps):
             found.add(Signal.SAMPLES)
         if view.steps.worker.all(Traced) or (view.steps.worker.records.kind == Kind.FUNCTION).any():
             found.add(Signal.TRACES)
-        if not view.hidden_wait:
+        if not view.get(hidden_wait.build):
             found.add(Signal.INPUT_WAIT)
         sampled = {
-            Signal.GRAPHS: view.graph_growth is not None,
+            Signal.GRAPHS: view.get(graph_growth.build) is not None,
             Signal.NODES: view.graphs is not None,
-            Signal.MEMORY: view.memory_growth is not None,
-            Signal.RESOURCES: view.resources is not None,
-            Signal.GPU: bool(view.gpus),
-            Signal.LIVE_BYTES: any(gpu.live_bytes > 0 for gpu in view.gpus),
+            Signal.MEMORY: view.get(memory.build) is not None,
+            Signal.RESOURCES: view.get(resources.build) is not None,
+            Signal.GPU: bool(view.get(gpu.build)),
+            Signal.LIVE_BYTES: any(gpu.live_bytes > 0 for gpu in view.get(gpu.build)),
         }
         found |= {signal for signal, there in sampled.items() if there}
     return frozenset(found)

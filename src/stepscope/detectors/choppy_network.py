@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import input_source
+from stepscope.derive import hidden_wait, input_cause, input_source, network
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_rate, format_ratio
@@ -57,11 +57,11 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    network, cause = session.network, session.input_cause
-    if network is None or cause is None or session.hidden_wait or cause.wait_ratio < params.min_wait_ratio:
+    link, cause = session.get(network.build), session.get(input_cause.build)
+    if link is None or cause is None or session.get(hidden_wait.build) or cause.wait_ratio < params.min_wait_ratio:
         return
-    if network.rhythm is not None and network.is_choppy:
-        yield _finding(session, network, network.rhythm, cause.wait_ratio, params)
+    if link.rhythm is not None and link.is_choppy:
+        yield _finding(session, link, link.rhythm, cause.wait_ratio, params)
 
 
 def _finding(session: SessionView, network: Network, rhythm: Rhythm, wait: float, params: Params) -> Finding:

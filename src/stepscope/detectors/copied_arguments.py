@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import hot
+from stepscope.derive import hot, purpose
 from stepscope.derive.eager import FUNCTION_CALLS
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -99,7 +99,7 @@ def _finding(session: SessionView, mine: list[Sample], ratio: float, calls: floa
         symptom="Time: slow execution time",
         cause="Data: inefficient data transmission",
         introduced_stage="data preparation",
-        exposed_stage="training" if session.trains else "prediction",
+        exposed_stage="training" if session.get(purpose.trains) else "prediction",
         pipeline_stage="host-to-device",
         where=tuple(session.place(file, first, last, name) for file, name, first, last in hot.lines_of(mine)),
         evidence=(

@@ -31,6 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import eager_time
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.model.program import Setting
@@ -58,8 +59,8 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    eager = session.eager
-    if eager is None or eager.samples < params.min_samples or session.eager_setting is not None:
+    eager = session.get(eager_time.build)
+    if eager is None or eager.samples < params.min_samples or session.get(eager_time.setting) is not None:
         return
     if eager.eager_ratio < params.min_eager_ratio or eager.python_ratio < params.min_python_ratio:
         return

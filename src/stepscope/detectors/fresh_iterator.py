@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import fresh_iterators
+from stepscope.derive import fresh_iterators, purpose
 from stepscope.detectors.base import Detector, Signal, cost_of, severity_of
 from stepscope.model.events import DatasetMade, IteratorMade
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -68,7 +68,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding]:
         symptom="Time: slow execution time",
         cause="API: inefficient API usage",
         introduced_stage="data preparation",
-        exposed_stage="training" if session.trains else "prediction",
+        exposed_stage="training" if session.get(purpose.trains) else "prediction",
         pipeline_stage="preprocessing",
         where=_places(session, found),
         evidence=(

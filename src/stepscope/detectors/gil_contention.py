@@ -36,6 +36,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import gpu, lock_waits
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -67,13 +68,13 @@ _STAGES: dict[str, PipelineStage] = {"call": "forward-backward", "input-wait": "
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    waits = session.lock_waits
+    waits = session.get(lock_waits.build)
     if waits is None or min(waits.held, waits.blocked) < params.min_ratio:
         return
     if waits.looks < params.min_looks:
         yield Undecided(missing=Signal.LOCK, hint=f"{waits.looks} looks; the steady part must last some 5 s")
         return
-    idle = 1.0 - max((gpu.busy_ratio for gpu in session.gpus), default=0.0)
+    idle = 1.0 - max((gpu.busy_ratio for gpu in session.get(gpu.build)), default=0.0)
     ratio, low = min(waits.ratio, idle), min(waits.low, idle)
     if ratio < params.min_ratio or low < params.min_low:
         return

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive import gpu
 from stepscope.derive.gpu import no_gpu
 from stepscope.detectors.base import Detector, Signal, cost_of
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -53,11 +54,11 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding]:
     """Yield at most one finding, information: it costs nothing."""
-    busy = min(gpu.busy_ratio for gpu in session.gpus)
-    least = min(float(np.percentile(gpu.busy, 5)) for gpu in session.gpus)
+    busy = min(gpu.busy_ratio for gpu in session.get(gpu.build))
+    least = min(float(np.percentile(gpu.busy, 5)) for gpu in session.get(gpu.build))
     if busy < params.min_busy_ratio or least < params.min_least_ratio:
         return
-    count = len(session.gpus)
+    count = len(session.get(gpu.build))
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,

@@ -31,6 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import gpu
 from stepscope.derive.gpu import no_gpu
 from stepscope.detectors.base import Detector, Signal, cost_of
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -60,21 +61,21 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding]:
     steps = session.steps
     if steps is None or steps.steady_count == 0:
         return
-    known = [gpu for gpu in session.gpus if gpu.live_bytes > 0 and gpu.total_bytes > 0]
-    gpu = max(known, key=lambda g: g.live_bytes / g.total_bytes, default=None)
+    known = [one for one in session.get(gpu.build) if one.live_bytes > 0 and one.total_bytes > 0]
+    one = max(known, key=lambda g: g.live_bytes / g.total_bytes, default=None)
     batch = float(steps.samples[steps.steady].mean())
-    if gpu is None or batch <= 0 or gpu.busy_ratio > params.max_busy_ratio:
+    if one is None or batch <= 0 or one.busy_ratio > params.max_busy_ratio:
         return
-    growth = USABLE * gpu.total_bytes / gpu.live_bytes
+    growth = USABLE * one.total_bytes / one.live_bytes
     if growth < params.min_growth:
         return
     allowed = int(batch * growth)
-    share = format_ratio(gpu.live_bytes / gpu.total_bytes)
+    share = format_ratio(one.live_bytes / one.total_bytes)
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
         title=f"the GPU would hold a batch of {allowed:,} instead of {batch:,.0f}: {share} of its memory is live, and "
-        f"it is busy {format_ratio(gpu.busy_ratio)} of the time",
+        f"it is busy {format_ratio(one.busy_ratio)} of the time",
         severity="info",
         confidence=0.6,
         symptom="Memory: abnormal GPU memory usage",
@@ -83,10 +84,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding]:
         exposed_stage="training",
         pipeline_stage="forward-backward",
         evidence=(
-            Evidence(metric="live_bytes", value=gpu.live_bytes, unit="bytes"),
-            Evidence(metric="total_bytes", value=gpu.total_bytes, unit="bytes"),
+            Evidence(metric="live_bytes", value=one.live_bytes, unit="bytes"),
+            Evidence(metric="total_bytes", value=one.total_bytes, unit="bytes"),
             Evidence(metric="batch_allowed", value=allowed, unit="samples"),
-            Evidence(metric="gpu_busy_ratio", value=gpu.busy_ratio, unit="ratio", threshold=params.max_busy_ratio),
+            Evidence(metric="gpu_busy_ratio", value=one.busy_ratio, unit="ratio", threshold=params.max_busy_ratio),
         ),
         cost=cost_of(session, 0.0, basis="prior"),
         remedies=(Remedy(id="larger-batch", text="try twice the batch size with the learning rate adjusted"),),

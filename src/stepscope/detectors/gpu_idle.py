@@ -31,6 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import gpu
 from stepscope.derive.gpu import no_gpu
 from stepscope.detectors.base import Detector, Signal, cost_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
@@ -57,8 +58,9 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding]:
     """Yield at most one finding, a question: what a device would save is not measured."""
-    busy = max(gpu.busy_ratio for gpu in session.gpus)
-    reserved = max(g.reserved_bytes if g.job_reserved_bytes <= 0 else g.job_reserved_bytes for g in session.gpus)
+    gpus = session.get(gpu.build)
+    busy = max(g.busy_ratio for g in gpus)
+    reserved = max(g.reserved_bytes if g.job_reserved_bytes <= 0 else g.job_reserved_bytes for g in gpus)
     anatomy = session.anatomy
     if busy > params.max_busy_ratio or reserved >= SMALL or anatomy is None:
         return

@@ -29,6 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import gpu
 from stepscope.derive.gpu import no_gpu
 from stepscope.detectors.base import Detector, Signal, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -56,7 +57,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding]:
     if steps is None:
         return
     start = steps.worker.info.started_ns
-    used = [gpu.first_used_ns for gpu in session.gpus if gpu.first_used_ns >= 0]
+    used = [gpu.first_used_ns for gpu in session.get(gpu.build) if gpu.first_used_ns >= 0]
     end = int(steps.windows[1][-1])
     if not used or end <= start:
         return

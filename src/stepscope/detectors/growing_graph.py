@@ -31,6 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import graph_growth
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -58,7 +59,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    steps, growth = session.steps, session.graph_growth
+    steps, growth = session.steps, session.get(graph_growth.build)
     if steps is None or growth is None:
         return
     if growth.ops_per_step < params.min_ops_per_step or growth.until_ratio < params.min_until_ratio:

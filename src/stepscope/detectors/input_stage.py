@@ -36,6 +36,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import hidden_wait, input_cause
 from stepscope.detectors import cut_cache, determinism, pipeline_python
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.events import ChildStarted
@@ -79,8 +80,8 @@ THROWING = ("filter", "skip", "shard")
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
     """Yield at most one finding."""
-    cause = session.input_cause
-    if session.hidden_wait:
+    cause = session.get(input_cause.build)
+    if session.get(hidden_wait.build):
         anatomy = session.anatomy
         if anatomy is not None and anatomy.ratio("call") >= params.min_call_ratio:
             yield _question(session)

@@ -33,6 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import memory, purpose
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_bytes, format_ns
@@ -68,13 +69,13 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    growth = session.memory_growth
+    growth = session.get(memory.build)
     if growth is None or not growth.goes_on or growth.reserved_ratio < params.min_reserved_ratio:
         return
     line = growth.trend
     if line.rise < params.min_growth_bytes or line.rise < params.min_growth_ratio * line.first:
         return
-    if not session.trains:
+    if not session.get(purpose.trains):
         yield Undecided(
             missing=Signal.MEMORY,
             hint=f"memory rises by {format_bytes(line.slope)} a step; a loop that predicts may keep its results",

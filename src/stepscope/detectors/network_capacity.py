@@ -35,7 +35,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import input_source
+from stepscope.derive import hidden_wait, input_cause, input_source, network
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_rate, format_ratio
@@ -61,18 +61,18 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    network, cause = session.network, session.input_cause
-    if network is None or network.steadiness < params.min_steadiness:
+    link, cause = session.get(network.build), session.get(input_cause.build)
+    if link is None or link.steadiness < params.min_steadiness:
         return
-    if session.hidden_wait:
+    if session.get(hidden_wait.build):
         yield Undecided(missing=Signal.INPUT_WAIT, hint="the network is busy; whether steps wait for it is not known")
         return
     if cause is None or cause.wait_ratio < params.min_wait_ratio:
         return
-    if network.is_full is None:
-        yield Undecided(missing=Signal.RESOURCES, hint=_why_unknown(network))
-    elif network.is_full and not network.is_choppy:
-        yield _finding(session, network, cause.wait_ratio, 2 * cause.error_ratio, params)
+    if link.is_full is None:
+        yield Undecided(missing=Signal.RESOURCES, hint=_why_unknown(link))
+    elif link.is_full and not link.is_choppy:
+        yield _finding(session, link, cause.wait_ratio, 2 * cause.error_ratio, params)
 
 
 def _why_unknown(network: Network) -> str:

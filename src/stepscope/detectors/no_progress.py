@@ -30,6 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import progress, purpose
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -67,7 +68,7 @@ _THREADS_ONLY = frozenset({"queue.py", "threading.py"})
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    still = session.standstill
+    still = session.get(progress.build)
     if still is None or session.session.manifest.exit_code == 0:
         return
     least = params.min_standstill_ns if session.steps is not None else params.min_start_ns
@@ -83,7 +84,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     elif main.waits_for_cluster:
         hint = f"{_at(session, main)} waits for another task of its cluster; whether that one runs is not recorded here"
         yield Undecided(missing=Signal.STEPS, hint=hint)
-    elif main.inside in _WAITS_FOR_WORK or not (session.trains or main.framework):
+    elif main.inside in _WAITS_FOR_WORK or not (session.get(purpose.trains) or main.framework):
         hint = f"nothing was done for {format_ns(still.length_ns)}; {_at(session, main)} may wait for requests"
         yield Undecided(missing=Signal.STEPS, hint=hint)
     else:

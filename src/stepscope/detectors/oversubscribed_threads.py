@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import rivals
+from stepscope.derive import crowd, rivals
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ratio
@@ -62,20 +62,20 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    crowd = session.crowd
-    if crowd is None:
+    crowding = session.get(crowd.build)
+    if crowding is None:
         return
-    least = params.min_threads_per_cpu * crowd.available
-    ratio = max(0.0, crowd.switches - params.usual_switches) * params.switch_ns / 1e9
-    if min(crowd.runnable, crowd.sharing) < least or ratio < params.min_ratio:
+    least = params.min_threads_per_cpu * crowding.available
+    ratio = max(0.0, crowding.switches - params.usual_switches) * params.switch_ns / 1e9
+    if min(crowding.runnable, crowding.sharing) < least or ratio < params.min_ratio:
         return
-    own = crowd.python_ratio >= params.min_python_ratio and crowd.spot is not None
-    where = crowd.spot.function if own and crowd.spot is not None else ""
+    own = crowding.python_ratio >= params.min_python_ratio and crowding.spot is not None
+    where = crowding.spot.function if own and crowding.spot is not None else ""
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"oversubscribed threads: {crowd.sharing:.0f} threads share {crowd.available:.3g} CPUs, "
-        f"{crowd.runnable:.0f} are runnable at once{f', many in {where}' if where else ''}: switching costs "
+        title=f"oversubscribed threads: {crowding.sharing:.0f} threads share {crowding.available:.3g} CPUs, "
+        f"{crowding.runnable:.0f} are runnable at once{f', many in {where}' if where else ''}: switching costs "
         f"{format_ratio(ratio)} of the time",
         severity=severity_of(ratio),
         confidence=0.85,
@@ -84,24 +84,24 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         introduced_stage="environment setting",
         exposed_stage="training",
         pipeline_stage="forward-backward",
-        where=_places(session, crowd, own=own),
+        where=_places(session, crowding, own=own),
         evidence=(
-            Evidence(metric="runnable_threads", value=crowd.runnable, unit="threads", threshold=least),
-            Evidence(metric="sharing_threads", value=crowd.sharing, unit="threads", threshold=least),
-            Evidence(metric="available_cores", value=crowd.available, unit="cores"),
+            Evidence(metric="runnable_threads", value=crowding.runnable, unit="threads", threshold=least),
+            Evidence(metric="sharing_threads", value=crowding.sharing, unit="threads", threshold=least),
+            Evidence(metric="available_cores", value=crowding.available, unit="cores"),
             Evidence(
                 metric="switches_per_cpu_second",
-                value=crowd.switches,
+                value=crowding.switches,
                 unit="switches",
                 threshold=params.usual_switches,
             ),
-            Evidence(metric="python_ratio", value=crowd.python_ratio, unit="ratio"),
+            Evidence(metric="python_ratio", value=crowding.python_ratio, unit="ratio"),
         ),
         cost=cost_of(session, ratio, low=0.5 * ratio, high=2.0 * ratio, basis="modelled"),
         remedies=_remedies(
             own=own,
             inference="onnxruntime" in session.frameworks,
-            cores=crowd.available,
+            cores=crowding.available,
             tasks=rivals.tasks_here(session.session),
         ),
         explanation="The threads are the job's own: they take turns on its CPUs, whoever else uses the machine.",

@@ -32,6 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import purpose
 from stepscope.derive.graph_index import CALLING
 from stepscope.detectors import noded, traced
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
@@ -146,7 +147,7 @@ def _finding(session: SessionView, padded: Padding, ratio: float, params: Params
         symptom="Time: slow execution time",
         cause="Data: improper data input",
         introduced_stage="data preparation",
-        exposed_stage="training" if session.trains else "prediction",
+        exposed_stage="training" if session.get(purpose.trains) else "prediction",
         pipeline_stage="forward-backward",
         where=(session.place(padded.file, padded.line, function=padded.function),) if padded.file else (),
         evidence=(

@@ -31,6 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import input_cause, stalls
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Cause, Evidence, Finding, PipelineStage, Place, Remedy
@@ -68,15 +69,15 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     steps = session.steps
     if steps is None:
         return
-    cause = session.input_cause
+    cause = session.get(input_cause.build)
     outside = cause is not None and cause.limit in {"network", "disk"}
-    for stalls in session.stalls:
-        if outside and stalls.component == "input-wait":  # the wire or the disk, not what reads from it
+    for stall in session.get(stalls.build):
+        if outside and stall.component == "input-wait":  # the wire or the disk, not what reads from it
             continue
-        ratio = stalls.excess_ns / steps.steady_ns
-        if stalls.component in _SKIPPED or ratio < params.min_ratio or stalls.stall_ns < params.min_stall_ns:
+        ratio = stall.excess_ns / steps.steady_ns
+        if stall.component in _SKIPPED or ratio < params.min_ratio or stall.stall_ns < params.min_stall_ns:
             continue
-        yield _finding(session, stalls, ratio, params)
+        yield _finding(session, stall, ratio, params)
 
 
 def _finding(session: SessionView, stalls: Stalls, ratio: float, params: Params) -> Finding:

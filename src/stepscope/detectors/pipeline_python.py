@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import hidden_wait, input_cause
 from stepscope.detectors.base import cost_of
 from stepscope.model.finding import Evidence
 from stepscope.units import Ratio
@@ -95,10 +96,10 @@ def _own(made: Producer) -> Evidence:
 
 def find(session: SessionView, limit: Limit, params: Params) -> Waited | None:
     """The function, if user Python of this kind limits the pipeline and steps wait for it."""
-    cause, steps = session.input_cause, session.steps
+    cause, steps = session.get(input_cause.build), session.steps
     if cause is None or steps is None or cause.limit != limit or cause.function is None:
         return None
-    hidden = session.hidden_wait
+    hidden = session.get(hidden_wait.build)
     if hidden and (not cause.never_idle or cause.saved_low < params.min_wait_ratio):
         return None
     if not hidden and cause.wait_ratio + cause.disturbed_ratio < params.min_wait_ratio:

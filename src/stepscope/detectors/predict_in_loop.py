@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import intervals
+from stepscope.derive import intervals, purpose
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.events import BatchSeen
 from stepscope.model.finding import Evidence, Finding, Remedy, Stage
@@ -156,7 +156,7 @@ def _trains(session: SessionView) -> bool:
     if (mine & (records.kind == Kind.APPLY)).any():
         return True
     roles = {n.id for n in session.names.values() if n.role in {"train", "fit", "train_on_batch"}}
-    updating = session.updating_functions
+    updating = session.get(purpose.updating_functions)
     kinds = mine & np.isin(records.kind, [Kind.EXECUTION, Kind.LOOP, Kind.FUNCTION])
     return bool(np.isin(records.name[kinds], list(roles | updating)).any())
 

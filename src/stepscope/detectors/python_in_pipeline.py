@@ -40,6 +40,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import input_cause
 from stepscope.detectors import pipeline_python
 from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
@@ -134,7 +135,7 @@ def _places(session: SessionView, function: PythonFunction, debug: Setting | Non
     if debug is not None:
         own = [session.place(debug.file, debug.line, function=debug.function), *own[1:]]
     places = [*own, *pipeline_python.made_places(session, function)]
-    cause = session.input_cause
+    cause = session.get(input_cause.build)
     if cause is not None and cause.stage is not None:
         places += [p for d in cause.stage.datasets if (p := session.dataset_place(d)) is not None]
     return tuple(dict.fromkeys(places))

@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import loop_source
+from stepscope.derive import input_cause, loop_source, statement_role
 from stepscope.derive.pipeline import MAX_HANDOVER_NS
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
@@ -102,11 +102,11 @@ def _feeds(session: SessionView, spot: HotSpot) -> bool:
     The loop's own line does not where it only waits for the interpreter lock, nor where it iterates over tf.data: what
     ``next`` takes is recorded, the rest is tf.data's end of one pass and start of another.
     """
-    if session.role_of_statement(spot) != "feeds":
+    if statement_role.build(session, spot) != "feeds":
         return False
     if (spot.culprit.file, spot.culprit.function) != session.loop:
         return True
-    cause = session.input_cause
+    cause = session.get(input_cause.build)
     locked = cause is not None and cause.limit in {"python-function", "generator"} and cause.python_ratio > 0
     return not locked and not _iterates(session, spot)
 

@@ -33,6 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import rebuilds
 from stepscope.derive.rebuilds import COMPILED
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy, Stage
@@ -73,7 +74,7 @@ WORDS = {
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding: everything that is built in one loop has one root."""
-    steps, found = session.steps, session.rebuilds
+    steps, found = session.steps, session.get(rebuilds.build)
     if steps is None or found is None:
         return
     ratio = found.total_ns / steps.steady_ns

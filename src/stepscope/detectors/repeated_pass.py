@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import repeated_passes
+from stepscope.derive import purpose, repeated_passes
 from stepscope.detectors import noded, traced
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -81,7 +81,7 @@ def _finding(session: SessionView, ops: StepOps, found: Sequence[Copy], params: 
         confidence=0.85,
         symptom="Time: slow execution time",
         cause="API: inefficient API usage",
-        introduced_stage="training" if session.trains else "prediction",
+        introduced_stage="training" if session.get(purpose.trains) else "prediction",
         exposed_stage=traced.exposed(session),
         pipeline_stage="forward-backward",
         where=noded.places(session, ops.index, heavy),

@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import session_reruns
+from stepscope.derive import purpose, session_reruns
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns
@@ -77,8 +77,8 @@ def _finding(session: SessionView, found: Reruns, steady_ns: int, count: int, pa
         confidence=0.85,
         symptom="Time: slow execution time",
         cause="API: inefficient API usage",
-        introduced_stage="training" if session.trains else "prediction",
-        exposed_stage="training" if session.trains else "prediction",
+        introduced_stage="training" if session.get(purpose.trains) else "prediction",
+        exposed_stage="training" if session.get(purpose.trains) else "prediction",
         pipeline_stage="forward-backward",
         where=tuple(dict.fromkeys(_place(session, run) for run in (*(o.run for o in found.others), found.main))),
         evidence=(

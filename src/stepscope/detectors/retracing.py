@@ -30,6 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import retraces
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy, Stage
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -74,7 +75,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     steps = session.steps
     if steps is None:
         return
-    for group in session.retraces:
+    for group in retraces.build(session.steps) if session.steps else ():
         ratio = group.cost_ns / steps.steady_ns
         if ratio >= params.min_ratio and len(group.traces) >= params.min_traces:
             yield _finding(session, group, ratio, params)

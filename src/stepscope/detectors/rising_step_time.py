@@ -32,6 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import contention, rising
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Cause, Evidence, Finding, PipelineStage, Place, Remedy
@@ -71,8 +72,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     if steps is None:
         return
     mean = steps.steady_ns / steps.steady_count
-    starved = session.contention is not None and session.contention.lost_ratio >= params.max_lost_ratio
-    for rise in session.rises:
+    others = session.get(contention.build)
+    starved = others is not None and others.lost_ratio >= params.max_lost_ratio
+    for rise in session.get(rising.build):
         ratio = rise.excess_ns / mean
         enough = ratio >= params.min_ratio and rise.factor >= params.min_growth * max(1.0, rise.rest_factor)
         if not enough or rise.component in _SKIPPED:

@@ -33,6 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import eager_time, purpose
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.events import ModelBuilt
 from stepscope.model.finding import Evidence, Finding, Place, Remedy, Stage
@@ -59,14 +60,14 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    eager, setting = session.eager, session.eager_setting
+    eager, setting = session.get(eager_time.build), session.get(eager_time.setting)
     if eager is None or setting is None or eager.samples < params.min_samples:
         return
     if eager.eager_ratio < params.min_eager_ratio or eager.python_ratio < params.min_python_ratio:
         return
     ratio, (low, high) = eager.saved_ratio, eager.interval
     what = "run_eagerly is on" if setting == "run_eagerly" else "tf.config.run_functions_eagerly is on"
-    stage: Stage = "prediction" if session.predicts else "training"
+    stage: Stage = "prediction" if session.get(purpose.predicts) else "training"
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
@@ -110,8 +111,9 @@ def _places(session: SessionView, setting: str) -> tuple[Place, ...]:
     fit = session.fit_place()
     if not places and fit is not None:
         places.append(fit)
-    if session.eager is not None:
-        places += [session.place(file, first, last, name) for file, name, first, last in session.eager.lines]
+    eager = session.get(eager_time.build)
+    if eager is not None:
+        places += [session.place(file, first, last, name) for file, name, first, last in eager.lines]
     return tuple(dict.fromkeys(places))
 
 

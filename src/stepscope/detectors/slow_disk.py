@@ -34,7 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import input_source
+from stepscope.derive import disk_input, hidden_wait, input_cause, input_source
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_bytes, format_rate, format_ratio
@@ -60,10 +60,10 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    disk, cause = session.disk_input, session.input_cause
+    disk, cause = session.get(disk_input.build), session.get(input_cause.build)
     if disk is None or not disk.is_full:
         return
-    if session.hidden_wait:
+    if session.get(hidden_wait.build):
         yield Undecided(missing=Signal.INPUT_WAIT, hint="the disk is busy; whether steps wait for it is not known")
         return
     if cause is not None and cause.limit == "disk" and cause.wait_ratio >= params.min_wait_ratio:

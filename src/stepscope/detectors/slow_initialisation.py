@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import hot
+from stepscope.derive import hot, startup
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -63,21 +63,21 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    startup, steps = session.startup, session.steps
-    if startup is None or steps is None or startup.spot is None or startup.span_ns <= 0:
+    start, steps = session.get(startup.build), session.steps
+    if start is None or steps is None or start.spot is None or start.span_ns <= 0:
         return
-    ratio = startup.spot_ns / startup.span_ns
-    long = startup.spot_cpu_ns >= params.min_cpu_ns or startup.spot_ns >= params.min_wait_ns
-    if not long or ratio < params.min_ratio or startup.samples < params.min_samples:
+    ratio = start.spot_ns / start.span_ns
+    long = start.spot_cpu_ns >= params.min_cpu_ns or start.spot_ns >= params.min_wait_ns
+    if not long or ratio < params.min_ratio or start.samples < params.min_samples:
         return
-    low, high = hot.confidence_interval(startup.spot_ns / max(1, startup.own_ns), startup.samples)
-    own = startup.own_ns / startup.span_ns
-    makes = startup.making_ns >= params.min_making_ratio * startup.spot_ns
+    low, high = hot.confidence_interval(start.spot_ns / max(1, start.own_ns), start.samples)
+    own = start.own_ns / start.span_ns
+    makes = start.making_ns >= params.min_making_ratio * start.spot_ns
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"slow initialisation: {startup.spot.function} takes {format_ns(startup.spot_ns)} before the first step"
-        f"{f', most of it in {startup.making}' if makes else ''}: {format_ratio(ratio)} of the run",
+        title=f"slow initialisation: {start.spot.function} takes {format_ns(start.spot_ns)} before the first step"
+        f"{f', most of it in {start.making}' if makes else ''}: {format_ratio(ratio)} of the run",
         severity=severity_of(ratio),
         confidence=0.85,
         symptom="Time: slow initialization time",
@@ -85,28 +85,28 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         introduced_stage="model building" if makes else "data preparation",
         exposed_stage="initialization",
         pipeline_stage="none",
-        where=_places(session, startup),
+        where=_places(session, start),
         evidence=(
             Evidence(metric="initialisation_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
-            Evidence(metric="import_ns", value=startup.import_ns, unit="ns"),
-            Evidence(metric="own_code_ns", value=startup.own_ns, unit="ns"),
-            Evidence(metric="model_building_ns", value=startup.building_ns, unit="ns"),
-            Evidence(metric="first_calls_ns", value=startup.calls_ns, unit="ns"),
-            Evidence(metric="first_batch_ns", value=startup.first_batch_ns, unit="ns"),
-            Evidence(metric="samples_on_code", value=startup.samples, unit="samples"),
-            *((Evidence(metric="cluster_wait_ns", value=startup.cluster_ns, unit="ns"),) if startup.cluster_ns else ()),
-            *((Evidence(metric="making_ns", value=startup.making_ns, unit="ns"),) if makes else ()),
+            Evidence(metric="import_ns", value=start.import_ns, unit="ns"),
+            Evidence(metric="own_code_ns", value=start.own_ns, unit="ns"),
+            Evidence(metric="model_building_ns", value=start.building_ns, unit="ns"),
+            Evidence(metric="first_calls_ns", value=start.calls_ns, unit="ns"),
+            Evidence(metric="first_batch_ns", value=start.first_batch_ns, unit="ns"),
+            Evidence(metric="samples_on_code", value=start.samples, unit="samples"),
+            *((Evidence(metric="cluster_wait_ns", value=start.cluster_ns, unit="ns"),) if start.cluster_ns else ()),
+            *((Evidence(metric="making_ns", value=start.making_ns, unit="ns"),) if makes else ()),
         ),
         cost=cost_of(
             session,
             ratio,
             low=min(ratio, own * low),
             high=max(ratio, own * high),
-            ns_per_step=startup.spot_ns // max(1, len(steps)),
+            ns_per_step=start.spot_ns // max(1, len(steps)),
         ),
-        remedies=_remedies(startup.spot.function, startup.making if makes else ""),
-        explanation=f"Of the {format_ns(startup.length_ns)} between the imports and the first steady step, tracing and "
-        f"first calls take {format_ns(startup.calls_ns)}.",
+        remedies=_remedies(start.spot.function, start.making if makes else ""),
+        explanation=f"Of the {format_ns(start.length_ns)} between the imports and the first steady step, tracing and "
+        f"first calls take {format_ns(start.calls_ns)}.",
     )
 
 

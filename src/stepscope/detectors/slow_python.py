@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.derive import statement_role
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
 from stepscope.detectors.loop_python import Params
@@ -45,12 +46,12 @@ if TYPE_CHECKING:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding: the function with the most samples."""
-    found = loop_python.find(session, params, lambda s: session.role_of_statement(s) not in {"feeds", "call"})
+    found = loop_python.find(session, params, lambda s: statement_role.build(session, s) not in {"feeds", "call"})
     steps = session.steps
     if found is None or steps is None:
         return
     top = found.top
-    role = session.role_of_statement(top)
+    role = statement_role.build(session, top)
     after = role in {"uses", "carries"}
     per_step = found.ratio * steps.steady_ns / steps.steady_count
     position = "after the step, on its results," if after else "between the steps"

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive import contention, eager_time, purpose
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.events import BatchSeen, DatasetMade, ModelBuilt, Traced
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
@@ -82,7 +83,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     """Yield at most one finding."""
     steps, anatomy = session.steps, session.anatomy
     infers = _infers(session)
-    if steps is None or anatomy is None or not (infers or _trains(session)) or session.eager_setting is not None:
+    if steps is None or anatomy is None or session.get(eager_time.setting) is not None:
+        return
+    if not (infers or _trains(session)):
         return
     batches = _batches(session)
     traced = [t for t in steps.worker.all(Traced) if (t.owner == "keras" if infers else t.updates > 0)]
@@ -92,7 +95,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     fixed = anatomy.ratio("call") + anatomy.ratio("framework")
     if infers and not _has_datasets(session):
         fixed += anatomy.ratio("input-wait") + anatomy.ratio("callbacks")
-    free = 1.0 - (session.contention.lost_ratio if session.contention else 0.0)
+    others = session.get(contention.build)
+    free = 1.0 - (others.lost_ratio if others else 0.0)
     turns = max([1, *(m.steps_per_execution for m in steps.worker.all(ModelBuilt))])
     per_op = max(0.0, free * anatomy.mean_ns("call") / turns - (CALL_NS if infers else 0)) / nodes
     if turns > 1 or batches.count < params.min_batches:
@@ -103,13 +107,13 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 
 def _trains(session: SessionView) -> bool:
     anchor = session.steps.anchors if session.steps else None
-    return anchor is not None and (anchor.role == "train" or anchor.id in session.updating_functions)
+    return anchor is not None and (anchor.role == "train" or anchor.id in session.get(purpose.updating_functions))
 
 
 def _infers(session: SessionView) -> bool:
     """The steps are batches of a predict or evaluate that was given many of them."""
     steps = session.steps
-    return steps is not None and steps.kind == Kind.EXECUTION and session.predicts
+    return steps is not None and steps.kind == Kind.EXECUTION and session.get(purpose.predicts)
 
 
 def _has_datasets(session: SessionView) -> bool:

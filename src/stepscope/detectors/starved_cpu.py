@@ -34,6 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import contention
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio
@@ -57,16 +58,16 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    contention = session.contention
-    if contention is None or contention.lost_ratio < params.min_lost_ratio:
+    others = session.get(contention.build)
+    if others is None or others.lost_ratio < params.min_lost_ratio:
         return
-    ratio = contention.lost_ratio
-    rivals = [r for r in contention.rivals if r.cores >= params.min_rival_cores]
-    quota = contention.throttled > max(contention.others, contention.steal)
+    ratio = others.lost_ratio
+    rivals = [r for r in others.rivals if r.cores >= params.min_rival_cores]
+    quota = others.throttled > max(others.others, others.steal)
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=_title(contention, rivals, quota=quota),
+        title=_title(others, rivals, quota=quota),
         severity=severity_of(ratio),
         confidence=0.85,
         symptom="Processor: abnormal CPU utilization",
@@ -77,15 +78,15 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         where=_places(session, rivals),
         evidence=(
             Evidence(metric="lost_ratio", value=ratio, unit="ratio", threshold=params.min_lost_ratio),
-            *_of_thread(contention),
-            Evidence(metric="wanted_cores", value=contention.wanted, unit="cores"),
-            Evidence(metric="available_cores", value=contention.available, unit="cores"),
-            Evidence(metric="got_cores", value=contention.got, unit="cores"),
-            Evidence(metric="others_cores", value=contention.others, unit="cores"),
-            Evidence(metric="steal_cores", value=contention.steal, unit="cores"),
-            Evidence(metric="throttled_cores", value=contention.throttled, unit="cores"),
+            *_of_thread(others),
+            Evidence(metric="wanted_cores", value=others.wanted, unit="cores"),
+            Evidence(metric="available_cores", value=others.available, unit="cores"),
+            Evidence(metric="got_cores", value=others.got, unit="cores"),
+            Evidence(metric="others_cores", value=others.others, unit="cores"),
+            Evidence(metric="steal_cores", value=others.steal, unit="cores"),
+            Evidence(metric="throttled_cores", value=others.throttled, unit="cores"),
         ),
-        cost=cost_of(session, ratio, low=contention.low, high=contention.high, basis="modelled"),
+        cost=cost_of(session, ratio, low=others.low, high=others.high, basis="modelled"),
         remedies=_remedies(quota=quota, child=bool(rivals) and rivals[0].child),
         explanation="The job's threads were ready to run and waited in the kernel's run queue; the CPUs were "
         "busy with other "

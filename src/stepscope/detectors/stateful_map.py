@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import op_map_kind
+from stepscope.derive import contention, op_map_kind
 from stepscope.detectors import determinism, traced
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Finding, Remedy
@@ -61,8 +61,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     if wait < params.min_wait_ratio or function is None or op_map_kind.kind(trace.pipeline) != "state":
         return
     drawn = op_map_kind.drawn(stage)
-    contention = session.contention
-    cpus = contention.available if contention is not None else params.assumed_cpus
+    others = session.get(contention.build)
+    cpus = others.available if others is not None else params.assumed_cpus
     saved = wait * (1 - 1 / max(1.0, cpus))
     per_batch = trace.pipeline.per_batch(stage.self_ns)
     yield Finding(

@@ -43,6 +43,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import allocators, contention, faults, purpose
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.model.remedies import ENVIRONMENT_REMEDIES
@@ -93,17 +94,17 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
     """Yield at most one finding, and a request where what causes it is not known."""
-    faults = session.faults
-    if faults is None or faults.kept_ratio > params.max_kept_ratio:
+    paging = session.get(faults.build)
+    if paging is None or paging.kept_ratio > params.max_kept_ratio:
         return
-    if faults.lasting_ratio * faults.busy < params.min_ratio:
+    if paging.lasting_ratio * paging.busy < params.min_ratio:
         return
-    causes = session.serving.causes
-    if causes is not None and causes.pid != faults.pid:
+    causes = session.get(allocators.build).causes
+    if causes is not None and causes.pid != paging.pid:
         causes = None
-    if faults.huge and causes is not None and _cleared(faults, causes, params):
+    if paging.huge and causes is not None and _cleared(paging, causes, params):
         return
-    yield _finding(session, faults, causes, params)
+    yield _finding(session, paging, causes, params)
     if causes is None:
         yield CaptureRequest(
             kind="native",
@@ -128,9 +129,9 @@ def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, p
         share, lost = faults.ratio, faults.churn_ratio
         high = lost * faults.cost.high_ns / faults.cost.fault_ns
     ratio = lost * faults.busy
-    contention = session.contention
-    starved = contention is not None and contention.lost_ratio >= params.max_lost_ratio
-    serving = session.serving
+    others = session.get(contention.build)
+    starved = others is not None and others.lost_ratio >= params.max_lost_ratio
+    serving = session.get(allocators.build)
     call = _call(causes, params)
     return Finding(
         code=DETECTOR.code,
@@ -169,7 +170,7 @@ def _how_many(faults: Faults) -> str:
 def _exposed(session: SessionView) -> Stage:
     if session.steps is None:
         return "unknown"
-    return "training" if session.trains else "prediction"
+    return "training" if session.get(purpose.trains) else "prediction"
 
 
 def _where(session: SessionView, serving: Serving) -> tuple[Place, ...]:

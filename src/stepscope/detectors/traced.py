@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.derive import purpose
 from stepscope.model.finding import Evidence
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def exposed(session: SessionView) -> Stage:
     """The stage whose time is lost. A trace from elsewhere does not say whether it trained."""
     if session.steps is None:
         return "unknown"
-    return "training" if session.trains else "prediction"
+    return "training" if session.get(purpose.trains) else "prediction"
 
 
 def short(name: str) -> str:

@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import op_map_kind
+from stepscope.derive import contention, op_map_kind
 from stepscope.detectors import traced
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Finding, Remedy
@@ -63,8 +63,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     trace = session.op_traces.main
     if trace is None or trace.pipeline is None:
         return
-    contention = session.contention
-    if contention is not None and contention.lost_ratio >= params.max_lost_ratio:
+    others = session.get(contention.build)
+    if others is not None and others.lost_ratio >= params.max_lost_ratio:
         return
     wait = trace.breakdown.ratio("input-wait")
     function = trace.pipeline.blocking.function

@@ -37,7 +37,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import first_traces, repeated_code
+from stepscope.derive import first_traces, hot, repeated_code
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -84,7 +84,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     index = session.graphs
     known = index is not None and traces.graph in index.graphs
-    if not known and not session.sampled:
+    if not known and not hot.sampled(session.steps):
         yield Undecided(
             missing=Signal.NODES, hint=f"a graph of {traces.nodes:,} nodes was not read, nor its making seen"
         )

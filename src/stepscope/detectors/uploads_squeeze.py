@@ -30,6 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import uploads
 from stepscope.derive.uploads import MAX_INPUT
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -53,21 +54,21 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    uploads = session.uploads
-    if uploads is None or uploads.input_beside > MAX_INPUT * uploads.input_usual:
+    sent = session.get(uploads.build)
+    if sent is None or sent.input_beside > MAX_INPUT * sent.input_usual:
         return
-    if uploads.wait_beside is None or uploads.wait_usual is None:
+    if sent.wait_beside is None or sent.wait_usual is None:
         yield Undecided(missing=Signal.INPUT_WAIT, hint="there are uploads; whether steps wait then is not known")
         return
-    cost = uploads.lost_ratio
+    cost = sent.lost_ratio
     if cost < params.min_lost_ratio:
         return
-    waits, usually = format_ratio(uploads.wait_beside), format_ratio(uploads.wait_usual)
+    waits, usually = format_ratio(sent.wait_beside), format_ratio(sent.wait_usual)
     yield Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
-        title=f"uploads squeeze the input: while {format_rate(uploads.sent / MB)} MB/s go out, input falls from "
-        f"{format_rate(uploads.input_usual / MB)} to {format_rate(uploads.input_beside / MB)} MB/s and steps wait "
+        title=f"uploads squeeze the input: while {format_rate(sent.sent / MB)} MB/s go out, input falls from "
+        f"{format_rate(sent.input_usual / MB)} to {format_rate(sent.input_beside / MB)} MB/s and steps wait "
         f"{waits} of the time instead of {usually}",
         severity=severity_of(cost),
         confidence=0.75,
@@ -77,12 +78,12 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         exposed_stage="training",
         pipeline_stage="raw-input",
         evidence=(
-            Evidence(metric="wait_while_uploading_ratio", value=uploads.wait_beside, unit="ratio"),
-            Evidence(metric="wait_otherwise_ratio", value=uploads.wait_usual, unit="ratio"),
-            Evidence(metric="input_while_uploading", value=uploads.input_beside / MB, unit="MB/s"),
-            Evidence(metric="input_otherwise", value=uploads.input_usual / MB, unit="MB/s"),
-            Evidence(metric="uploading_ratio", value=uploads.share_ratio, unit="ratio"),
-            Evidence(metric="network_out", value=uploads.sent / MB, unit="MB/s"),
+            Evidence(metric="wait_while_uploading_ratio", value=sent.wait_beside, unit="ratio"),
+            Evidence(metric="wait_otherwise_ratio", value=sent.wait_usual, unit="ratio"),
+            Evidence(metric="input_while_uploading", value=sent.input_beside / MB, unit="MB/s"),
+            Evidence(metric="input_otherwise", value=sent.input_usual / MB, unit="MB/s"),
+            Evidence(metric="uploading_ratio", value=sent.share_ratio, unit="ratio"),
+            Evidence(metric="network_out", value=sent.sent / MB, unit="MB/s"),
         ),
         cost=cost_of(session, cost, low=0.6 * cost, high=1.4 * cost),
         remedies=(

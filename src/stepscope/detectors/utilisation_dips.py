@@ -30,6 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.derive import dips, stalls
 from stepscope.detectors.base import Detector, Signal, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, PipelineStage, Remedy
 from stepscope.units import Ratio, format_ratio
@@ -70,14 +71,14 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding]:
     """Yield at most one finding: that of the GPU where there is one."""
-    dips = session.dips[-1:]
-    for dip in dips:
+    found = session.get(dips.build)[-1:]
+    for dip in found:
         yield _finding(session, dip, params)
 
 
 def _finding(session: SessionView, dip: Dips, params: Params) -> Finding:
     by_others = dip.others_cores >= OTHERS and dip.component in {"", "call"}
-    told = by_others or dip.component in TOLD or bool(session.stalls)
+    told = by_others or dip.component in TOLD or bool(session.get(stalls.build))
     counted = dip.lost_ratio >= params.min_lost_ratio and not told
     ratio = dip.lost_ratio if counted else 0.0
     runs = "other processes run" if by_others else WORDS.get(dip.component, "what runs then was not seen")
