@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import intervals, producer
+from stepscope.derive import intervals, pipeline_python
 from stepscope.derive.op_domain import Activity
 
 if TYPE_CHECKING:
@@ -85,5 +85,5 @@ def of_input(steps: Steps, pipeline: Pipeline, wait_ratio: float, cpus: float) -
     calls = min(most, max([1.0, *asked, stage.parallelism if stage is not None else 1.0]))
     if calls > 1.0:
         return None if pipeline.functions else calls
-    python = producer.python_ratio(steps, pipeline.functions) if pipeline.functions else 0.0
+    python = pipeline_python.python_ratio(steps, pipeline.functions) if pipeline.functions else 0.0
     return 1.0 if python and python >= MIN_PYTHON_RATIO * wait_ratio else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from stepscope.derive import contention, disk_input, hidden_wait, network, producer, uploads
+from stepscope.derive import contention, disk_input, hidden_wait, network, pipeline_python, producer, uploads
 
 if TYPE_CHECKING:
     from stepscope.derive.pipeline import Pipeline
@@ -83,7 +83,7 @@ def build(view: SessionView) -> InputCause | None:
     free = 1.0 - (others.lost_ratio if others else 0.0)
     mean_ns = anatomy.wall_ns / steps.steady_count
     functions = [f for f in pipe.functions if not f.step_thread or anatomy.mean_ns("input-wait") > 0]
-    python_ratio = producer.python_ratio(steps, functions)
+    python_ratio = pipeline_python.python_ratio(steps, functions)
     made = producer.build(view, functions)
     wait = max(0.0, anatomy.ratio("input-wait") - pipe.handover_ns / mean_ns)
     limit, function = _limit(pipe, functions, steps, wait, python_ratio)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import hot
+from stepscope.derive import hot, intervals
 from stepscope.derive.steps import names_of
 from stepscope.model.events import PyFunctionMade
 from stepscope.wire.kinds import Kind
@@ -110,3 +110,20 @@ def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:
     return InsideFunction(
         file=key[0], function=key[1], lines=tuple(line for line, _ in lines[key].most_common()), samples=samples
     )
+
+
+def python_ratio(steps: Steps, functions: Sequence[PythonFunction]) -> float:
+    """Share of the steady wall time in which at least one of the functions ran."""
+    if not functions or steps.steady_ns == 0:
+        return 0.0
+    seen = intervals.total(intervals.clip(intervals.merge(*calls(steps, functions)), steps.windows)) / steps.steady_ns
+    recorded = sum(f.recorded_ns for f in functions)
+    scale = sum(f.total_ns for f in functions) / recorded if recorded else 1.0
+    return min(1.0, seen * scale)
+
+
+def calls(steps: Steps, functions: Sequence[PythonFunction]) -> intervals.Intervals:
+    """When the functions ran: starts and ends, in ns."""
+    records = steps.worker.records
+    mine = (records.kind == Kind.PYFUNC) & np.isin(records.name, [f.name.id for f in functions])
+    return records.start_ns[mine], records.start_ns[mine] + records.dur_ns[mine]

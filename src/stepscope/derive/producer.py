@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import contention, gpu, intervals
+from stepscope.derive import contention, gpu, intervals, pipeline_python
 from stepscope.model.events import ThreadSeen
 from stepscope.wire.kinds import Flag, Kind
 
@@ -59,7 +59,7 @@ def build(view: SessionView, functions: Sequence[PythonFunction]) -> Producer | 
     if others.lost_ratio >= MAX_LOST_RATIO:
         return None
     cpu = cpu_ratio(view, threads(steps, functions), others.got)
-    python = python_ratio(steps, functions)
+    python = pipeline_python.python_ratio(steps, functions)
     return Producer(
         python_ratio=python,
         busy_ratio=max(python, _busy_ratio(steps, functions)),
@@ -78,29 +78,13 @@ def threads(steps: Steps, functions: Sequence[PythonFunction]) -> set[int]:
     return {natives.get(int(t), 0) for t in np.unique(records.thread[mine])} - {0}
 
 
-def python_ratio(steps: Steps, functions: Sequence[PythonFunction]) -> float:
-    """Share of the steady wall time in which at least one of the functions ran."""
-    if not functions or steps.steady_ns == 0:
-        return 0.0
-    seen = intervals.total(intervals.clip(intervals.merge(*_spans(steps, functions)), steps.windows)) / steps.steady_ns
-    recorded = sum(f.recorded_ns for f in functions)
-    scale = sum(f.total_ns for f in functions) / recorded if recorded else 1.0
-    return min(1.0, seen * scale)
-
-
-def _spans(steps: Steps, functions: Sequence[PythonFunction]) -> intervals.Intervals:
-    records = steps.worker.records
-    mine = (records.kind == Kind.PYFUNC) & np.isin(records.name, [f.name.id for f in functions])
-    return records.start_ns[mine], records.start_ns[mine] + records.dur_ns[mine]
-
-
 def _busy_ratio(steps: Steps, functions: Sequence[PythonFunction]) -> float:
     """0 where calls are thinned: their pauses are then not known."""
     records = steps.worker.records
     mine = (records.kind == Kind.PYFUNC) & np.isin(records.name, [f.name.id for f in functions])
     if (records.flags[mine] & Flag.THINNED).any() or steps.steady_ns == 0:
         return 0.0
-    lo, hi = intervals.clip(intervals.merge(*_spans(steps, functions)), steps.windows)
+    lo, hi = intervals.clip(intervals.merge(*pipeline_python.calls(steps, functions)), steps.windows)
     pauses = lo[1:] - hi[:-1]
     if not len(pauses):
         return 0.0
