@@ -25,8 +25,8 @@ import numpy.typing as npt
 from _stats import Interval, bootstrap
 from _traced_job import Ears, Job, Window
 from stepscope import store
-from stepscope.derive import op_lines, op_stats
-from stepscope.derive.graph_index import GraphIndex
+from stepscope.derive.graph.index import GraphIndex
+from stepscope.derive.optrace import line_times, op_times
 from stepscope.formats import xplane
 from stepscope.model.session import CaptureInfo
 
@@ -306,10 +306,10 @@ def _held(session: Path) -> tuple[str, float]:
     found = store.open_session(session)
     last = found.op_traces[-1]
     trace = last.load()
-    ours = {(row.name, row.type, row.calls, row.total_ps) for row in op_stats.build(trace).rows()}
+    ours = {(row.name, row.type, row.calls, row.total_ps) for row in op_times.build(trace).rows()}
     (file,) = (session / "captures").glob(f"{last.name}*.pb")
-    theirs = {(row.name, row.type, row.calls, row.total_ps) for row in op_stats.build(xplane.read_file(file)).rows()}
-    lines = op_lines.build(trace, GraphIndex(max(found.workers, key=lambda worker: len(worker.graphs))))
+    theirs = {(row.name, row.type, row.calls, row.total_ps) for row in op_times.build(xplane.read_file(file)).rows()}
+    lines = line_times.build(trace, GraphIndex(max(found.workers, key=lambda worker: len(worker.graphs))))
     placed = sum(op.self_ps for op in lines.ops if op.place is not None or op.layer is not None)
     return f"{len(ours & theirs):,} of {len(theirs):,}", placed / max(1, lines.total_ps)
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope import store
-from stepscope.derive import op_lines
-from stepscope.derive.graph_index import GraphIndex
+from stepscope.derive.graph.index import GraphIndex
+from stepscope.derive.optrace import line_times
 from stepscope.formats import xplane
 from stepscope.model.events import Framework, Traced
 
@@ -97,7 +97,7 @@ def measure(model: str, python: str, folder: Path) -> Row:
     worker = max(store.open_session(session).workers, key=lambda w: len(w.graphs))
     index = GraphIndex(worker)
     versions = {f.name: f.version for f in worker.all(Framework) if f.name in {"tensorflow", "keras"}}
-    lines = op_lines.build(xplane.read_file(files[-1]), index)
+    lines = line_times.build(xplane.read_file(files[-1]), index)
     placed = sum(op.self_ps for op in lines.ops if op.place is not None or op.layer is not None)
     return Row(
         model=model,

@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 
 from stepscope.app.bundle import open_session
-from stepscope.derive import rest
+from stepscope.derive.steps import rest
 from stepscope.errors import StepscopeError
 from stepscope.model.records import RecordTable
 from stepscope.wire.kinds import Kind

@@ -33,7 +33,7 @@ import numpy as np
 
 from _stats import Interval, bootstrap
 from stepscope.collector import memory_look
-from stepscope.derive import address_space
+from stepscope.derive.machine import address_space
 from stepscope.model.memory_map import MemoryMap
 
 HERE = Path(__file__).resolve().parent

@@ -45,7 +45,7 @@ OURS = """
 import json, resource, sys, time
 from pathlib import Path
 from stepscope.derive import op_stats
-from stepscope.derive.op_view import OpView
+from stepscope.derive.optrace.trace_view import OpView
 from stepscope.formats import xplane
 
 def peak():

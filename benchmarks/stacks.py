@@ -38,8 +38,8 @@ import msgspec
 import numpy as np
 
 from _windows import Symbols, windows
-from stepscope.derive.stack_difference import DISPERSION, HOST_SPREAD, difference
-from stepscope.derive.stack_merge import function_of, paired
+from stepscope.derive.stacks.merge_profiles import function_of, paired
+from stepscope.derive.stacks.profile_difference import DISPERSION, HOST_SPREAD, difference
 from stepscope.formats.stacks import detect
 from stepscope.model.stacks import StackProfile
 from stepscope.store import stacks

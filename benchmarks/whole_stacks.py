@@ -31,10 +31,10 @@ from stepscope.collector.address_space import AddressSpace
 from stepscope.collector.native_decode import CPU, ONEDNN_CODE, StackDecoder
 from stepscope.collector.native_window import NativeWindow
 from stepscope.collector.python_memory import Memory
-from stepscope.derive import native_names, session_stacks, timed_ops
-from stepscope.derive.pool_ops import OP_TRACE, with_ops
-from stepscope.derive.python_splice import NOT_SAMPLED, runs_python, spliced
-from stepscope.derive.timed_ops import Told
+from stepscope.derive.stacks import native_names, op_at_sample, session_stacks
+from stepscope.derive.stacks.op_at_sample import Told
+from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE, with_ops
+from stepscope.derive.stacks.splice import NOT_SAMPLED, runs_python, spliced
 from stepscope.formats import perf_data, unwind
 from stepscope.model.events import ThreadSeen
 from stepscope.model.stacks import FrameKind, StackFlag, StackProfile
@@ -81,7 +81,7 @@ class Measured:
         """Why stacks are not whole, by way of decoding."""
         self.samples = self.rows = 0
         self.profiles: list[StackProfile] = []
-        self.ops: dict[int, timed_ops.TimedOps] = {}
+        self.ops: dict[int, op_at_sample.TimedOps] = {}
         """Of op traces over the windows, by process."""
 
     def add(self, window: Window, named: Callable[[StackProfile], StackProfile]) -> None:
@@ -95,7 +95,7 @@ class Measured:
 
     def generated(self) -> Counter[str]:
         """What is known of samples in generated code."""
-        timed, told = timed_ops.with_timed_ops(self.profiles, self.ops)
+        timed, told = op_at_sample.with_timed_ops(self.profiles, self.ops)
         found = Counter(
             one for made in with_ops(timed) for at in range(len(made.samples)) for one in generated(made, at)
         )
@@ -109,7 +109,7 @@ class Measured:
             for at_ns, thread, op_thread in zip(*(column.tolist() for column in columns), strict=True):
                 ops = self.ops.get(profile.threads[thread].pid)
                 exact = ops.on(op_thread, at_ns) if ops is not None and op_thread else None
-                runs = [run for run in ops.all_at(at_ns) if run.type.startswith(timed_ops.ONEDNN)] if ops else []
+                runs = [run for run in ops.all_at(at_ns) if run.type.startswith(op_at_sample.ONEDNN)] if ops else []
                 if exact is not None and len(runs) == 1:
                     found.update(["single", *(["agrees"] if runs == [exact] else [])])
         return found
@@ -283,7 +283,7 @@ def counted(session: Path, found: list[Window]) -> Measured:
     measured = Measured()
     for window in found:
         measured.add(window, named)
-    measured.ops = timed_ops.of_session(recorded, measured.profiles)
+    measured.ops = op_at_sample.of_session(recorded, measured.profiles)
     return measured
 
 

@@ -11,10 +11,10 @@ from tests.detectors.jobs import CALL, MAKE, PERIOD, STEPS, train_loop
 
 from stepscope.app.join import Joined, join
 from stepscope.app.static_check import StaticHit
+from stepscope.causes.host.line_heat import HotLines
 from stepscope.checker import findings
 from stepscope.checker.hits import CheckSeverity, FixPlan, FixSafety, Hit, Span
 from stepscope.checker.rule import Rule
-from stepscope.derive.hot_lines import HotLines
 from stepscope.model.finding import Cause, Checked, Cost, Finding, Outcome, PipelineStage, Place, Remedy, Symptom
 
 MAIN = Frame(SCRIPT, "main", MAKE)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from stepscope.app import timeline_tiles
-from stepscope.derive import span_levels
 from stepscope.model.timeline import SpanName, Timeline
 from stepscope.store import span_cache
+from stepscope.timeline import span_levels
 
 if TYPE_CHECKING:
-    from stepscope.derive.span_levels import Marks
+    from stepscope.timeline.span_levels import Marks
 
 NAMES = 7
 SPANS = (300, 9_000, 0, 30_000, 1, 5_000)

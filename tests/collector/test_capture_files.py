@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.collector import capture_files
-from stepscope.derive import op_steps
+from stepscope.derive.optrace.steps import traced_steps
 from stepscope.errors import CaptureError, FormatError
 from stepscope.formats import xplane
 from stepscope.formats.protobuf import encode_bytes, encode_number
@@ -101,8 +101,8 @@ def test_runs_of_a_session_are_one_trace_on_the_session_s_clock(tmp_path: Path, 
     assert all((captures / name).exists() is keep_raw for name in taken)
     trace = optrace.load(tmp_path, "ops-001")
     assert [(plane.name, plane.events) for plane in trace.planes] == [(DEVICE, count if count == 1 else 2 * count)]
-    (steps,) = op_steps.find(trace)
-    assert steps.how is op_steps.StepKind.RUN
+    (steps,) = traced_steps.find(trace)
+    assert steps.how is traced_steps.StepKind.RUN
     assert not steps.edge.any()
     assert steps.start_ns.tolist() == [7_000_001_000 + 300_000 * number for number in range(count)]
     assert steps.dur_ns.tolist() == [40_000] * count

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.collector import memory_look
-from stepscope.derive import address_space
+from stepscope.derive.machine import address_space
 from stepscope.model.address_space import MemoryLook
 
 HERE = Path(__file__).parent

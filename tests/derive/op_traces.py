@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.derive.op_view import OpView
+from stepscope.derive.optrace.trace_view import OpView
 from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.model.optrace import LineKind, OpTrace, PlaneKind, TraceSource
 from stepscope.model.optrace_stats import PlainStat

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from tests.derive import model_proto
 
-from stepscope.derive import steps as derive_steps
-from stepscope.derive.steps import Steps
+from stepscope.derive.steps import step_finder
+from stepscope.derive.steps.steps import Steps
 from stepscope.derive.view import SessionView
 from stepscope.formats.iterator_model import Node
 from stepscope.model.events import (
@@ -365,7 +365,7 @@ class Job:
 
     def steps(self) -> Steps:
         """The steps, which there must be."""
-        found = derive_steps.find([self.worker()])
+        found = step_finder.find([self.worker()])
         assert found is not None
         return found
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.derive import address_space
+from stepscope.derive.machine import address_space
 from stepscope.model.address_space import MappingTable, MemoryLook
 from stepscope.model.records import ProcessTable
 from stepscope.model.session import Manifest, Session

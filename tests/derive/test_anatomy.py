@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.derive.sessions import MS, NESTED, POOL, TRACED, US, Job
 
-from stepscope.derive import anatomy
-from stepscope.derive.anatomy import COMPONENTS, Anatomy
+from stepscope.derive.steps import anatomy
+from stepscope.derive.steps.anatomy import COMPONENTS, Anatomy
 from stepscope.wire.kinds import Kind
 
 PERIOD = 100 * MS

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from stepscope.derive import capture_cost
+from stepscope.derive.optrace import capture_cost
 from stepscope.model.events import CaptureTaken
 from stepscope.model.records import RecordTable
 from stepscope.wire.kinds import Flag, Kind

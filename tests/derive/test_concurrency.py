@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.op_traces import Maker
 
-from stepscope.derive.concurrency import of_ops
+from stepscope.causes.system.concurrency import of_ops
 
 STEP = 10_000.0
 CPUS = 4.0

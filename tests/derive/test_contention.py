@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.derive.sessions import MS, Job, S
 
-from stepscope.derive import contention
-from stepscope.derive.contention import Contention, StepThread
+from stepscope.causes.system import contention
+from stepscope.causes.system.contention import Contention, StepThread
 
 PERIOD = 100 * MS
 

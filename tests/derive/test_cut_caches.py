@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import Job
 
-from stepscope.derive import cut_caches
+from stepscope.causes.input import cut_caches
 from stepscope.model.events import DatasetMade
 
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pytest
 
-from stepscope.derive import fault_causes
-from stepscope.derive.fault_causes import FaultCauses
-from stepscope.derive.native_names import owner, short
+from stepscope.derive.machine import fault_causes
+from stepscope.derive.machine.fault_causes import FaultCauses
+from stepscope.derive.stacks.native_names import owner, short
 from stepscope.model.records import Mapped, MemoryEvent, MemoryEventTable
 from stepscope.model.session import Manifest, Session
 from stepscope.model.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
 
 if TYPE_CHECKING:
-    from stepscope.derive.steps import Steps
+    from stepscope.derive.steps.steps import Steps
 
 PAGE = 4096
 BLOCK = 0x100000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.derive.graph_tables import Graph, Node, Tables
 
-from stepscope.derive import frozen_layers
-from stepscope.derive.graph_index import GraphIndex
+from stepscope.causes.graph import frozen_layers
+from stepscope.derive.graph.index import GraphIndex
 
 IMAGES = "float32[?,32,32,3]"
 

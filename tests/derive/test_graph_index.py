@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.graph_tables import Node, Tables
 
-from stepscope.derive.graph_index import NOT_FOUND, GraphIndex
+from stepscope.derive.graph.index import NOT_FOUND, GraphIndex
 
 
 def found(index: GraphIndex, name: str, op_type: str = "") -> tuple[int, str] | None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.derive.sessions import MS, POOL, SCRIPT, Frame, Job
 from tests.detectors.jobs import CALL, FUNCTION_CALL, MAKE, PERIOD, REPORT, STEPS, TF, nothing, train_loop
 
-from stepscope.derive.hot_lines import HotLines
+from stepscope.causes.host.line_heat import HotLines
 from stepscope.model.events import ProcessStarted, PyFunctionMade
 from stepscope.wire.kinds import Kind
 

@@ -6,8 +6,8 @@ import pytest
 from tests.derive.sessions import MAIN, MS, POOL, SCRIPT, US, Job, node
 from tests.detectors.jobs import PERIOD, STEPS, pulled, train_loop
 
-from stepscope.derive import input_cause
-from stepscope.derive.input_cause import InputCause
+from stepscope.causes.input import input_cause
+from stepscope.causes.input.input_cause import InputCause
 
 
 def cause(job: Job) -> InputCause:

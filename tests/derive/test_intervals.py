@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.derive import intervals
+from stepscope.derive.numeric import intervals
 
 if TYPE_CHECKING:
-    from stepscope.derive.intervals import Intervals
+    from stepscope.derive.numeric.intervals import Intervals
 
 GRID = 40
 _ANY = st.lists(st.tuples(st.integers(0, GRID), st.integers(0, GRID)), max_size=12)

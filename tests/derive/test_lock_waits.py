@@ -10,8 +10,8 @@ from tests.derive.sessions import MAIN, MS, SCRIPT, Frame, Job, S
 from tests.detectors.jobs import CALL
 from tests.detectors.lock_jobs import OTHER, SECONDS, beside
 
-from stepscope.derive import lock_waits
-from stepscope.derive.lock_waits import LockWaits
+from stepscope.causes.host import lock_waits
+from stepscope.causes.host.lock_waits import LockWaits
 from stepscope.model.events import ThreadSeen
 from stepscope.wire.kinds import Flag, Kind, LockState
 

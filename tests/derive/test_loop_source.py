@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.derive.loop_source import Role, feeds, role_of_line, role_within
+from stepscope.derive.python.loop_source import Role, feeds, role_of_line, role_within
 
 CASES: dict[str, tuple[str, Role]] = {
     "makes the argument": (

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.derive.op_traces import US, Maker
 
-from stepscope.derive.op_breakdown import PARTS, SESSION_RUN
-from stepscope.derive.op_view import OpView
+from stepscope.derive.optrace.steps.step_parts import PARTS, SESSION_RUN
+from stepscope.derive.optrace.trace_view import OpView
 
 
 def _input_bound(ready: float = 60) -> Maker:

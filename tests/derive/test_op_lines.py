@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.derive.graph_tables import FILE, Graph, Tables
 
-from stepscope.derive.graph_index import GraphIndex
-from stepscope.derive.op_lines import Line, OpLines, build
+from stepscope.derive.graph.index import GraphIndex
+from stepscope.derive.optrace.line_times import Line, OpLines, build
 from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.model.events import Traced
 from stepscope.model.optrace import PlaneKind, TraceSource

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tests.derive.op_traces import Maker
 
-from stepscope.derive import op_links
-from stepscope.derive.op_links import LinkKind
+from stepscope.derive.optrace.device import event_links
+from stepscope.derive.optrace.device.event_links import LinkKind
 
 if TYPE_CHECKING:
     from stepscope.model.optrace import OpTrace
@@ -18,7 +18,7 @@ Told = set[tuple[str, str, LinkKind]]
 
 def told(trace: OpTrace) -> Told:
     """Links by what the events are called and when they begin, in us."""
-    links = op_links.build(trace)
+    links = event_links.build(trace)
 
     def named(row: int) -> str:
         return f"{trace.strings[trace.names()[row]]} {int(trace.events.start_ns[row]) // 1000}"
@@ -83,4 +83,4 @@ def test_what_tells_nothing_has_no_links() -> None:
     maker.call(10, 50)
     maker.span(maker.main, "itself", 70, 5, flow_out=1, flow_in=1)
     assert told(maker.trace()) == set()
-    assert op_links.build(Maker().trace()).kind.dtype == np.int64
+    assert event_links.build(Maker().trace()).kind.dtype == np.int64

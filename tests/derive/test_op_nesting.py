@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.derive.op_nesting import nest, parents, self_times
+from stepscope.derive.optrace.host.event_nesting import nest, parents, self_times
 
 _SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=25)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.derive.op_traces import US, Maker
 
-from stepscope.derive import op_path
-from stepscope.derive.op_path import HAND_OVER, PYTHON
-from stepscope.derive.op_view import OpView
+from stepscope.derive.optrace.steps import critical_path
+from stepscope.derive.optrace.steps.critical_path import HAND_OVER, PYTHON
+from stepscope.derive.optrace.trace_view import OpView
 
 
 def _names(view: OpView) -> list[str]:
@@ -93,7 +93,7 @@ def test_a_kernel_leads_to_the_one_before_it_or_to_its_launch() -> None:
         made.span(made.main, "cudaStreamSynchronize", at + 230, 680)
     view = made.view()
     whats = [s.what or str(view.op_of(s.event)) for s in reversed(view.paths[0].segments)]
-    assert op_path.DEVICE_GAP in whats
+    assert critical_path.DEVICE_GAP in whats
     gains = {gain.what: gain.path_ratio for gain in view.gains()}
     assert gains["train/Relu", "Relu"] == pytest.approx(0.4, abs=0.01)
     assert gains["train/Conv2D", "Conv2D"] == pytest.approx(
@@ -123,5 +123,5 @@ def test_typical_steps_are_those_nearest_to_the_median() -> None:
         made.step(at, dur, i)
         at += dur
     view = made.view()
-    assert len(view.paths) == op_path.MAX_STEPS
+    assert len(view.paths) == critical_path.MAX_STEPS
     assert all(view.periods.dur_ns[path.step] == 100 * US for path in view.paths)

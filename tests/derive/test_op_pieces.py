@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.derive.op_traces import Maker
 
-from stepscope.derive import intervals, op_domain, op_pieces
+from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace.host import activity, thread_pieces
 
 _SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 25), st.integers(-1, 2), st.booleans()), max_size=20)
 
@@ -33,9 +34,9 @@ def test_pieces_by_code_cover_what_pieces_by_event_do(
     trace = made.builder.build()
     code = np.array([one[2] for one in spans + more], np.int8)
     shown = np.array([one[3] for one in spans + more], np.bool_)
-    parent = op_domain.build(trace).parent
-    whole = op_pieces.build(trace, np.flatnonzero(shown), parent)
-    parts = list(op_pieces.by_code(trace, shown, parent, code))
+    parent = activity.build(trace).parent
+    whole = thread_pieces.build(trace, np.flatnonzero(shown), parent)
+    parts = list(thread_pieces.by_code(trace, shown, parent, code))
     assert {int(c) for _, _, codes in parts for c in codes} <= {0, 1, 2}
     for wanted in (0, 1, 2):
         mine = whole.take(code[whole.event] == wanted)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.derive.op_compiles import Change
-from stepscope.derive.op_view import OpView
+from stepscope.derive.optrace.kernels.compilations import Change
+from stepscope.derive.optrace.trace_view import OpView
 from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
 from stepscope.detectors.base import run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.op_traces import US, Maker
 
-from stepscope.derive.op_stages import Tree, as_model
+from stepscope.derive.optrace.host.traced_stages import Tree, as_model
 
 
 def _pipeline() -> Maker:

@@ -1,6 +1,6 @@
 """Time per op: which events count, by what they are grouped, and what is taken away for self time."""
 
-from stepscope.derive.op_stats import OpRow, build
+from stepscope.derive.optrace.op_times import OpRow, build
 from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.model.optrace import Category, LineKind, PlaneKind, TraceSource
 

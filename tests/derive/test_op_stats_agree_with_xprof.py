@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.derive import op_stats
+from stepscope.derive.optrace import op_times
 from stepscope.formats import xplane
 from stepscope.model.optrace import PlaneKind
 
@@ -24,7 +24,7 @@ def _said(name: str) -> dict[tuple[str, str, str], tuple[int, float, float]]:
 def _ours(name: str) -> dict[tuple[str, str, str], tuple[int, float, float]]:
     trace = xplane.read_file(SHARED / f"{name}.xplane.pb")
     found: dict[tuple[str, str, str], tuple[int, float, float]] = {}
-    for row in op_stats.build(trace).rows():
+    for row in op_times.build(trace).rows():
         where = "Host" if trace.planes[row.plane].kind is PlaneKind.HOST else "Device"
         calls, total, own = found.get((where, row.type, row.name), (0, 0.0, 0.0))
         found[where, row.type, row.name] = (calls + row.calls, total + row.total_ps / 1e6, own + row.self_ps / 1e6)

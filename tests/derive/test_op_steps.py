@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stepscope.derive.op_steps import StepKind, find
+from stepscope.derive.optrace.steps.traced_steps import StepKind, find
 from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.model.optrace import LineKind, PlaneKind, TraceSource
 

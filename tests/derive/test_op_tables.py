@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.derive.op_traces import US, Maker
 
-from stepscope.derive.op_compiles import Change
-from stepscope.derive.op_view import OpView
+from stepscope.derive.optrace.kernels.compilations import Change
+from stepscope.derive.optrace.trace_view import OpView
 from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.model.optrace import LineKind, PlaneKind, Program, TraceSource
 

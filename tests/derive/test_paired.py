@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from stepscope.derive import paired
+from stepscope.derive.numeric import paired
 
 
 def test_what_both_of_a_pair_share_falls_out() -> None:

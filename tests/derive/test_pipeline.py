@@ -7,8 +7,8 @@ import base64
 import pytest
 from tests.derive.sessions import MS, POOL, SCRIPT, US, Job, S, node
 
-from stepscope.derive import pipeline
-from stepscope.derive.pipeline import Pipeline
+from stepscope.derive.input import pipeline
+from stepscope.derive.input.pipeline import Pipeline
 from stepscope.formats.iterator_model import Node
 from stepscope.model.events import DatasetMade, IteratorModel
 

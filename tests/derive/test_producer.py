@@ -6,8 +6,8 @@ import pytest
 from tests.derive.sessions import MAIN, MS, POOL, US, Job
 from tests.detectors.jobs import PERIOD, STEPS, keras_fit, train_loop
 
-from stepscope.derive import input_cause
-from stepscope.derive.producer import Producer
+from stepscope.causes.input import input_cause
+from stepscope.causes.system.producer import Producer
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
 from stepscope.model.finding import Finding

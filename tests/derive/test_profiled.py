@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.derive.sessions import MS, Job
 from tests.detectors.trend_jobs import profiling
 
-from stepscope.derive import profiled
-from stepscope.derive.profiled import Profiled
+from stepscope.causes.host import profiled
+from stepscope.causes.host.profiled import Profiled
 from stepscope.model.events import UserProfiler
 
 

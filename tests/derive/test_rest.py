@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.derive.sessions import MS, US, Job
 
-from stepscope.derive import rest
+from stepscope.derive.steps import rest
 from stepscope.wire.kinds import Kind
 
 PERIOD = 2 * MS

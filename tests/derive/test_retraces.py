@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import MS, POOL, SCRIPT, TRACED, Job
 
-from stepscope.derive import purpose
-from stepscope.derive.retraces import RetraceGroup, build
+from stepscope.causes.job import purpose
+from stepscope.derive.python.retraces import RetraceGroup, build
 
 PERIOD = 100 * MS
 

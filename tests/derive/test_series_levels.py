@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stepscope.derive.series_levels import Held, merged
+from stepscope.timeline.series_levels import Held, merged
 
 
 def held(count: int, seed: int) -> Held:

@@ -7,9 +7,9 @@ import pytest
 from tests.derive.sessions import MS, Job, S, filled
 from tests.web.timeline_sessions import LOOK, MB, SPIKE_AT, session
 
-from stepscope.derive import series_tracks
-from stepscope.derive.series_tracks import SeriesTrack
 from stepscope.model.records import GpuTable, HostTable, ProcessTable
+from stepscope.timeline import series_tracks
+from stepscope.timeline.series_tracks import SeriesTrack
 
 
 def by_key(job: Job) -> dict[str, SeriesTrack]:

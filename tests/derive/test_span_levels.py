@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.derive import span_levels
-from stepscope.derive.span_levels import Marks
+from stepscope.timeline import span_levels
+from stepscope.timeline.span_levels import Marks
 
 MS = 1_000_000
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.derive import step_events
-from stepscope.derive.graph_index import GraphIndex
-from stepscope.derive.step_events import MAX_CORES, NODE_EVENTS, OP_NS, POOL_NS
+from stepscope.derive.graph import trace_size
+from stepscope.derive.graph.index import GraphIndex
+from stepscope.derive.graph.trace_size import MAX_CORES, NODE_EVENTS, OP_NS, POOL_NS
 
 from .graph_tables import Graph, Tables
 
@@ -14,7 +14,7 @@ from .graph_tables import Graph, Tables
 def events(tables: Tables, call_ns: float = 0.0, cores: int = 1) -> float:
     """Of one step that runs all of the graphs."""
     worker = tables.worker()
-    return step_events.per_step(GraphIndex(worker), [graph.id for graph, *_ in tables.graphs], call_ns, cores)
+    return trace_size.per_step(GraphIndex(worker), [graph.id for graph, *_ in tables.graphs], call_ns, cores)
 
 
 def looping(tables: Tables, step: Graph, length: str, *, nodes: int = 10) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, SCRIPT, Job
 
-from stepscope.derive import step_graphs
+from stepscope.derive.graph import step_graphs
 from stepscope.wire.kinds import Kind
 
 

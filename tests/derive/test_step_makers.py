@@ -6,7 +6,7 @@ import pytest
 from tests.derive.sessions import CWD, MS, SCRIPT, Call, Job, S
 
 from stepscope.app import analyze
-from stepscope.derive.step_choice import RULES
+from stepscope.derive.steps.choice import RULES
 from stepscope.model.events import ThreadSeen
 from stepscope.model.finding import SessionSummary
 from stepscope.wire.kinds import Kind

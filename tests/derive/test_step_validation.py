@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from tests.derive.sessions import MS, Job, node
 
-from stepscope.derive import intervals, pipeline, step_validation, steps
+from stepscope.derive.input import pipeline
+from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import evaluations, step_finder, steps
 from stepscope.wire.kinds import Flag, Kind
 
 TRAIN, TEST = 2 * MS, MS
@@ -45,14 +47,14 @@ def calls(begin: int, end: int) -> int:
 
 def found(job: Job) -> steps.Steps:
     """The steps."""
-    made = steps.find(job.session().workers)
+    made = step_finder.find(job.session().workers)
     assert made is not None
     return made
 
 
 def evaluated_ratio(made: steps.Steps) -> float:
     """Share of the steady time in evaluations."""
-    inside = intervals.clip(step_validation.loops(made), made.windows)
+    inside = intervals.clip(evaluations.loops(made), made.windows)
     return intervals.total(inside) / made.steady_ns
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from stepscope.derive import step_work, traces
+from stepscope.derive.optrace import traces
+from stepscope.derive.steps import step_work
 from stepscope.derive.view import SessionView
 from stepscope.model.events import Name
 from stepscope.model.optrace import TraceSource

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.derive.sessions import END, MS, NESTED, POOL, TRACED, US, Job, S
 
-from stepscope.derive import steps
+from stepscope.derive.steps import step_finder
 from stepscope.wire.kinds import Kind
 
 PERIOD = 100 * MS
@@ -166,14 +166,14 @@ def test_four_calls_are_a_loop(calls: int, found: bool) -> None:
     """Three calls are no loop, four are."""
     job = Job()
     job.function().every(PERIOD, calls, dur=80 * MS)
-    assert (steps.find([job.worker()]) is not None) is found
+    assert (step_finder.find([job.worker()]) is not None) is found
 
 
 def test_the_worker_that_trains_is_chosen() -> None:
     """Of several processes the one whose steps cover most time is the one that is explained."""
     helper = Job(pid=200)
     helper.function("decode").every(PERIOD, 5, dur=MS)
-    found = steps.find([helper.worker(), train_and(Job(pid=300)).worker()])
+    found = step_finder.find([helper.worker(), train_and(Job(pid=300)).worker()])
     assert found is not None
     assert found.worker.info.pid == 300
 
@@ -311,7 +311,7 @@ def test_steps_tile_the_time(durations: list[int], traces: list[int], loops: lis
         at += duration + US
     for start, dur in loops:
         fit.at(start, dur)
-    found = steps.find([job.worker()])
+    found = step_finder.find([job.worker()])
     assert found is not None
     if found.kind == Kind.FUNCTION:
         assert (found.ends[:-1] == found.starts[1:]).all()

@@ -7,7 +7,7 @@ import pytest
 from tests.derive.sessions import MS, SCRIPT, US, Job
 from tests.detectors.jobs import keras_fit
 
-from stepscope.derive import tasks
+from stepscope.causes.host import tasks
 from stepscope.model.finding import Task
 from stepscope.wire.kinds import Flag, Kind
 

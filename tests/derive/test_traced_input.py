@@ -10,7 +10,7 @@ import pytest
 from tests.derive.op_traces import US, Maker
 from tests.derive.sessions import MS, Job
 
-from stepscope.derive import hidden_wait
+from stepscope.causes.job import hidden_wait
 from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
 from stepscope.detectors.base import run

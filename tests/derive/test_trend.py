@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.derive import trend
+from stepscope.derive.numeric import trend
 from stepscope.model.records import F64
 
 COUNT = 400

@@ -10,7 +10,8 @@ from tests.derive.sessions import MS, SCRIPT, Job
 from tests.detectors.jobs import sampled
 
 from stepscope.app import series
-from stepscope.derive import metrics, spans
+from stepscope.causes.host import user_spans
+from stepscope.derive.machine import metrics
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
 from stepscope.model.events import Metric
@@ -58,7 +59,7 @@ def test_a_span_that_holds_most_of_a_finding_is_evidence() -> None:
     place = {"call_file": SCRIPT, "call_line": 43, "call_function": "main"}
     job.call(Kind.SPAN, "augment", **place).every(100 * MS, 100, dur=59 * MS)
     job.call(Kind.SPAN, "log", **place).every(100 * MS, 100, dur=2 * MS, start=60 * MS)
-    inside = {name.text: ratio for name, ratio in spans.python_inside(job.view())}
+    inside = {name.text: ratio for name, ratio in user_spans.python_inside(job.view())}
     assert inside == {"augment": pytest.approx(0.59)}
     findings, _, _ = run(ALL, job.view())
     assert "span augment" in [e.metric for e in findings[0].evidence]

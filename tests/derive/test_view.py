@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from tests.derive.sessions import CWD, MS, POOL, SCRIPT, US, Frame, Job
 from tests.detectors.jobs import CALL, MAKE, PERIOD, REPORT, STEPS, TIDY, nothing, sampled, train_loop
 
-from stepscope.derive import contention, hidden_wait, hot, statement_role
+from stepscope.causes.host import statement_role
+from stepscope.causes.job import hidden_wait
+from stepscope.causes.system import contention
+from stepscope.derive.python import stack_samples
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -121,8 +124,8 @@ def test_time_without_the_step_thread_is_no_sample() -> None:
     """The weights of the samples add up to the time that they stand for."""
     job = train_loop(50 * MS)
     job.samples([i * PERIOD + 70 * MS for i in range(1, 50)], Frame(SCRIPT, "main", REPORT), dur=10 * MS)
-    assert hot.weight_of(job.view().samples) == 49 * 10 * MS
-    assert hot.weight_of(()) == 0
+    assert stack_samples.weight_of(job.view().samples) == 49 * 10 * MS
+    assert stack_samples.weight_of(()) == 0
 
 
 def test_the_call_of_fit_is_the_longest_loops() -> None:

@@ -27,7 +27,7 @@ from tests.detectors.graph_jobs import (
 )
 from tests.detectors.test_look_alikes import codes
 
-from stepscope.derive.step_ops import OpShare
+from stepscope.derive.optrace.node_costs import OpShare
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
 

@@ -16,8 +16,8 @@ from tests.detectors.jobs import (
 )
 
 from stepscope.app import overhead
-from stepscope.derive import pipeline
-from stepscope.derive.loop_source import role_of_line
+from stepscope.derive.input import pipeline
+from stepscope.derive.python.loop_source import role_of_line
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
 from stepscope.model.events import AgentCost, IteratorModel

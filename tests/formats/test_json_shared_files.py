@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepscope.derive import op_stats, op_steps
-from stepscope.derive.op_steps import StepKind
+from stepscope.derive.optrace import op_times
+from stepscope.derive.optrace.steps import traced_steps
+from stepscope.derive.optrace.steps.traced_steps import StepKind
 from stepscope.formats import run_metadata, trace_events, xplane
 from stepscope.model.optrace import Category
 
@@ -42,10 +43,10 @@ def test_a_kineto_file_agrees_with_its_truth(name: str) -> None:
     instants = truth["ph"].get("i", 0)
     assert len(trace.events) == truth["ph"]["X"] + instants
     marked = [row for row in truth["steps_us"] if row[1] != "gpu_user_annotation"]
-    steps = op_steps.find(trace)
+    steps = traced_steps.find(trace)
     found = dict(zip(steps[0].number.tolist(), steps[0].dur_ns.tolist(), strict=True)) if marked else {}
     assert found == {int(n.rpartition("#")[2]): pytest.approx(dur * 1e3, abs=2) for n, _, _, dur in marked}
-    kernels = op_stats.build(trace)
+    kernels = op_times.build(trace)
     collectives = (trace.categories() == Category.COLLECTIVE) & (
         codes == (texts.index("kernel") if "kernel" in texts else -2)
     )
@@ -60,7 +61,7 @@ def test_the_json_of_a_capture_shows_what_its_xplane_shows() -> None:
     one = trace_events.read_file(DATA / "xplane" / "jax-cpu.trace.json.gz")
     other = xplane.read_file(DATA / "xplane" / "jax-cpu.xplane.pb", keep_noise=True)
     assert len(one.events) == len(other.events) == 2_339
-    assert op_steps.find(one)[0].dur_ns.tolist() == op_steps.find(other)[0].dur_ns.tolist()
+    assert traced_steps.find(one)[0].dur_ns.tolist() == traced_steps.find(other)[0].dur_ns.tolist()
 
 
 def test_run_metadata_agrees_with_its_truth() -> None:
@@ -71,7 +72,7 @@ def test_run_metadata_agrees_with_its_truth() -> None:
     assert (int(nodes.sum()), int(trace.events.dur_ns[nodes].sum())) == (truth["nodes"], truth["sum_all_end_rel_ns"])
     names = {trace.strings[trace.metas.op_name[m]] for m in np.unique(trace.events.meta[nodes])}
     assert names == set(truth["names"])
-    (run,) = op_steps.find(trace)
+    (run,) = traced_steps.find(trace)
     assert (run.how, len(run)) == (StepKind.RUN, 1)
 
 
@@ -80,7 +81,7 @@ def test_a_timeline_of_tensorflow_1_reads_its_nodes_and_leaves_out_its_objects()
     trace = trace_events.read_file(DATA / "tf1" / "timeline.json")
     assert (len(trace.events), int(trace.events.dur_ns.sum())) == (truth["ph"]["X"], truth["sum_dur_us"] * 1000)
     assert {d.reason: d.events for d in trace.dropped} == {"objects": 3 * 38, "counters": truth["ph"]["C"]}
-    assert {row.name: row.type for row in op_stats.build(trace).rows()}["MatMul"] == "_MklMatMul"
+    assert {row.name: row.type for row in op_times.build(trace).rows()}["MatMul"] == "_MklMatMul"
 
 
 def test_the_profile_of_onnx_runtime_reads_its_nodes() -> None:
@@ -88,7 +89,7 @@ def test_the_profile_of_onnx_runtime_reads_its_nodes() -> None:
     trace = trace_events.read_file(DATA / "onnxruntime" / "bert2-cpu.profile.json.gz")
     assert len(trace.events) == truth["events"]
     by_type: dict[str, list[int]] = {}
-    for row in op_stats.build(trace).rows():
+    for row in op_times.build(trace).rows():
         found = by_type.setdefault(row.type, [0, 0])
         found[0] += row.calls
         found[1] += row.total_ps // 1_000_000

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.derive import op_stats, op_steps
-from stepscope.derive.op_view import OpView
+from stepscope.derive.optrace import op_times
+from stepscope.derive.optrace.steps import traced_steps
+from stepscope.derive.optrace.trace_view import OpView
 from stepscope.errors import FormatError
 from stepscope.formats import run_metadata
 from stepscope.formats.protobuf import encode_bytes, encode_number
@@ -45,9 +46,9 @@ def test_nodes_have_their_types_threads_and_devices() -> None:
     trace = run_metadata.read_bytes(content, "r.pb")
     assert [(p.name, p.kind, p.ordinal) for p in trace.planes] == [(CPU, PlaneKind.HOST, -1)]
     assert [(line.name, line.last - line.first) for line in trace.lines] == [("pool", 1), ("thread 0", 1)]
-    rows = {row.name: row for row in op_stats.build(trace).rows()}
+    rows = {row.name: row for row in op_times.build(trace).rows()}
     assert (rows["a/b"].type, rows["a/b"].total_ps) == ("MatMul", 5_000_000)
-    (step,) = op_steps.find(trace)
+    (step,) = traced_steps.find(trace)
     assert step.dur_ns.tolist() == [5_000]
 
 
@@ -66,7 +67,7 @@ def test_a_tensor_from_another_task_is_an_exchange_and_no_op(label: str, size: i
     assert trace.categories().tolist() == [Category.COLLECTIVE]
     assert (stats["transfer_bytes"], stats["bits_per_s"]) == (size, size * 8 / 500e-6)
     assert f"{stats['tensor']} from {stats['source_device']} to {stats['destination_device']}" in label
-    assert len(op_stats.build(trace)) == 0
+    assert len(op_times.build(trace)) == 0
 
 
 @pytest.mark.parametrize("kind", ["CollectiveReduceScatterV2", "NcclAllReduce", "_NcclReduceSend"])

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepscope.derive import op_stats, op_steps
-from stepscope.derive.op_steps import StepKind
+from stepscope.derive.optrace import op_times
+from stepscope.derive.optrace.steps import traced_steps
+from stepscope.derive.optrace.steps.traced_steps import StepKind
 from stepscope.errors import FormatError
 from stepscope.formats import xplane
 from stepscope.model.optrace import LineKind, OpTrace, PlaneKind
@@ -61,23 +62,23 @@ def test_what_is_left_out_is_counted() -> None:
 
 
 def test_steps_are_the_stated_ones_first_and_last_flagged() -> None:
-    bound = op_steps.find(_read("tf-cpu-input-bound"))[0]
+    bound = traced_steps.find(_read("tf-cpu-input-bound"))[0]
     expected = [23.9, 34.7, 23.1, 19.6, 20.9, 32.3, 10.3, 32.4, 50.9, 26.9, 36.5, 2.6]
     assert (bound.dur_ns / 1e6).round(1).tolist() == expected
     assert bound.edge.tolist() == [True, *[False] * 10, True]
     assert (bound.how, bound.name, bound.number.tolist()) == (StepKind.MARKER, "train", list(range(12)))
-    jax = op_steps.find(_read("jax-cpu"))[0]
+    jax = traced_steps.find(_read("jax-cpu"))[0]
     assert jax.dur_ns[6] / 1e6 == pytest.approx(994.7, abs=0.1)
 
 
 def test_steps_of_devices_come_from_their_own_lines() -> None:
-    gpu = op_steps.find(_read("gpu-multi-worker"))
+    gpu = traced_steps.find(_read("gpu-multi-worker"))
     assert [(s.name, s.how, s.number.tolist()) for s in gpu] == [
         ("/device:GPU:4", StepKind.DEVICE_LINE, [0]),
         ("/device:GPU:6", StepKind.DEVICE_LINE, [0]),
     ]
     assert [round(float(s.dur_ns[0]) / 1e6, 3) for s in gpu] == [19.865, 21.310]
-    tpu = op_steps.find(_read("tpu-inference"))
+    tpu = traced_steps.find(_read("tpu-inference"))
     assert [(len(s), s.how) for s in tpu] == [(100, StepKind.PROGRAM)] * 4
     assert all(s.name.startswith("jit_f(") for s in tpu)
 
@@ -97,7 +98,7 @@ def test_lines_are_known_for_what_they_are() -> None:
 def test_op_time_of_a_gpu_is_the_time_of_its_kernels_and_copies() -> None:
     """665 kernels of 14.825 ms on the compute stream; name scopes and other derived lines add nothing."""
     trace = _read("gpu-multi-worker")
-    stats = op_stats.build(trace)
+    stats = op_times.build(trace)
     plane = next(p for p in trace.planes if p.ordinal == 4)
     streams = [line for line in trace.lines if line.plane == plane.index and line.kind is LineKind.STREAM]
     total = sum(int(trace.events.dur_ps()[line.slice].sum()) for line in streams)
@@ -109,14 +110,14 @@ def test_op_time_of_a_gpu_is_the_time_of_its_kernels_and_copies() -> None:
 
 def test_ops_of_xla_on_the_cpu_are_ops() -> None:
     trace = _read("jax-cpu")
-    rows = {row.name: row for row in op_stats.build(trace).rows()}
+    rows = {row.name: row for row in op_times.build(trace).rows()}
     assert (rows["dot.1"].type, rows["dot.1"].calls) == ("dot", 12)
     assert rows["ynn_fusion.2"].type == "fusion"
 
 
 def test_the_upper_bound_of_self_time_is_wall_time_per_thread() -> None:
     trace = _read("tf-cpu-input-bound", keep_noise=True)
-    stats = op_stats.build(trace)
+    stats = op_times.build(trace)
     assert (stats.self_ps <= stats.total_ps).all()
     busiest = {row.name: row for row in stats.rows()}
     assert busiest["PyFunc"].calls == 12

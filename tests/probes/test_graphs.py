@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stepscope.derive.graph_index import GraphIndex
+from stepscope.derive.graph.index import GraphIndex
 from stepscope.model.events import AgentDiagnostic, Traced
 from stepscope.model.graph import GraphRead, GraphsRead, Layer, TensorSpec
 from stepscope.model.records import RecordTable

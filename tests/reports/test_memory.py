@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.derive.test_address_space import HUGE, MB, look, packed, padded, row
 
-from stepscope.derive import address_space
+from stepscope.derive.machine import address_space
 from stepscope.model.finding import Report
 from stepscope.model.memory_map import MemoryMap
 from stepscope.reports import html, memory_text

@@ -20,9 +20,11 @@ from stepscope.app import (
     step_summary,
     traced_steps,
 )
-from stepscope.derive import address_space, step_makers, tasks
-from stepscope.derive.anatomy import COMPONENTS
-from stepscope.derive.hot_lines import HotLines
+from stepscope.causes.host import tasks
+from stepscope.causes.host.line_heat import HotLines
+from stepscope.derive.machine import address_space
+from stepscope.derive.steps import step_makers
+from stepscope.derive.steps.anatomy import COMPONENTS
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
 from stepscope.errors import DamagedError
@@ -43,7 +45,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.derive.steps import Steps
+    from stepscope.derive.steps.steps import Steps
     from stepscope.model.finding import Checked, Finding
     from stepscope.model.session import Session
 

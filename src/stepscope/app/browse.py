@@ -164,7 +164,7 @@ def captures(opened: Opened, entry: Entry) -> CaptureList:
 
 def flames(opened: Opened) -> FlameList:
     """Events that have stacks."""
-    from stepscope.derive import session_stacks
+    from stepscope.derive.stacks import session_stacks
 
     profiles = session_stacks.profiles(opened.session)
     return FlameList(

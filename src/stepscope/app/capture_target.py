@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from stepscope.app import capture_size
 from stepscope.collector.captures import Asked
-from stepscope.derive import step_work
+from stepscope.derive.steps import step_work
 from stepscope.errors import CaptureError
 from stepscope.model.capture_ask import DEFAULT_RUNS, DEFAULT_STEPS
 from stepscope.wire.kinds import Kind
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stepscope.app.live import Live
     from stepscope.collector.drain import WorkerDrain
     from stepscope.collector.recording import Recording
-    from stepscope.derive.steps import Steps
+    from stepscope.derive.steps.steps import Steps
     from stepscope.model.capture_ask import CaptureAsk
     from stepscope.model.status import LiveTask
 
@@ -81,7 +81,9 @@ def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked
             where = _place(step_work.loop_place(steps, "fit"), recording)
             return replace(asked, work="training", place=where)
         anchors = [(kind, name) for worker, kind, name in live.calls_of_steps() if worker == key]
-        thread = max(0, steps.thread)  # of a chain of threads (``derive.lanes``) whichever makes the step
+        thread = max(
+            0, steps.thread
+        )  # of a chain of threads (``derive.steps.joined_threads``) whichever makes the step
         asked = _asked(ask, by, key, anchors, steps.title, text=steps.anchors.text, thread=thread)
         return replace(asked, **_about(steps, recording))
     if ask.kind == "ops" and by not in PEOPLE:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.app import early_input
-from stepscope.derive import faults
+from stepscope.causes.system import page_faults
 from stepscope.model.records import MemoryTable, ProcessTable
 
 if TYPE_CHECKING:
+    from stepscope.causes.system.page_faults import FaultCost
     from stepscope.collector.drain import WorkerDrain
     from stepscope.collector.recording import Recording
-    from stepscope.derive.faults import FaultCost
 
 LOOKS = 3
 """About a second each; the counters are looked at after so many: a window takes eight seconds more, jobs are short."""
@@ -52,7 +52,7 @@ class EarlyFaults:
             return False
         tables = self._recording.sampling.tables()
         memory = MemoryTable.concat(t for t in tables.get("memory", []) if isinstance(t, MemoryTable))
-        cost = faults.cost_of(memory)
+        cost = page_faults.cost_of(memory)
         processes = [t for t in tables.get("process", []) if isinstance(t, ProcessTable)]
         found = cost is not None and any(_faults(processes, pid, memory, cost) for pid in going_on)
         self._times += found
@@ -78,6 +78,6 @@ def _faults(processes: list[ProcessTable], pid: int, memory: MemoryTable, cost: 
     if len(rows) <= LOOKS:
         return False
     newest = rows.take(slice(len(rows) - LOOKS - 1, None))
-    spent = faults.faulting_ns(newest, faults.huge_faults(newest, memory, cost), cost)
+    spent = page_faults.faulting_ns(newest, page_faults.huge_faults(newest, memory, cost), cost)
     used = np.maximum(1, np.diff(newest.cpu_user_ns + newest.cpu_system_ns))
     return bool((spent >= MIN_RATIO * used).all())

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stepscope.app import early_input
-from stepscope.derive import step_events, step_graphs
+from stepscope.derive.graph import step_graphs, trace_size
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
 from stepscope.formats import graph_blocks
@@ -25,7 +25,7 @@ from stepscope.model.session import Session
 if TYPE_CHECKING:
     from stepscope.collector.drain import WorkerDrain
     from stepscope.collector.recording import Recording
-    from stepscope.derive.steps import Steps
+    from stepscope.derive.steps.steps import Steps
     from stepscope.model.graph import NodeColumns
 
 NODE_NS = 11_000
@@ -120,7 +120,7 @@ class EarlyGraphs:
         view = SessionView(replace(session, workers=seen))
         if view.graphs is not None:
             calls_ns = view.anatomy.mean_ns("call") if view.anatomy is not None else 0.0
-            self.events = step_events.per_step(view.graphs, run, calls_ns, session.manifest.host.cpus)
+            self.events = trace_size.per_step(view.graphs, run, calls_ns, session.manifest.host.cpus)
         _, checked, _ = base.run(DETECTORS, view)
         asked = [(c.detector, c.capture) for c in checked if c.capture]
         if not asked and not self.wanted and _computes(view):

@@ -12,8 +12,8 @@ from stepscope.store.bundle import is_packed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stepscope.derive.stack_difference import Basis
-    from stepscope.derive.steps import Steps
+    from stepscope.derive.stacks.profile_difference import Basis
+    from stepscope.derive.steps.steps import Steps
     from stepscope.model.session import Session
     from stepscope.model.stacks import StackProfile
     from stepscope.reports.flame.graph import Compared, Graph
@@ -60,7 +60,7 @@ def of_session(session: Session, path: Path, event: str = "", window: Window | N
     Raises:
         UsageError: it has no such event, or no stacks at all.
     """
-    from stepscope.derive import session_stacks
+    from stepscope.derive.stacks import session_stacks
     from stepscope.derive.view import SessionView
     from stepscope.reports.flame.graph import graph
 
@@ -86,7 +86,7 @@ def of_session(session: Session, path: Path, event: str = "", window: Window | N
 
 def _steps_sampled(session: Session, event: str, steps: Steps) -> float:
     """Steady steps while the event was sampled."""
-    from stepscope.derive import session_stacks
+    from stepscope.derive.stacks import session_stacks
 
     lows, highs = steps.windows
     middles = (lows + highs) // 2

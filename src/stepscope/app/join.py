@@ -5,8 +5,9 @@ A static finding is certain of a pattern and knows nothing of its cost; a run kn
 1. Where a detector's finding has the same root, the two are one: the detector's code, cost and advice, and the rule's
    edit. The detector knows what was paid; the edit is the nearest one, not always the one that saves most.
 2. Where a detector that sees the same at run time has looked and found nothing, the pattern costs nothing here: info.
-3. Where the steps are known to pay for the finding's lines (``derive.hot_lines``), it is a finding of its own. Its cost
-   is the share of that time that the pattern's fix removed where it was measured, never more than was measured here.
+3. Where the steps are known to pay for the finding's lines (``causes.host.line_heat``), it is a finding of its own.
+   Its cost is the share of that time that the pattern's fix removed where it was measured, never more than was
+   measured here.
 4. Everything else is info, and stands apart (``SourceCheck``).
 
 Nothing above info comes from the source alone.
@@ -21,14 +22,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stepscope.app.static_check import StaticHit
-from stepscope.derive import loop_source
+from stepscope.derive.python import loop_source
 from stepscope.detectors.base import cost_of, rank, severity_of
 from stepscope.model.finding import Checked, Evidence, Finding, Place, Remedy
 from stepscope.units import format_ratio
 
 if TYPE_CHECKING:
+    from stepscope.causes.host.line_heat import Heat, HotLines
     from stepscope.checker.hits import Span
-    from stepscope.derive.hot_lines import Heat, HotLines
     from stepscope.derive.view import SessionView
 
 FEW_LINES = 3

@@ -19,9 +19,9 @@ import msgspec
 from stepscope.app import analyze, early_input, live_makers
 from stepscope.app.early_faults import EarlyFaults
 from stepscope.app.early_graphs import COMPUTE, EarlyGraphs
+from stepscope.causes.host import tasks
 from stepscope.collector import sources
-from stepscope.derive import tasks
-from stepscope.derive.steps import names_of
+from stepscope.derive.steps.steps import names_of
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
 from stepscope.model.events import FRAMEWORKS
@@ -33,7 +33,7 @@ from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.collector.recording import Recording
-    from stepscope.derive.steps import Steps
+    from stepscope.derive.steps.steps import Steps
     from stepscope.model.finding import Finding, Task
     from stepscope.model.session import Worker
     from stepscope.model.status import LiveCapture, LiveMaker

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.app import step_summary
-from stepscope.derive import step_candidates, step_makers
+from stepscope.derive.steps import step_candidates, step_makers
 from stepscope.model.status import LiveMaker
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from stepscope.derive import tasks
+from stepscope.causes.host import tasks
 from stepscope.model.events import InferenceSession, ServerStarted
 from stepscope.model.finding import InferenceSetup
 from stepscope.model.members import ProcessSummary

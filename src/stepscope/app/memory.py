@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.collector import mask, memory_look
-from stepscope.derive import address_space
+from stepscope.derive.machine import address_space
 from stepscope.errors import SessionError, TargetError
 from stepscope.reports import memory_text
 

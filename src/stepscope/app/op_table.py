@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from stepscope.derive import traced_ops
+from stepscope.derive.optrace import traced_ops
 from stepscope.model.finding import Diagnostic
 from stepscope.model.op_table import MakerTime, OpTable, OpTime, TypeTime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.derive.op_lines import Line, OpLines
-    from stepscope.derive.op_lines import OpTime as Joined
+    from stepscope.derive.optrace.line_times import Line, OpLines
+    from stepscope.derive.optrace.line_times import OpTime as Joined
     from stepscope.derive.view import SessionView
 
 MAX_MAKERS, MAX_OPS, MAX_TYPES = 30, 50, 30

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import op_steps
+from stepscope.derive.optrace.steps import traced_steps
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.finding import Diagnostic
 from stepscope.model.op_summary import OpTraceSteps, OpTraceSummary, PlaneSummary
@@ -52,11 +52,11 @@ def summary(name: str, trace: OpTrace) -> OpTraceSummary:
         events=len(trace.events),
         left_out={dropped.reason: dropped.events for dropped in trace.dropped},
         planes=tuple(PlaneSummary(name=p.name, kind=p.kind.value, events=p.events) for p in planes),
-        steps=tuple(_steps(steps) for steps in op_steps.find(trace)),
+        steps=tuple(_steps(steps) for steps in traced_steps.find(trace)),
     )
 
 
-def _steps(steps: op_steps.Steps) -> OpTraceSteps:
+def _steps(steps: traced_steps.Steps) -> OpTraceSteps:
     return OpTraceSteps(
         how=steps.how.value,
         name=steps.name,

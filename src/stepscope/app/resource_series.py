@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import counters
-from stepscope.derive.gpu import live_peaks
+from stepscope.causes.system.gpu import live_peaks
+from stepscope.derive.machine import counters
 
 if TYPE_CHECKING:
     from stepscope.model.records import F64, I64, HostTable

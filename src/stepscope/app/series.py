@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.app import resource_series
-from stepscope.derive import counters, faults, metrics
-from stepscope.derive.anatomy import COMPONENTS
+from stepscope.causes.system import page_faults
+from stepscope.derive.machine import counters, metrics
+from stepscope.derive.steps.anatomy import COMPONENTS
 
 if TYPE_CHECKING:
-    from stepscope.derive.anatomy import Anatomy
-    from stepscope.derive.steps import Steps
+    from stepscope.derive.steps.anatomy import Anatomy
+    from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
     from stepscope.model.records import F64, I64, HostTable, MemoryTable, ProcessTable
 
@@ -122,10 +123,10 @@ def _process(process: ProcessTable, times: F64 | None, memory: MemoryTable) -> d
     percent = np.where(used > 0, 100 / np.maximum(used, 1), 0.0)
     kernel = counters.growth(process.cpu_system_ns).astype(np.float64)
     rates["res:kernel_percent"] = kernel * percent
-    fault = faults.cost_of(memory)
+    fault = page_faults.cost_of(memory)
     if fault is not None:
-        huge = faults.huge_faults(process, memory, fault)
-        rates["res:fault_percent"] = np.minimum(faults.faulting_ns(process, huge, fault), kernel) * percent
+        huge = page_faults.huge_faults(process, memory, fault)
+        rates["res:fault_percent"] = np.minimum(page_faults.faulting_ns(process, huge, fault), kernel) * percent
     if times is None:
         return {"res_t": own, **rates}
     return {key: np.interp(times, own, values) for key, values in rates.items()}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from stepscope.derive import hidden_wait, statement_role
+from stepscope.causes.host import statement_role
+from stepscope.causes.job import hidden_wait
 from stepscope.model.finding import PipelineStage, StageShare
 
 if TYPE_CHECKING:
-    from stepscope.derive.anatomy import Anatomy
-    from stepscope.derive.op_view import OpView
+    from stepscope.derive.optrace.trace_view import OpView
+    from stepscope.derive.steps.anatomy import Anatomy
     from stepscope.derive.view import SessionView
 
 STAGES: tuple[PipelineStage, ...] = tuple(stage for stage in get_args(PipelineStage) if stage != "none")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.derive import steps as derive_steps
+from stepscope.derive.steps import step_finder
 from stepscope.model.finding import StepMaker
 from stepscope.model.step_summary import StepChoice, Throughput
 from stepscope.wire.kinds import Kind
@@ -12,7 +12,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.derive.step_makers import Maker
+    from stepscope.derive.steps.step_makers import Maker
     from stepscope.derive.view import SessionView
     from stepscope.model.finding import Place
 
@@ -57,7 +57,7 @@ def choice(view: SessionView) -> tuple[StepChoice, ...]:
         StepChoice(
             rule=left.rule,
             left_out=tuple(
-                f"{derive_steps.title_of(one)}, {len(one.index)} calls" for one in left.anchors[:MAX_LEFT_OUT]
+                f"{step_finder.title_of(one)}, {len(one.index)} calls" for one in left.anchors[:MAX_LEFT_OUT]
             ),
         )
         for left in view.steps.why

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope import store
-from stepscope.derive import series_tracks, span_levels
-from stepscope.derive.span_tracks import Spans
 from stepscope.derive.view import SessionView
 from stepscope.errors import StepscopeError
 from stepscope.model.timeline import LeftOut, Series, Timeline, Track
 from stepscope.store import span_cache
+from stepscope.timeline import series_tracks, span_levels
+from stepscope.timeline.span_tracks import Spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.derive.series_tracks import SeriesTrack
-    from stepscope.derive.span_tracks import Say, SpanTrack
+    from stepscope.timeline.series_tracks import SeriesTrack
+    from stepscope.timeline.span_tracks import Say, SpanTrack
 
 LANES_PER_TILE = 32
 MOST_NS = 1 << 53

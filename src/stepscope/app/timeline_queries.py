@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.op_links import LinkKind
+from stepscope.derive.optrace.device.event_links import LinkKind
 from stepscope.errors import UsageError
 from stepscope.model.timeline import (
     EvidencePlace,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.app.timeline_tiles import LAST_NS, TILE_LOG2, UNITS_LOG2
-from stepscope.derive import series_levels
-from stepscope.derive.series_levels import Held
 from stepscope.errors import UsageError
 from stepscope.model.timeline import SeriesRange, SeriesRanges
+from stepscope.timeline import series_levels
+from stepscope.timeline.series_levels import Held
 
 if TYPE_CHECKING:
-    from stepscope.derive.series_levels import Points
     from stepscope.store.span_cache import Reader
+    from stepscope.timeline.series_levels import Points
 
 MAGIC = 0x43545353
 _HEAD = struct.Struct("<IIIIqq")

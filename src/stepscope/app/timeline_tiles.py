@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stepscope.derive import span_levels
 from stepscope.errors import UsageError
 from stepscope.store.span_cache import WHOLE
+from stepscope.timeline import span_levels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,9 +9,9 @@ from stepscope.model.finding import Diagnostic
 from stepscope.model.op_summary import TracedGain, TracedGap, TracedIdle, TracedPart, TracedStage, TracedSteps
 
 if TYPE_CHECKING:
-    from stepscope.derive.op_idle import Idle
-    from stepscope.derive.op_stages import StageNode, Tree
-    from stepscope.derive.op_view import OpView
+    from stepscope.derive.optrace.host.traced_stages import StageNode, Tree
+    from stepscope.derive.optrace.steps.device_idle import Idle
+    from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
 MAX_GAINS, MAX_GAPS, MAX_OPS = 10, 10, 3

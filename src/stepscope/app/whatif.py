@@ -23,7 +23,7 @@ from stepscope.agent.payload import PAYLOAD
 from stepscope.app.record import REPORT_JSON, shown
 from stepscope.collector import apply, launch, mask
 from stepscope.collector.session_place import session_stem
-from stepscope.derive import paired
+from stepscope.derive.numeric import paired
 from stepscope.errors import CaptureError, TargetError, UsageError
 from stepscope.model.finding import Report
 from stepscope.model.remedies import ENVIRONMENT_REMEDIES

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.collector import capture_files
-from stepscope.derive import capture_cost
+from stepscope.derive.optrace import capture_cost
 from stepscope.errors import CaptureError, FormatError
 from stepscope.model.session import CaptureInfo
 from stepscope.store import layout

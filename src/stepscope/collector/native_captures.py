@@ -15,7 +15,7 @@ import msgspec
 
 from stepscope.collector import perf
 from stepscope.collector.native_window import MAX_SECONDS, SECONDS, NativeWindow
-from stepscope.derive import capture_cost
+from stepscope.derive.optrace import capture_cost
 from stepscope.errors import CaptureError
 from stepscope.model.events import CaptureTaken
 from stepscope.model.session import CaptureInfo

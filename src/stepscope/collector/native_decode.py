@@ -19,8 +19,8 @@ from stepscope.collector.perf import CALL_PREFIX, SITE_PREFIX
 from stepscope.collector.python_memory import codes_of
 from stepscope.collector.python_places import PythonPlaces, Running
 from stepscope.collector.watched_python import WatchedPython
-from stepscope.derive import native_names
-from stepscope.derive.python_splice import NOT_SAMPLED
+from stepscope.derive.stacks import native_names
+from stepscope.derive.stacks.splice import NOT_SAMPLED
 from stepscope.formats import unwind
 from stepscope.formats.stacks.labels import KERNEL_MODULE, UNKNOWN_NAME
 from stepscope.formats.stacks.modules import stand_in

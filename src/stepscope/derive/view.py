@@ -7,9 +7,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from stepscope.derive import anatomy, hot, lanes, named_times, pipeline, rest, steps, traces
-from stepscope.derive.graph_index import GraphIndex
-from stepscope.derive.step_ops import StepOps
+from stepscope.derive.graph.index import GraphIndex
+from stepscope.derive.input import pipeline
+from stepscope.derive.optrace import traces
+from stepscope.derive.optrace.node_costs import StepOps
+from stepscope.derive.python import stack_samples
+from stepscope.derive.steps import anatomy, joined_threads, named_times, rest, step_finder, steps
 from stepscope.model.events import Framework
 from stepscope.model.finding import Place
 from stepscope.wire.kinds import Kind
@@ -17,12 +20,12 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.derive.anatomy import Anatomy
-    from stepscope.derive.hot import HotSpot, Sample
-    from stepscope.derive.named_times import NamedTime
-    from stepscope.derive.pipeline import Pipeline
-    from stepscope.derive.steps import Steps
-    from stepscope.derive.traces import OpTraces
+    from stepscope.derive.input.pipeline import Pipeline
+    from stepscope.derive.optrace.traces import OpTraces
+    from stepscope.derive.python.stack_samples import HotSpot, Sample
+    from stepscope.derive.steps.anatomy import Anatomy
+    from stepscope.derive.steps.named_times import NamedTime
+    from stepscope.derive.steps.steps import Steps
     from stepscope.model.events import DatasetMade, Name
     from stepscope.model.session import Session, Worker
 
@@ -36,7 +39,9 @@ class SessionView:
         self.recorded = session
         """As it was recorded; ``session`` leaves out what lies in rests, and joins threads (``rest``, ``lanes``)."""
         self._memo: dict[Callable[[SessionView], object], object] = {}
-        self.session = replace(session, workers=[lanes.joined(rest.attached(worker)) for worker in session.workers])
+        self.session = replace(
+            session, workers=[joined_threads.joined(rest.attached(worker)) for worker in session.workers]
+        )
 
     def get(self, analysis: Callable[[SessionView], T]) -> T:
         """What an analysis of this session finds; it runs once."""
@@ -47,7 +52,7 @@ class SessionView:
     @cached_property
     def steps(self) -> Steps | None:
         """The steps, None when nothing repeats."""
-        found = steps.find(self.session.workers)
+        found = step_finder.find(self.session.workers)
         return found if found is not None and found.steady_count > 0 else None
 
     @property
@@ -80,16 +85,16 @@ class SessionView:
     @cached_property
     def samples(self) -> tuple[Sample, ...]:
         """Stack samples of the step thread within the steady steps."""
-        return hot.samples(self.steps, self.anatomy) if self.steps and self.anatomy else ()
+        return stack_samples.samples(self.steps, self.anatomy) if self.steps and self.anatomy else ()
 
     @cached_property
     def loop(self) -> tuple[str, str] | None:
         """(file, function) of the user's loop."""
-        return hot.loop_function(self.samples, self.steps) if self.steps else None
+        return stack_samples.loop_function(self.samples, self.steps) if self.steps else None
 
     def hot_spots(self, *components: str) -> tuple[HotSpot, ...]:
         """Where samples of these components fall."""
-        return hot.hot_spots(self.samples, frozenset(components), self.loop)
+        return stack_samples.hot_spots(self.samples, frozenset(components), self.loop)
 
     @cached_property
     def graphs(self) -> GraphIndex | None:
@@ -131,7 +136,9 @@ class SessionView:
         """Line of the user's loop that makes the step's call: by samples, else where it was first called from."""
         if self.steps is None:
             return None
-        lines = [f.line for s in self.samples if s.component == "call" if (f := hot.statement_of(s, self.loop))]
+        lines = [
+            f.line for s in self.samples if s.component == "call" if (f := stack_samples.statement_of(s, self.loop))
+        ]
         if lines:
             return max(set(lines), key=lines.count)
         anchor = self.steps.anchors

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from stepscope.derive import contention, faults, gpu, graph_growth, hidden_wait, hot, memory, progress, resources
+from stepscope.causes.host import graph_growth, standstill
+from stepscope.causes.job import hidden_wait
+from stepscope.causes.system import contention, gpu, memory_growth, page_faults, resources
+from stepscope.derive.python import stack_samples
 from stepscope.errors import DamagedError
 from stepscope.model.events import Traced
 from stepscope.model.finding import Checked, Cost, Diagnostic, Finding, severity_of
@@ -131,18 +134,18 @@ def present(view: SessionView) -> frozenset[Signal]:
     trace = view.op_traces.main
     if trace is not None:
         found |= {Signal.OP_TRACE, *([Signal.DEVICE_TRACE] if trace.device >= 0 else [])}
-    if view.get(progress.build) is not None:
+    if view.get(standstill.build) is not None:
         found.add(Signal.STACKS)
     for signal, there in (
         (Signal.HOST, view.get(contention.build) is not None),
-        (Signal.FAULTS, view.get(faults.build) is not None),
+        (Signal.FAULTS, view.get(page_faults.build) is not None),
         (Signal.NATIVE, bool(view.session.stacks)),
     ):
         if there:
             found.add(signal)
     if view.steps is not None:
         found.add(Signal.STEPS)
-        if hot.sampled(view.steps):
+        if stack_samples.sampled(view.steps):
             found.add(Signal.SAMPLES)
         if view.steps.worker.all(Traced) or (view.steps.worker.records.kind == Kind.FUNCTION).any():
             found.add(Signal.TRACES)
@@ -151,7 +154,7 @@ def present(view: SessionView) -> frozenset[Signal]:
         sampled = {
             Signal.GRAPHS: view.get(graph_growth.build) is not None,
             Signal.NODES: view.graphs is not None,
-            Signal.MEMORY: view.get(memory.build) is not None,
+            Signal.MEMORY: view.get(memory_growth.build) is not None,
             Signal.RESOURCES: view.get(resources.build) is not None,
             Signal.GPU: bool(view.get(gpu.build)),
             Signal.LIVE_BYTES: any(gpu.live_bytes > 0 for gpu in view.get(gpu.build)),

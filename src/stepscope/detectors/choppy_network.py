@@ -33,7 +33,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import hidden_wait, input_cause, input_source, network
+from stepscope.causes.input import input_cause, input_source
+from stepscope.causes.job import hidden_wait
+from stepscope.causes.system import network
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_rate, format_ratio
@@ -41,7 +43,7 @@ from stepscope.units import Ratio, format_rate, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.network import Network, Rhythm
+    from stepscope.causes.system.network import Network, Rhythm
     from stepscope.derive.view import SessionView
 
 MB = 1e6
@@ -49,7 +51,7 @@ MB = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; what makes a rhythm stands in derive/network.py."""
+    """Thresholds; what makes a rhythm stands in causes/system/network.py."""
 
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of steady wall time, as for a slow stage (INP001)."""

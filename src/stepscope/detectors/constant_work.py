@@ -36,7 +36,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import constant_work
+from stepscope.causes.graph import constant_work
 from stepscope.detectors import noded, traced
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Finding, Remedy
@@ -45,8 +45,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.constant_work import ConstantWork
-    from stepscope.derive.step_ops import StepOps
+    from stepscope.causes.graph.constant_work import ConstantWork
+    from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
 
 _NAMED = 2

@@ -31,8 +31,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import hot, purpose
-from stepscope.derive.eager import FUNCTION_CALLS
+from stepscope.causes.job import purpose
+from stepscope.derive.python import stack_samples
+from stepscope.derive.python.eager import FUNCTION_CALLS
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -40,7 +41,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.hot import Sample
+    from stepscope.derive.python.stack_samples import Sample
     from stepscope.derive.view import SessionView
 
 CONVERSION = ("/framework/constant_op.py", "convert_to_eager_tensor")
@@ -64,10 +65,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     """Yield at most one finding."""
     anatomy, taken = session.anatomy, session.samples
     mine = [sample for sample in taken if _converts(sample)]
-    whole = hot.weight_of(taken)
+    whole = stack_samples.weight_of(taken)
     if anatomy is None or session.steps is None or len(taken) < params.min_samples or not whole:
         return
-    ratio = hot.weight_of(mine) / whole
+    ratio = stack_samples.weight_of(mine) / whole
     if ratio >= params.min_ratio and ratio * _mean_ns(session) >= params.min_copy_ns:
         yield _finding(session, mine, ratio, anatomy.ratio("call"), params)
 
@@ -88,7 +89,7 @@ def _converts(sample: Sample) -> bool:
 
 
 def _finding(session: SessionView, mine: list[Sample], ratio: float, calls: float, params: Params) -> Finding:
-    low, high = hot.confidence_interval(ratio, len(session.samples))
+    low, high = stack_samples.confidence_interval(ratio, len(session.samples))
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,
@@ -101,7 +102,7 @@ def _finding(session: SessionView, mine: list[Sample], ratio: float, calls: floa
         introduced_stage="data preparation",
         exposed_stage="training" if session.get(purpose.trains) else "prediction",
         pipeline_stage="host-to-device",
-        where=tuple(session.place(file, first, last, name) for file, name, first, last in hot.lines_of(mine)),
+        where=tuple(session.place(file, first, last, name) for file, name, first, last in stack_samples.lines_of(mine)),
         evidence=(
             Evidence(metric="copy_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
             Evidence(metric="call_ratio", value=calls, unit="ratio"),

@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import op_device
+from stepscope.derive.optrace.device import device_work
 from stepscope.detectors import traced
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Finding, Remedy
@@ -63,7 +63,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     ratio = trace.breakdown.ratio("copy-to-device")
     if ratio < params.min_ratio:
         return
-    rows = op_device.copies(trace.trace, trace.device, op_device.TO_DEVICE)
+    rows = device_work.copies(trace.trace, trace.device, device_work.TO_DEVICE)
     sent = int(trace.trace.ints(StatName.TRANSFER_BYTES, 0)[rows].sum())
     per_step = sent / max(1, len(trace.periods))
     seconds = 1e-9 * float(trace.trace.events.dur_ns[rows].sum())

@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import metric_work
+from stepscope.causes.graph import metric_work
 from stepscope.detectors import noded, traced
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
@@ -41,8 +41,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.derive.metric_work import MetricWork
-    from stepscope.derive.step_ops import StepOps
+    from stepscope.causes.graph.metric_work import MetricWork
+    from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
 
 

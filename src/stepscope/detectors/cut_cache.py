@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.derive import cut_caches, epochs
+from stepscope.causes.input import cut_caches
+from stepscope.derive.steps import epochs
 from stepscope.model.finding import Place, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stepscope.derive.cut_caches import CutCache
+    from stepscope.causes.input.cut_caches import CutCache
     from stepscope.derive.view import SessionView
     from stepscope.model.events import DatasetMade
 

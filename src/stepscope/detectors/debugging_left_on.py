@@ -40,7 +40,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.step_ops import StepOps
+    from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
 
 MODES = {

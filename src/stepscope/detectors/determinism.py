@@ -13,7 +13,7 @@ from stepscope.model.finding import Remedy
 from stepscope.model.program import Setting
 
 if TYPE_CHECKING:
-    from stepscope.derive.stages import Stage
+    from stepscope.derive.input.stages import Stage
     from stepscope.derive.view import SessionView
 
 REMEDY = Remedy(

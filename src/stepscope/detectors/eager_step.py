@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import eager_time
+from stepscope.causes.host import eager_time
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.model.program import Setting
@@ -41,7 +41,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.eager import EagerTime
+    from stepscope.derive.python.eager import EagerTime
     from stepscope.derive.view import SessionView
 
 

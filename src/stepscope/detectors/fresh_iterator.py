@@ -29,7 +29,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import fresh_iterators, purpose
+from stepscope.causes.input import fresh_iterators
+from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Signal, cost_of, severity_of
 from stepscope.model.events import DatasetMade, IteratorMade
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -38,7 +39,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.fresh_iterators import FreshIterators
+    from stepscope.causes.input.fresh_iterators import FreshIterators
     from stepscope.derive.view import SessionView
     from stepscope.model.finding import Place
 

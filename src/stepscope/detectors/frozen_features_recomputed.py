@@ -45,7 +45,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import frozen_layers, same_data, step_graphs
+from stepscope.causes.graph import frozen_layers
+from stepscope.causes.input import same_data
+from stepscope.derive.graph import step_graphs
 from stepscope.detectors import noded, traced
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -54,8 +56,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.frozen_layers import FrozenLayers
-    from stepscope.derive.step_ops import StepOps
+    from stepscope.causes.graph.frozen_layers import FrozenLayers
+    from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
 
 

@@ -36,7 +36,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import gpu, lock_waits
+from stepscope.causes.host import lock_waits
+from stepscope.causes.system import gpu
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -44,7 +45,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.lock_waits import Holder, LockWaits
+    from stepscope.causes.host.lock_waits import Holder, LockWaits
     from stepscope.derive.view import SessionView
     from stepscope.model.finding import PipelineStage
 

@@ -31,8 +31,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import gpu
-from stepscope.derive.gpu import no_gpu
+from stepscope.causes.system import gpu
+from stepscope.causes.system.gpu import no_gpu
 from stepscope.detectors.base import Detector, Signal, cost_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ratio

@@ -31,7 +31,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import hot, separate_gradients
+from stepscope.causes.host import separate_gradients
+from stepscope.derive.python import stack_samples
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ratio
@@ -39,7 +40,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.separate_gradients import SeparateGradients
+    from stepscope.causes.host.separate_gradients import SeparateGradients
     from stepscope.derive.view import SessionView
 
 GAIN, LEAST, MOST = 0.85, 0.5, 0.98
@@ -65,7 +66,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 
 def _finding(session: SessionView, found: SeparateGradients, params: Params) -> Finding:
     saved = GAIN * found.ratio
-    low, high = hot.confidence_interval(found.ratio, found.of)
+    low, high = stack_samples.confidence_interval(found.ratio, found.of)
     return Finding(
         code=DETECTOR.code,
         name=DETECTOR.name,

@@ -41,7 +41,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.named_times import NamedTime
+    from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.view import SessionView
 
 

@@ -36,7 +36,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import hidden_wait, input_cause
+from stepscope.causes.input import input_cause
+from stepscope.causes.job import hidden_wait
 from stepscope.detectors import cut_cache, determinism, pipeline_python
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.events import ChildStarted
@@ -46,8 +47,8 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.input_cause import InputCause
-    from stepscope.derive.stages import Stage
+    from stepscope.causes.input.input_cause import InputCause
+    from stepscope.derive.input.stages import Stage
     from stepscope.derive.view import SessionView
     from stepscope.model.finding import PipelineStage
 

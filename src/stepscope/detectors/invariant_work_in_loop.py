@@ -41,7 +41,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import invariant_work
+from stepscope.causes.graph import invariant_work
 from stepscope.detectors import noded, traced
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Finding, Remedy
@@ -50,8 +50,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.invariant_work import InvariantWork
-    from stepscope.derive.step_ops import OpShare, StepOps
+    from stepscope.causes.graph.invariant_work import InvariantWork
+    from stepscope.derive.optrace.node_costs import OpShare, StepOps
     from stepscope.derive.view import SessionView
 
 _NAMED = 2

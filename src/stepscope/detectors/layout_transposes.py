@@ -31,8 +31,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import intervals, op_device
-from stepscope.derive.op_domain import Activity
+from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace.device import device_work
+from stepscope.derive.optrace.host.activity import Activity
 from stepscope.detectors import traced
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Finding, Remedy
@@ -41,7 +42,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.op_view import OpView
+    from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
     from stepscope.model.records import I64
 
@@ -99,7 +100,7 @@ def _transposes(trace: OpView) -> I64:
     """Rows of the transposes where the step's ops run: on its device, else on the host."""
     strings, names = trace.trace.strings, trace.trace.names()
     on_host = trace.device < 0
-    rows = trace.domain.rows(Activity.OP) if on_host else op_device.rows(trace.trace, trace.device)
+    rows = trace.domain.rows(Activity.OP) if on_host else device_work.rows(trace.trace, trace.device)
     optimised = np.array([_OPTIMISER in name for name, _ in trace.labels.ops] + [False], np.bool_)
     conversions = np.array([_KERNELS.search(text) is not None for text in strings], np.bool_)
     wanted: I64 = rows[optimised[trace.labels.index[rows]] | conversions[names[rows]]]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import hot, spans
+from stepscope.causes.host import user_spans
+from stepscope.derive.python import stack_samples
 from stepscope.detectors.base import cost_of
 from stepscope.model.finding import Evidence
 from stepscope.units import Ratio
@@ -13,7 +14,7 @@ from stepscope.units import Ratio
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stepscope.derive.hot import HotSpot, Spot
+    from stepscope.derive.python.stack_samples import HotSpot, Spot
     from stepscope.derive.view import SessionView
     from stepscope.model.finding import Cost, Place
 
@@ -71,7 +72,7 @@ class LoopPython:
             where.append(session.place(statement.file, statement.line, function=statement.function))
         where += [
             session.place(name.call_file, name.call_line, function=f'span "{name.text}"')
-            for name, _ in spans.explaining(session, self.ratio)
+            for name, _ in user_spans.explaining(session, self.ratio)
             if name.call_file
         ]
         return tuple(dict.fromkeys(where))
@@ -90,19 +91,19 @@ class LoopPython:
             Evidence(metric="samples", value=self.samples, unit="samples"),
             *(
                 Evidence(metric=f"span {name.text}", value=inside, unit="ratio", refs=(f"name:{name.id}",))
-                for name, inside in spans.explaining(session, self.ratio)
+                for name, inside in user_spans.explaining(session, self.ratio)
             ),
         )
 
     def cost(self, session: SessionView) -> Cost:
         """With the samples' interval."""
-        low, high = hot.confidence_interval(self.part, self.samples)
+        low, high = stack_samples.confidence_interval(self.part, self.samples)
         return cost_of(session, self.ratio, low=self.share * low, high=self.share * high)
 
 
 def is_loop(session: SessionView, spot: Spot) -> bool:
     """Whether a function makes the steps: nobody can run it less often than once a step."""
-    return (spot.file, spot.function) in hot.making_steps(session.samples, session.loop)
+    return (spot.file, spot.function) in stack_samples.making_steps(session.samples, session.loop)
 
 
 def who(session: SessionView, spot: Spot, lines: Sequence[int] = ()) -> str:

@@ -37,7 +37,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import graph_loops
+from stepscope.derive.graph import independent_loops
 from stepscope.detectors import noded, traced
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Finding, Remedy
@@ -46,8 +46,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.graph_loops import IndependentLoop, LoopPart
-    from stepscope.derive.step_ops import StepOps
+    from stepscope.derive.graph.independent_loops import IndependentLoop, LoopPart
+    from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
 
 START_NS = 10_000
@@ -65,7 +65,7 @@ class Params:
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
     """Yield at most one finding: the loops of one step, the costliest first."""
     index = session.graphs
-    loops = graph_loops.build(index) if index is not None else ()
+    loops = independent_loops.build(index) if index is not None else ()
     if not loops:
         return
     ops = session.step_ops

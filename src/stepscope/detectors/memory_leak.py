@@ -33,7 +33,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import memory, purpose
+from stepscope.causes.job import purpose
+from stepscope.causes.system import memory_growth
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_bytes, format_ns
@@ -42,7 +43,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.memory import MemoryGrowth
+    from stepscope.causes.system.memory_growth import MemoryGrowth
     from stepscope.derive.view import SessionView
 
 FAULT_NS, SLOW_FAULT_NS = 1_600, 5_000
@@ -69,7 +70,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    growth = session.get(memory.build)
+    growth = session.get(memory_growth.build)
     if growth is None or not growth.goes_on or growth.reserved_ratio < params.min_reserved_ratio:
         return
     line = growth.trend

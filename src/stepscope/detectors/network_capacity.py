@@ -35,7 +35,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import hidden_wait, input_cause, input_source, network
+from stepscope.causes.input import input_cause, input_source
+from stepscope.causes.job import hidden_wait
+from stepscope.causes.system import network
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_rate, format_ratio
@@ -43,7 +45,7 @@ from stepscope.units import Ratio, format_rate, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.network import Network
+    from stepscope.causes.system.network import Network
     from stepscope.derive.view import SessionView
 
 MB = 1e6

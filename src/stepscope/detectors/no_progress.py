@@ -30,7 +30,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import progress, purpose
+from stepscope.causes.host import standstill
+from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -38,7 +39,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.progress import Standstill, ThreadAt
+    from stepscope.causes.host.standstill import Standstill, ThreadAt
     from stepscope.derive.view import SessionView
 
 
@@ -68,7 +69,7 @@ _THREADS_ONLY = frozenset({"queue.py", "threading.py"})
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    still = session.get(progress.build)
+    still = session.get(standstill.build)
     if still is None or session.session.manifest.exit_code == 0:
         return
     least = params.min_standstill_ns if session.steps is not None else params.min_start_ns

@@ -9,7 +9,7 @@ from stepscope.detectors.base import CaptureRequest, Signal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stepscope.derive.graph_index import GraphIndex
+    from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.view import SessionView
     from stepscope.model.finding import Place
 

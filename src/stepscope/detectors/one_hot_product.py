@@ -35,7 +35,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import one_hot_products
+from stepscope.causes.graph import one_hot_products
 from stepscope.detectors import noded, traced
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -45,8 +45,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.derive.one_hot_products import OneHotProducts
-    from stepscope.derive.step_ops import StepOps
+    from stepscope.causes.graph.one_hot_products import OneHotProducts
+    from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
 
 

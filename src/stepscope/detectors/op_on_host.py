@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import intervals
-from stepscope.derive.op_domain import Activity
+from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace.host.activity import Activity
 from stepscope.detectors import traced
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Finding, Remedy
@@ -40,8 +40,8 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.op_labels import Op
-    from stepscope.derive.op_view import OpView
+    from stepscope.derive.optrace.host.event_labels import Op
+    from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
 

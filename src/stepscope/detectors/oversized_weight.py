@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import whole_arrays
+from stepscope.causes.graph import whole_arrays
 from stepscope.detectors import noded, traced
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -42,9 +42,9 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.step_ops import StepOps
+    from stepscope.causes.graph.whole_arrays import FlatProduct
+    from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
-    from stepscope.derive.whole_arrays import FlatProduct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import crowd, rivals
+from stepscope.causes.system import thread_oversubscription
+from stepscope.derive.machine import rivals
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ratio
@@ -40,7 +41,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.crowd import Crowd
+    from stepscope.causes.system.thread_oversubscription import Crowd
     from stepscope.derive.view import SessionView
 
 
@@ -62,7 +63,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield at most one finding."""
-    crowding = session.get(crowd.build)
+    crowding = session.get(thread_oversubscription.build)
     if crowding is None:
         return
     least = params.min_threads_per_cpu * crowding.available

@@ -32,8 +32,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import purpose
-from stepscope.derive.graph_index import CALLING
+from stepscope.causes.job import purpose
+from stepscope.derive.graph.index import CALLING
 from stepscope.detectors import noded, traced
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -43,8 +43,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.graph_index import GraphIndex
-    from stepscope.derive.step_ops import StepOps
+    from stepscope.derive.graph.index import GraphIndex
+    from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
     from stepscope.model.graph import TensorSpec
 

@@ -31,7 +31,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import input_cause, stalls
+from stepscope.causes.input import input_cause
+from stepscope.causes.system import stalls
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Cause, Evidence, Finding, PipelineStage, Place, Remedy
@@ -40,7 +41,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.stalls import Stalls
+    from stepscope.causes.system.stalls import Stalls
     from stepscope.derive.view import SessionView
 
 

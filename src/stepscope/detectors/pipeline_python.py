@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import hidden_wait, input_cause
+from stepscope.causes.input import input_cause
+from stepscope.causes.job import hidden_wait
 from stepscope.detectors.base import cost_of
 from stepscope.model.finding import Evidence
 from stepscope.units import Ratio
 
 if TYPE_CHECKING:
-    from stepscope.derive.input_cause import InputCause, Limit
-    from stepscope.derive.pipeline_python import PythonFunction
-    from stepscope.derive.producer import Producer
+    from stepscope.causes.input.input_cause import InputCause, Limit
+    from stepscope.causes.system.producer import Producer
+    from stepscope.derive.input.pipeline_python import PythonFunction
     from stepscope.derive.view import SessionView
     from stepscope.model.finding import Cost, Place
 

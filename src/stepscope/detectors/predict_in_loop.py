@@ -33,7 +33,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import intervals, purpose
+from stepscope.causes.job import purpose
+from stepscope.derive.numeric import intervals
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.events import BatchSeen
 from stepscope.model.finding import Evidence, Finding, Remedy, Stage

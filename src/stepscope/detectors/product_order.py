@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import product_chains
+from stepscope.causes.graph import product_chains
 from stepscope.detectors import noded, traced
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -42,8 +42,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.derive.product_chains import ProductChain
-    from stepscope.derive.step_ops import StepOps
+    from stepscope.causes.graph.product_chains import ProductChain
+    from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
 
 

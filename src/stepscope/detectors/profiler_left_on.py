@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import profiled
+from stepscope.causes.host import profiled
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -38,7 +38,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.profiled import Profiled
+    from stepscope.causes.host.profiled import Profiled
     from stepscope.derive.view import SessionView
 
 SLOWER, LEAST, MOST = 0.06, 0.0, 0.5

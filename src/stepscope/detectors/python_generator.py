@@ -40,7 +40,7 @@ from stepscope.units import format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.pipeline_python import PythonFunction
+    from stepscope.derive.input.pipeline_python import PythonFunction
     from stepscope.derive.view import SessionView
     from stepscope.detectors.pipeline_python import Waited
 

@@ -40,7 +40,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import input_cause
+from stepscope.causes.input import input_cause
 from stepscope.detectors import pipeline_python
 from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
@@ -50,7 +50,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.pipeline_python import PythonFunction
+    from stepscope.derive.input.pipeline_python import PythonFunction
     from stepscope.derive.view import SessionView
 
 

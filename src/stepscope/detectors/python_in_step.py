@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import pipeline_python
+from stepscope.derive.input import pipeline_python
 from stepscope.detectors import traced
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
@@ -42,8 +42,8 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.graph_index import GraphIndex
-    from stepscope.derive.pipeline_python import PythonFunction
+    from stepscope.derive.graph.index import GraphIndex
+    from stepscope.derive.input.pipeline_python import PythonFunction
     from stepscope.derive.view import SessionView
 
 CALLS_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")

@@ -33,8 +33,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import input_cause, loop_source, statement_role
-from stepscope.derive.pipeline import MAX_HANDOVER_NS
+from stepscope.causes.host import statement_role
+from stepscope.causes.input import input_cause
+from stepscope.derive.input.pipeline import MAX_HANDOVER_NS
+from stepscope.derive.python import loop_source
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
 from stepscope.model.finding import Finding, Remedy
@@ -43,7 +45,7 @@ from stepscope.units import Ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.hot import HotSpot
+    from stepscope.derive.python.stack_samples import HotSpot
     from stepscope.derive.view import SessionView
 
 

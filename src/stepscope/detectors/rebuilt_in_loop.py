@@ -33,8 +33,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import rebuilds
-from stepscope.derive.rebuilds import COMPILED
+from stepscope.causes.host import rebuilds
+from stepscope.causes.host.rebuilds import COMPILED
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy, Stage
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -42,7 +42,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.rebuilds import Builder, Rebuilds
+    from stepscope.causes.host.rebuilds import Builder, Rebuilds
     from stepscope.derive.view import SessionView
 
 

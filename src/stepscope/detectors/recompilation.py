@@ -42,8 +42,8 @@ from stepscope.units import Ratio, format_ns
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.op_compiles import Change, Compilation
-    from stepscope.derive.op_view import OpView
+    from stepscope.derive.optrace.kernels.compilations import Change, Compilation
+    from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
 MAX_CHANGES = 2

@@ -32,7 +32,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import purpose, repeated_passes
+from stepscope.causes.graph import repeated_passes
+from stepscope.causes.job import purpose
 from stepscope.detectors import noded, traced
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -41,8 +42,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.derive.repeated_passes import Copy
-    from stepscope.derive.step_ops import OpShare, StepOps
+    from stepscope.causes.graph.repeated_passes import Copy
+    from stepscope.derive.optrace.node_costs import OpShare, StepOps
     from stepscope.derive.view import SessionView
 
 

@@ -31,7 +31,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import purpose, session_reruns
+from stepscope.causes.host import session_reruns
+from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns
@@ -40,8 +41,8 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.named_times import NamedTime
-    from stepscope.derive.session_reruns import Reruns
+    from stepscope.causes.host.session_reruns import Reruns
+    from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.view import SessionView
 
 

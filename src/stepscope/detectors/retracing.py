@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import retraces
+from stepscope.derive.python import retraces
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy, Stage
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -38,7 +38,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.retraces import RetraceGroup
+    from stepscope.derive.python.retraces import RetraceGroup
     from stepscope.derive.view import SessionView
 
 

@@ -33,7 +33,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import eager_time, purpose
+from stepscope.causes.host import eager_time
+from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.events import ModelBuilt
 from stepscope.model.finding import Evidence, Finding, Place, Remedy, Stage

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import intervals
+from stepscope.derive.numeric import intervals
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -39,8 +39,8 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.named_times import NamedTime
-    from stepscope.derive.steps import Steps
+    from stepscope.derive.steps.named_times import NamedTime
+    from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
 
 

@@ -34,7 +34,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import disk_input, hidden_wait, input_cause, input_source
+from stepscope.causes.input import input_cause, input_source
+from stepscope.causes.job import hidden_wait
+from stepscope.causes.system import disk_input
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_bytes, format_rate, format_ratio
@@ -42,7 +44,7 @@ from stepscope.units import Ratio, format_bytes, format_rate, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.disk_input import DiskInput
+    from stepscope.causes.system.disk_input import DiskInput
     from stepscope.derive.view import SessionView
 
 MB = 1e6
@@ -52,7 +54,7 @@ FEW = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; when a disk is full stands in derive/disk_input.py."""
+    """Thresholds; when a disk is full stands in causes/system/disk_input.py."""
 
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of steady wall time, as for a slow stage (INP001)."""

@@ -33,7 +33,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import hot, startup
+from stepscope.causes.host import startup
+from stepscope.derive.python import stack_samples
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -41,7 +42,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.startup import Startup
+    from stepscope.causes.host.startup import Startup
     from stepscope.derive.view import SessionView
 
 
@@ -70,7 +71,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     long = start.spot_cpu_ns >= params.min_cpu_ns or start.spot_ns >= params.min_wait_ns
     if not long or ratio < params.min_ratio or start.samples < params.min_samples:
         return
-    low, high = hot.confidence_interval(start.spot_ns / max(1, start.own_ns), start.samples)
+    low, high = stack_samples.confidence_interval(start.spot_ns / max(1, start.own_ns), start.samples)
     own = start.own_ns / start.span_ns
     makes = start.making_ns >= params.min_making_ratio * start.spot_ns
     yield Finding(

@@ -34,8 +34,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import pass_starts
-from stepscope.derive.pass_starts import FILLS, SKIPS
+from stepscope.causes.input import pass_starts
+from stepscope.causes.input.pass_starts import FILLS, SKIPS
 from stepscope.detectors import cut_cache
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
@@ -44,7 +44,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.pass_starts import PassStarts
+    from stepscope.causes.input.pass_starts import PassStarts
     from stepscope.derive.view import SessionView
 
 

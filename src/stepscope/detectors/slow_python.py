@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.derive import statement_role
+from stepscope.causes.host import statement_role
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
 from stepscope.detectors.loop_python import Params

@@ -36,7 +36,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive import contention, eager_time, purpose
+from stepscope.causes.host import eager_time
+from stepscope.causes.job import purpose
+from stepscope.causes.system import contention
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.events import BatchSeen, DatasetMade, ModelBuilt, Traced
 from stepscope.model.finding import Evidence, Finding, Place, Remedy

@@ -34,7 +34,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stepscope.derive import intervals, step_validation
+from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import evaluations
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.events import BatchSeen, DatasetMade
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
@@ -44,7 +45,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.steps import Steps
+    from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
 
 
@@ -76,7 +77,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     batches = _batches(steps)
     first, last = steps.span
     inside = (np.array([first], np.int64), np.array([last], np.int64))
-    loops = intervals.clip(step_validation.loops(steps), inside)
+    loops = intervals.clip(evaluations.loops(steps), inside)
     if batches is None or not len(loops[0]) or batches.validation > params.max_batch_ratio * batches.training:
         return
     ratio = intervals.total(loops) / max(1, last - first)

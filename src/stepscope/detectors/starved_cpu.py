@@ -34,7 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import contention
+from stepscope.causes.system import contention
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio
@@ -42,7 +42,7 @@ from stepscope.units import Ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.contention import Contention, Rival
+    from stepscope.causes.system.contention import Contention, Rival
     from stepscope.derive.view import SessionView
 
 

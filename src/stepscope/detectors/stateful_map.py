@@ -29,7 +29,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import contention, op_map_kind
+from stepscope.causes.system import contention
+from stepscope.derive.optrace.host import map_kind
 from stepscope.detectors import determinism, traced
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Finding, Remedy
@@ -58,9 +59,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     stage, wait = trace.pipeline.blocking, trace.breakdown.ratio("input-wait")
     function = stage.function
-    if wait < params.min_wait_ratio or function is None or op_map_kind.kind(trace.pipeline) != "state":
+    if wait < params.min_wait_ratio or function is None or map_kind.kind(trace.pipeline) != "state":
         return
-    drawn = op_map_kind.drawn(stage)
+    drawn = map_kind.drawn(stage)
     others = session.get(contention.build)
     cpus = others.available if others is not None else params.assumed_cpus
     saved = wait * (1 - 1 / max(1.0, cpus))

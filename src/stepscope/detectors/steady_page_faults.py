@@ -43,7 +43,8 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import allocators, contention, faults, purpose
+from stepscope.causes.job import purpose
+from stepscope.causes.system import allocators, contention, page_faults
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.model.remedies import ENVIRONMENT_REMEDIES
@@ -52,9 +53,9 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.allocators import Serving
-    from stepscope.derive.fault_causes import FaultCauses
-    from stepscope.derive.faults import Faults
+    from stepscope.causes.system.allocators import Serving
+    from stepscope.causes.system.page_faults import Faults
+    from stepscope.derive.machine.fault_causes import FaultCauses
     from stepscope.derive.view import SessionView
     from stepscope.model.finding import Place, Stage
 
@@ -94,7 +95,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
     """Yield at most one finding, and a request where what causes it is not known."""
-    paging = session.get(faults.build)
+    paging = session.get(page_faults.build)
     if paging is None or paging.kept_ratio > params.max_kept_ratio:
         return
     if paging.lasting_ratio * paging.busy < params.min_ratio:

@@ -38,7 +38,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.named_times import NamedTime
+    from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.view import SessionView
 
 HOUR_S = 3600.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.derive import purpose
+from stepscope.causes.job import purpose
 from stepscope.model.finding import Evidence
 
 if TYPE_CHECKING:
-    from stepscope.derive.op_view import OpView
+    from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
     from stepscope.model.finding import Place, Stage
 

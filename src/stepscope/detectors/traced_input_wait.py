@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import op_map_kind
+from stepscope.derive.optrace.host import map_kind
 from stepscope.detectors import traced
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Finding, Remedy
@@ -40,9 +40,9 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.op_loader import Loader
-    from stepscope.derive.op_stages import StageNode
-    from stepscope.derive.op_view import OpView
+    from stepscope.derive.optrace.host.data_loader import Loader
+    from stepscope.derive.optrace.host.traced_stages import StageNode
+    from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
 
@@ -78,9 +78,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     per_batch = trace.pipeline.per_batch(stage.latency_ns)
     if wait < params.min_wait_ratio or per_batch < params.min_stage_ratio * wait * trace.periods.mean_ns:
         return
-    if op_map_kind.kind(trace.pipeline) != "work":
+    if map_kind.kind(trace.pipeline) != "work":
         return  # INP005 and INP006 say more
-    python = op_map_kind.python_ratio(stage)
+    python = map_kind.python_ratio(stage)
     inside = f", {format_ratio(python)} of it in Python (py_function or a generator)" if python >= MOSTLY else ""
     yield Finding(
         code=DETECTOR.code,

@@ -31,7 +31,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import contention, op_map_kind
+from stepscope.causes.system import contention
+from stepscope.derive.optrace.host import map_kind
 from stepscope.detectors import traced
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Finding, Remedy
@@ -40,8 +41,8 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.op_stage_calls import Function
-    from stepscope.derive.op_view import OpView
+    from stepscope.derive.optrace.host.stage_calls import Function
+    from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
 PARSERS = frozenset({"ParseExample", "ParseExampleV2", "ParseSingleExample", "DecodeCSV", "DecodeProtoV2"})
@@ -68,7 +69,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     wait = trace.breakdown.ratio("input-wait")
     function = trace.pipeline.blocking.function
-    if wait < params.min_wait_ratio or function is None or op_map_kind.kind(trace.pipeline) != "calls":
+    if wait < params.min_wait_ratio or function is None or map_kind.kind(trace.pipeline) != "calls":
         return
     yield _finding(session, trace, function, wait, params)
 
@@ -95,8 +96,8 @@ def _finding(session: SessionView, trace: OpView, function: Function, wait: floa
         where=traced.stage_places(session),
         evidence=(
             traced.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
-            traced.evidence(trace, "around_ratio", function.around_ratio, "ratio", op_map_kind.MIN_AROUND_RATIO),
-            traced.evidence(trace, "calls_per_batch", calls, "calls", op_map_kind.MIN_CALLS),
+            traced.evidence(trace, "around_ratio", function.around_ratio, "ratio", map_kind.MIN_AROUND_RATIO),
+            traced.evidence(trace, "calls_per_batch", calls, "calls", map_kind.MIN_CALLS),
             traced.evidence(trace, "call_ns", function.run_ns / function.runs, "ns"),
             traced.steps(trace),
         ),

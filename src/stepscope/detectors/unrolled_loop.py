@@ -37,7 +37,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import first_traces, hot, repeated_code
+from stepscope.causes.host import first_traces, repeated_code
+from stepscope.derive.python import stack_samples
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -45,7 +46,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.first_traces import FirstTraces
+    from stepscope.causes.host.first_traces import FirstTraces
     from stepscope.derive.view import SessionView
 
 
@@ -84,7 +85,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     index = session.graphs
     known = index is not None and traces.graph in index.graphs
-    if not known and not hot.sampled(session.steps):
+    if not known and not stack_samples.sampled(session.steps):
         yield Undecided(
             missing=Signal.NODES, hint=f"a graph of {traces.nodes:,} nodes was not read, nor its making seen"
         )

@@ -30,8 +30,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import uploads
-from stepscope.derive.uploads import MAX_INPUT
+from stepscope.causes.system import uploads
+from stepscope.causes.system.uploads import MAX_INPUT
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_rate, format_ratio
@@ -46,7 +46,7 @@ MB = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; what squeezes stands in derive/uploads.py."""
+    """Thresholds; what squeezes stands in causes/system/uploads.py."""
 
     min_lost_ratio: Ratio = Ratio(0.03)
     """Of the time: the least that a report calls low."""

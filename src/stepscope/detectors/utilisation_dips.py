@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.derive import dips, stalls
+from stepscope.causes.system import dips, stalls
 from stepscope.detectors.base import Detector, Signal, cost_of, severity_of
 from stepscope.model.finding import Evidence, Finding, PipelineStage, Remedy
 from stepscope.units import Ratio, format_ratio
@@ -38,7 +38,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.dips import Dips
+    from stepscope.causes.system.dips import Dips
     from stepscope.derive.view import SessionView
 
 OTHERS = 0.3
@@ -63,7 +63,7 @@ STAGES: dict[str, PipelineStage] = {"input-wait": "preprocessing", "call": "forw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; what makes a dip stands in derive/dips.py."""
+    """Thresholds; what makes a dip stands in causes/system/dips.py."""
 
     min_lost_ratio: Ratio = Ratio(0.03)
     """Of the time: the least that a report calls low. Below it the dips are information."""

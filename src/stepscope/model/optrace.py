@@ -113,7 +113,7 @@ class Category(IntEnum):
     COMPILE = 8
     """Tracing, graph optimisation, XLA compilation."""
     MEMORY = 9
-    """An allocation or deallocation; no duration. ``derive.op_memory`` makes a table of them."""
+    """An allocation or deallocation; no duration. ``derive.optrace.device.allocator_memory`` makes a table of them."""
     STEP = 10
     """A step marker."""
     PYTHON = 11

@@ -28,7 +28,8 @@ UNKNOWN = -1
 class FrameKind(enum.IntEnum):
     """What kind of code a frame is. Numbers are stored: never reused, never renumbered.
 
-    Readers say what the source tells: PYTHON, NATIVE, KERNEL, GENERATED, OTHER. ``derive.frame_kinds`` says more.
+    Readers say what the source tells: PYTHON, NATIVE, KERNEL, GENERATED, OTHER. ``derive.stacks.frame_kinds`` says
+    more.
     """
 
     OTHER = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from stepscope.derive.op_breakdown import PARTS
+from stepscope.derive.optrace.steps.step_parts import PARTS
 from stepscope.reports import op_rows, words
 from stepscope.units import format_ns, format_ratio
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.derive.stack_profiles import lines_of, of_samples, of_text
 
-from stepscope.derive import call_tree, stack_merge, stack_tree
+from stepscope.derive.stacks import call_tree, drawn_tree, merge_profiles
 from stepscope.model.stacks import Frame, StackFlag
 
 CHAINS = st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=6), min_size=1, max_size=25)
@@ -42,7 +42,7 @@ def test_a_function_counts_a_sample_once(chains: list[list[str]]) -> None:
 def test_merged_profiles_say_what_both_said(one: list[list[str]], other: list[list[str]]) -> None:
     """Windows of one event add up, stack by stack and thread by thread."""
     profiles = [of_samples([(i, [Frame(n) for n in c]) for i, c in enumerate(chains)]) for chains in (one, other)]
-    both = lines_of(stack_merge.merged(profiles))
+    both = lines_of(merge_profiles.merged(profiles))
     lines = [lines_of(profile) for profile in profiles]
     assert both == {line: sum(of.get(line, 0) for of in lines) for line in {*lines[0], *lines[1]}}
 
@@ -51,7 +51,7 @@ def test_merged_threads_stay_apart() -> None:
     """A thread is known by its numbers and name, whichever window it is in."""
     a = of_samples([(0, [Frame("f")]), (1, [Frame("f")])], threads=[0, 1])
     b = of_samples([(2, [Frame("f")])])
-    both = stack_merge.merged([a, b])
+    both = merge_profiles.merged([a, b])
     assert [both.threads[i].name for i in both.samples.thread.tolist()] == ["t0", "t1", "t0"]
 
 
@@ -60,9 +60,9 @@ def test_pairs_meet_whatever_differs_in_place() -> None:
     before = of_samples([(0, [Frame("step", "/old/train.py", 4), Frame("f", module="/a/lib.so")])])
     after = of_samples([(0, [Frame("step", "/new/train.py", 9), Frame("f", module="/b/lib.so")])])
     other = of_samples([(0, [Frame("step", "/new/train.py", 9), Frame("f", module="/b/other.so")])])
-    pair = stack_merge.paired(before, after, same=stack_merge.function_of)
+    pair = merge_profiles.paired(before, after, same=merge_profiles.function_of)
     assert pair.before.samples.stack.tolist() == pair.after.samples.stack.tolist()
-    pair = stack_merge.paired(before, other, same=stack_merge.function_of)
+    pair = merge_profiles.paired(before, other, same=merge_profiles.function_of)
     assert pair.before.samples.stack.tolist() != pair.after.samples.stack.tolist()
 
 
@@ -72,7 +72,7 @@ def test_drawn_keeps_truncated_stacks_apart() -> None:
     profile = of_samples(
         [(0, frames), (1, frames), (2, [])], flags=[StackFlag.WHOLE, StackFlag.TRUNCATED, StackFlag.WHOLE]
     )
-    drawn = stack_tree.drawn(profile)
+    drawn = drawn_tree.drawn(profile)
     chains = [tuple(f.function for f in drawn.frames_of(s)) for s in drawn.samples.stack.tolist()]
     assert chains == [("f", "g"), ("[truncated]", "f", "g"), ("[unknown]",)]
 
@@ -80,15 +80,15 @@ def test_drawn_keeps_truncated_stacks_apart() -> None:
 @given(CHAINS, st.integers(1, 12))
 def test_a_cut_loses_no_weight(chains: list[list[str]], most: int) -> None:
     """What is merged stays below the caller that is kept, and is no more than stated."""
-    profile = stack_tree.drawn(of_samples([(i, [Frame(n) for n in c]) for i, c in enumerate(chains)]))
-    smaller, numbers, merged = stack_tree.cut(profile, profile.samples.weight, most)
+    profile = drawn_tree.drawn(of_samples([(i, [Frame(n) for n in c]) for i, c in enumerate(chains)]))
+    smaller, numbers, merged = drawn_tree.cut(profile, profile.samples.weight, most)
     assert smaller.total == profile.total
     assert len(numbers) == len(profile.stacks)
     if merged is None:
         assert len(profile.stacks) <= most
         return
     totals = call_tree.stack_totals(smaller, smaller.samples.weight).total
-    small = [smaller.frames[f] == stack_tree.SMALL for f in smaller.stacks.frame.tolist()]
+    small = [smaller.frames[f] == drawn_tree.SMALL for f in smaller.stacks.frame.tolist()]
     kept = len(small) - sum(small)
     assert kept <= most
     assert sum(totals[s] for s in range(len(small)) if small[s]) == pytest.approx(merged.weight_ratio * profile.total)
@@ -100,8 +100,8 @@ def test_a_cut_loses_no_weight(chains: list[list[str]], most: int) -> None:
 
 def test_a_cut_takes_the_smallest() -> None:
     """Small stacks beside a large one are one box."""
-    profile = stack_tree.drawn(of_text({"m;big": 90} | {f"m;small{i}": 1 for i in range(10)}))
-    smaller, _, merged = stack_tree.cut(profile, profile.samples.weight, 3)
+    profile = drawn_tree.drawn(of_text({"m;big": 90} | {f"m;small{i}": 1 for i in range(10)}))
+    smaller, _, merged = drawn_tree.cut(profile, profile.samples.weight, 3)
     assert lines_of(smaller) == {"m;big": 90, "m;[too small to draw]": 10}
     assert merged is not None
     assert (merged.stacks, merged.weight_ratio) == (10, 0.1)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tests.derive.stack_profiles import of_text
 
-from stepscope.derive import stack_difference
-from stepscope.derive.stack_difference import Basis, Difference, difference, sample_weight
-from stepscope.derive.stack_merge import function_of, paired
+from stepscope.derive.stacks import profile_difference
+from stepscope.derive.stacks.merge_profiles import function_of, paired
+from stepscope.derive.stacks.profile_difference import Basis, Difference, difference, sample_weight
 from stepscope.formats.stacks import detect
 from stepscope.model.stacks import StackProfile
 
@@ -191,7 +191,7 @@ def test_samples_behind_weights() -> None:
 
 def test_binomial() -> None:
     """Twice the smaller tail; the normal distribution takes over where both agree."""
-    assert stack_difference._binomial(0, 10, 0.5) == pytest.approx(2 / 1024)
-    assert stack_difference._binomial(5, 10, 0.5) == 1
-    assert stack_difference._binomial(10, 10, 0.5) == pytest.approx(2 / 1024)
-    assert stack_difference._binomial(1, 10, 0.25) == pytest.approx(2 * (0.75**10 + 10 * 0.25 * 0.75**9))
+    assert profile_difference._binomial(0, 10, 0.5) == pytest.approx(2 / 1024)
+    assert profile_difference._binomial(5, 10, 0.5) == 1
+    assert profile_difference._binomial(10, 10, 0.5) == pytest.approx(2 / 1024)
+    assert profile_difference._binomial(1, 10, 0.25) == pytest.approx(2 * (0.75**10 + 10 * 0.25 * 0.75**9))

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from tests.derive.stack_profiles import of_samples, of_text
 
-from stepscope.derive.frame_kinds import classified, kind_of
-from stepscope.derive.pool_ops import OP_TRACE
-from stepscope.derive.stack_health import health, with_roots_checked, without_idle
+from stepscope.derive.stacks.frame_kinds import classified, kind_of
+from stepscope.derive.stacks.health import health, with_roots_checked, without_idle
+from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE
 from stepscope.model.stacks import Frame, FrameKind, StackFlag, Thread
 
 LIBC = "/lib/x86_64-linux-gnu/libc.so.6"

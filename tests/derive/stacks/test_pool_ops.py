@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from tests.derive.stack_profiles import of_samples
 
-from stepscope.derive import native_names
-from stepscope.derive.pool_ops import NEAR_NS, OFTEN, with_ops
+from stepscope.derive.stacks import native_names
+from stepscope.derive.stacks.op_of_pool_thread import NEAR_NS, OFTEN, with_ops
 from stepscope.model.stacks import Frame, FrameKind, StackFlag, StackProfile, Thread
 
 CC = "/tf/libtensorflow_cc.so.2"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 from tests.derive.stack_profiles import of_samples
 
-from stepscope.derive.python_runs import Chains, Run, filled
-from stepscope.derive.python_splice import FAR_NS, NEAR_NS, NOT_SAMPLED, spliced
+from stepscope.derive.stacks.interpreter_runs import Chains, Run, filled
+from stepscope.derive.stacks.splice import FAR_NS, NEAR_NS, NOT_SAMPLED, spliced
 from stepscope.model.stacks import Frame, FrameKind, StackFlag, StackProfile
 
 LOOP = Frame("_PyEval_EvalFrameDefault", module="/lib/libpython3.12.so.1.0", kind=FrameKind.NATIVE)

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from tests.derive.stack_profiles import of_samples
 
-from stepscope.derive.python_splice import ALWAYS, FAR_NS, NEAR_NS, spliced
-from stepscope.derive.stack_health import health
+from stepscope.derive.stacks.health import health
+from stepscope.derive.stacks.splice import ALWAYS, FAR_NS, NEAR_NS, spliced
 from stepscope.model.stacks import Frame, FrameKind, StackFlag, StackProfile
 
 LOOP = Frame("_PyEval_EvalFrameDefault", module="/lib/libpython3.11.so.1.0", kind=FrameKind.NATIVE)

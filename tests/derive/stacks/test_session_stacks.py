@@ -8,7 +8,7 @@ import msgspec
 from tests.derive.sessions import MS, POOL, SCRIPT, Frame, Job
 from tests.derive.stack_profiles import lines_of, of_text
 
-from stepscope.derive import session_stacks
+from stepscope.derive.stacks import session_stacks
 from stepscope.model.session import Session
 from stepscope.model.stacks import StackFlag
 

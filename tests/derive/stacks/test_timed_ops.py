@@ -9,10 +9,10 @@ import pytest
 from tests.derive.graph_tables import FILE, Tables
 from tests.derive.stack_profiles import of_samples
 
-from stepscope.derive import timed_ops
-from stepscope.derive.graph_index import GraphIndex
-from stepscope.derive.pool_ops import OP_TRACE, with_ops
-from stepscope.derive.timed_ops import NEAR_NS, Run, TimedOps, Told, with_timed_ops
+from stepscope.derive.graph.index import GraphIndex
+from stepscope.derive.stacks import op_at_sample
+from stepscope.derive.stacks.op_at_sample import NEAR_NS, Run, TimedOps, Told, with_timed_ops
+from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE, with_ops
 from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.model.optrace import OpTrace, PlaneKind, TraceSource
 from stepscope.model.stacks import Frame, FrameKind, StackFlag, StackProfile, Thread
@@ -71,14 +71,14 @@ def op(name: str) -> Frame:
 @pytest.mark.parametrize(("line", "number"), LINES.items())
 def test_threads_of_the_profiler_are_told_by_their_own_number(line: int, number: int) -> None:
     """Records of three threads of a real trace lie where records lie: 64-aligned, all in one part of memory."""
-    assert timed_ops.line_ids(number) == (line, line % 2**32)
+    assert op_at_sample.line_ids(number) == (line, line % 2**32)
 
 
 def test_threads_whose_number_is_cut_to_32_bits_are_found() -> None:
     """As of TensorFlow 2.15."""
     builder = OpTraceBuilder(TraceSource(format="test"))
     plane = builder.plane("/host:CPU", PlaneKind.HOST)
-    line = builder.line(plane, "tf_Compute", line_id=timed_ops.line_ids(FIRST)[1])
+    line = builder.line(plane, "tf_Compute", line_id=op_at_sample.line_ids(FIRST)[1])
     builder.event(line, "MatMul:_MklMatMul", 10 * MS, 10 * MS)
     assert told(builder.build(), pooled((12, IN_POOL, FIRST)))[1] == [Told.EXACT]
 

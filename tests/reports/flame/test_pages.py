@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from tests.derive.stack_profiles import of_samples, of_text
 
-from stepscope.derive.pool_ops import OP_TRACE
+from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE
 from stepscope.model.stacks import Frame, FrameKind
 from stepscope.reports.flame import page, payload, svg, text
 from stepscope.reports.flame.graph import Compared, Graph, compare, graph, kind_shares, top_functions

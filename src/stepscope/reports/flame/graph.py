@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.call_tree import function_keys, function_totals
-from stepscope.derive.frame_kinds import classified
-from stepscope.derive.pool_ops import has_traced_ops, without_traced_ops
-from stepscope.derive.stack_difference import Difference, difference, sample_weight
-from stepscope.derive.stack_health import Health, health, with_roots_checked, without_idle
-from stepscope.derive.stack_merge import function_of, paired
-from stepscope.derive.stack_tree import drawn
+from stepscope.derive.stacks.call_tree import function_keys, function_totals
+from stepscope.derive.stacks.drawn_tree import drawn
+from stepscope.derive.stacks.frame_kinds import classified
+from stepscope.derive.stacks.health import Health, health, with_roots_checked, without_idle
+from stepscope.derive.stacks.merge_profiles import function_of, paired
+from stepscope.derive.stacks.op_of_pool_thread import has_traced_ops, without_traced_ops
+from stepscope.derive.stacks.profile_difference import Difference, difference, sample_weight
 from stepscope.model.stacks import FrameKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.derive.stack_difference import Basis
+    from stepscope.derive.stacks.profile_difference import Basis
     from stepscope.model.stacks import Frame, StackProfile
 
 

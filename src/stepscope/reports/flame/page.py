@@ -23,8 +23,8 @@ from stepscope.reports.tables import table
 from stepscope.units import NS_PER_S
 
 if TYPE_CHECKING:
-    from stepscope.derive.stack_difference import Change
-    from stepscope.derive.stack_tree import Cut
+    from stepscope.derive.stacks.drawn_tree import Cut
+    from stepscope.derive.stacks.profile_difference import Change
     from stepscope.model.stacks import Frame, StackProfile
     from stepscope.reports.flame.graph import Compared, Graph
 

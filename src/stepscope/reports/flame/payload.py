@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from stepscope.derive.stack_tree import SMALL, Cut, cut
+from stepscope.derive.stacks.drawn_tree import SMALL, Cut, cut
 from stepscope.model.stacks import UNKNOWN
 from stepscope.reports.words import printable
 

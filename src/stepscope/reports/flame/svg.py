@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.call_tree import stack_totals
-from stepscope.derive.stack_difference import ALPHA
+from stepscope.derive.stacks.call_tree import stack_totals
+from stepscope.derive.stacks.profile_difference import ALPHA
 from stepscope.model.stacks import UNKNOWN, FrameKind
 from stepscope.reports.flame import words
 from stepscope.reports.flame.palette import css

@@ -9,8 +9,8 @@ from stepscope.reports.flame.graph import kind_shares
 from stepscope.units import format_bytes, format_ns
 
 if TYPE_CHECKING:
-    from stepscope.derive.stack_difference import Change, Difference
-    from stepscope.derive.stack_tree import Cut
+    from stepscope.derive.stacks.drawn_tree import Cut
+    from stepscope.derive.stacks.profile_difference import Change, Difference
     from stepscope.model.stacks import StackProfile
     from stepscope.reports.flame.graph import Compared, Graph
 

@@ -1,0 +1,1 @@
+"""Which work of the step's graphs is not needed."""

@@ -1,0 +1,1 @@
+"""What the host does in the steps that it need not do."""

@@ -1,0 +1,28 @@
+"""What the steps of a session run op by op from Python, and the setting that makes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.derive.python import eager
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.python.eager import EagerTime
+    from stepscope.derive.view import SessionView
+
+
+def build(view: SessionView) -> EagerTime | None:
+    """The time that runs op by op; None where nothing does."""
+    if view.steps is not None and view.steps.kind == Kind.SESSION_RUN:
+        return None  # a program of sessions adds ops to a graph: nothing of it runs eagerly
+    return eager.build(view.samples, keras=_of_keras(view))
+
+
+def setting(view: SessionView) -> str | None:
+    """Which setting makes the steps run eagerly, see ``eager.setting``; None where none does."""
+    return eager.setting(view.get(build), keras=_of_keras(view)) if view.steps is not None else None
+
+
+def _of_keras(view: SessionView) -> bool:
+    return view.steps is not None and view.steps.kind in {Kind.EXECUTION, Kind.LOOP}

@@ -1,0 +1,145 @@
+"""What the first traces of a job cost, and the Python loops that ran while they were made.
+
+One-off time: it is set against the time from model building to the last step, without imports.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.python import loop_source, stack_samples
+from stepscope.model.events import ModelBuilt, Traced
+from stepscope.model.graph import GraphRead
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.python.stack_samples import Sample
+    from stepscope.derive.view import SessionView
+    from stepscope.model.session import Worker
+
+ALIKE = 0.7
+"""Of a graph's nodes: a second trace of the same code lacks what makes variables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnrolledLoop:
+    """A ``for ... in range(...)`` of user code whose body ran while a graph was made."""
+
+    file: str
+    function: str
+    line: int
+    end_line: int
+    ratio: float
+    """Share of the time sampled in user code under tracing that has this loop on the stack. Gradients and graph
+    optimisation have no user frames; they grow with the ops that user code made, so the share holds for them too."""
+    samples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstTraces:
+    """Tracing over the whole run, on the step thread."""
+
+    span_ns: int
+    """From model building to the last step."""
+    tracing_ns: int
+    """Time in traces and graph compilation."""
+    nodes: int
+    """Of the largest graph."""
+    nodes_per_variable: float
+    """Of that graph, one variable at least; infinite where its variables are not known."""
+    steps: int
+    """All steps, warm-up included."""
+    loops: tuple[UnrolledLoop, ...]
+    """The most sampled first."""
+    graph: int
+    """Id of it in the table of nodes, or of its second trace; 0 where neither was read to its end."""
+
+    @property
+    def ratio(self) -> float:
+        """Tracing's share of the span."""
+        return min(1.0, self.tracing_ns / self.span_ns) if self.span_ns > 0 else 0.0
+
+    def per_step(self, ratio: float) -> int:
+        """A share of the span, spread over all steps of the run: ns."""
+        return round(ratio * self.span_ns / max(1, self.steps))
+
+
+def build(view: SessionView) -> FirstTraces | None:
+    """None without steps or traces."""
+    steps = view.steps
+    if steps is None:
+        return None
+    records = steps.worker.records
+    mine = (records.kind == Kind.TRACE) & (records.thread == steps.thread)
+    traced = steps.worker.all(Traced)
+    if not mine.any() or not traced:
+        return None
+    starts = records.start_ns[mine]
+    spans = intervals.merge(starts, starts + records.dur_ns[mine])
+    begin = int(min(starts.min(), *(m.at for m in steps.worker.all(ModelBuilt)), starts.max()))
+    inside = [s for s in stack_samples.all_samples(steps) if _within(s.at, spans)]
+    largest = max(traced, key=lambda t: t.nodes)
+    return FirstTraces(
+        span_ns=int(steps.ends[-1]) - begin,
+        tracing_ns=intervals.total(spans),
+        nodes=largest.nodes,
+        nodes_per_variable=largest.nodes / max(1, largest.variables) if largest.variables >= 0 else math.inf,
+        steps=len(steps),
+        loops=_loops(view, inside),
+        graph=_read_of(steps.worker, largest.nodes),
+    )
+
+
+def _read_of(worker: Worker, nodes: int) -> int:
+    """The largest traced graph that was read and is about as large as one of so many nodes; 0 for none.
+
+    The first trace of a function that makes variables is thrown away, and the second one, of the same code, is kept.
+    """
+    reads = [g for g in worker.all(GraphRead) if g.role == "function" and g.state == "read"]
+    largest = max(reads, key=lambda g: g.nodes, default=None)
+    return largest.id if largest is not None and largest.nodes >= ALIKE * nodes else 0
+
+
+def _within(at: int, spans: intervals.Intervals) -> bool:
+    index = int(np.searchsorted(spans[0], at, side="right")) - 1
+    return index >= 0 and at < spans[1][index]
+
+
+def _loops(view: SessionView, inside: list[Sample]) -> tuple[UnrolledLoop, ...]:
+    """Loops of user functions that were called from a framework's tracing, by the time sampled below them."""
+    whole = 0
+    weight: Counter[tuple[str, str, int, int]] = Counter()
+    count: Counter[tuple[str, str, int, int]] = Counter()
+    for sample in inside:
+        framework_above = forward = False
+        seen = set()
+        for frame in sample.frames:
+            framework_above = framework_above or stack_samples.is_framework(frame.file)
+            if not (frame.own and framework_above):
+                continue
+            forward = True
+            source = view.source_of(frame.file)
+            lines = loop_source.range_loop_at(source, frame.line) if source is not None else None
+            if lines is not None:
+                seen.add((frame.file, frame.function, *lines))
+        whole += sample.weight_ns if forward else 0
+        for key in seen:
+            weight[key] += sample.weight_ns
+            count[key] += 1
+    return tuple(
+        UnrolledLoop(
+            file=key[0],
+            function=key[1],
+            line=key[2],
+            end_line=key[3],
+            ratio=value / whole if whole else 0.0,
+            samples=count[key],
+        )
+        for key, value in weight.most_common()
+    )

@@ -1,0 +1,117 @@
+"""Whether the graph of a session keeps growing while it is run, and what that costs.
+
+A run of fetches that were never run before makes the session prune and optimise the whole graph for them, and the more
+ops the graph has, the longer that takes. Fetches that a program makes anew are run once or twice each.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.python import stack_samples
+from stepscope.model.events import GraphSize
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.python.stack_samples import Sample
+    from stepscope.derive.view import SessionView
+    from stepscope.model.records import I64
+
+MANY_RUNS = 3
+"""Fetches that were run so often are no fetches made anew."""
+OTHER_FETCHES = "other fetches"
+"""What the session probe calls fetches beyond the first hundreds: a program with so many makes them anew."""
+OP_CREATION = "/framework/op_def_library.py"
+USUAL_PERCENTILE = 10
+"""Of the runs of lasting fetches: what a run without anything new takes, undisturbed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphGrowth:
+    """The graph that grows most within the steady steps."""
+
+    first_ops: int
+    last_ops: int
+    ops_per_step: float
+    until_ratio: float
+    """When it was last seen to have grown, of the steady steps' time."""
+    fresh_runs: int
+    """Steady runs of fetches that were made anew."""
+    fresh_ns: int
+    """What they took beyond a usual run."""
+    building_ns: int
+    """Python that adds ops to the graph, by samples."""
+    lines: tuple[tuple[str, str, int, int], ...]
+    """(file, function, first line, last line) of user code that adds the ops or runs them, the costliest first."""
+
+    @property
+    def total_ns(self) -> int:
+        """Everything."""
+        return self.fresh_ns + self.building_ns
+
+
+def build(view: SessionView) -> GraphGrowth | None:
+    """None where no session's graph was looked at during the steady steps."""
+    steps = view.steps
+    if steps is None:
+        return None
+    sizes: dict[int, list[GraphSize]] = {}
+    for event in steps.worker.all(GraphSize):
+        sizes.setdefault(event.id, []).append(event)
+    if not sizes:
+        return None
+    lo, hi = int(steps.windows[0][0]), int(steps.windows[1][-1])
+    told = max(sizes.values(), key=lambda told: _ops_at(told, hi) - _ops_at(told, lo))
+    first, last = _ops_at(told, lo), _ops_at(told, hi)
+    grew = [b.at for a, b in itertools.pairwise(told) if b.ops > a.ops and b.at <= hi]
+    fresh, fresh_ns, by_line = _fresh_runs(view)
+    building = [s for s in view.samples if _adds_ops(s)]
+    whole = stack_samples.weight_of(view.samples)
+    return GraphGrowth(
+        first_ops=first,
+        last_ops=last,
+        ops_per_step=(last - first) / steps.steady_count,
+        until_ratio=max(0.0, (max(grew, default=lo) - lo) / max(1, hi - lo)),
+        fresh_runs=fresh,
+        fresh_ns=fresh_ns,
+        building_ns=round(stack_samples.weight_of(building) / whole * steps.steady_ns) if whole else 0,
+        lines=tuple(dict.fromkeys((*by_line, *stack_samples.lines_of(building)))),
+    )
+
+
+def _ops_at(told: list[GraphSize], moment: int) -> int:
+    """The last size told before a moment, the first one before that."""
+    before = [t.ops for t in told if t.at <= moment]
+    return before[-1] if before else told[0].ops
+
+
+def _fresh_runs(view: SessionView) -> tuple[int, int, tuple[tuple[str, str, int, int], ...]]:
+    """Steady runs of fetches made anew: how many, their time beyond a usual run, and the lines that run them."""
+    steps = view.steps
+    if steps is None:
+        return 0, 0, ()
+    records = steps.worker.records
+    lo, hi = steps.windows
+    runs = (records.kind == Kind.SESSION_RUN) & (records.thread == steps.thread)
+    texts = {number: name.text for number, name in view.names.items()}
+    counts = Counter(texts.get(int(n), "") for n in records.name[runs])
+    lasting = [n for n, text in texts.items() if counts[text] >= MANY_RUNS and text != OTHER_FETCHES]
+    usual_runs: I64 = records.dur_ns[runs & np.isin(records.name, lasting)]
+    usual = float(np.percentile(usual_runs, USUAL_PERCENTILE)) if len(usual_runs) else 0.0
+    steady = runs & (records.start_ns >= lo[0]) & (records.start_ns < hi[-1]) & ~np.isin(records.name, lasting)
+    beyond = np.maximum(records.dur_ns[steady] - usual, 0)
+    lines: Counter[tuple[str, str, int, int]] = Counter()
+    for number, extra in zip(records.name[steady], beyond, strict=True):
+        name = view.names.get(int(number))
+        if name is not None and name.call_file:
+            lines[name.call_file, name.call_function, name.call_line, name.call_line] += int(extra)
+    return int(steady.sum()), int(beyond.sum()), tuple(line for line, _ in lines.most_common(3))
+
+
+def _adds_ops(sample: Sample) -> bool:
+    return sample.component == "other-python" and any(OP_CREATION in f.file for f in sample.below_user())

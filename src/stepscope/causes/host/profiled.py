@@ -1,0 +1,82 @@
+"""The user's own profiler: in which steps it recorded, and what these took longer than the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.model.events import UserProfiler
+
+if TYPE_CHECKING:
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.model.session import Worker
+
+LEAST_STEPS = 20
+"""Of either kind: with fewer nothing is said of what recording costs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profiled:
+    """What is known of a profiler that recorded."""
+
+    steps: int
+    """Steady ones that it recorded, and as large a part of those that we only counted."""
+    time_ratio: float
+    """Share of the steady time."""
+    wall_ns: int
+    """From the first steady step to the end of the last."""
+    slower: float | None
+    """Median recorded step over that of the others, less one; None: there are too few of them."""
+    stop_ns: int
+    """What writing down the records took, when it was stopped."""
+    started: UserProfiler
+    """The first time."""
+
+
+def build(steps: Steps) -> Profiled | None:
+    """None where no steady step was recorded."""
+    started = [told for told in steps.worker.all(UserProfiler) if told.action == "start"]
+    if not started or not steps.steady_count:
+        return None
+    on = _periods(steps.worker, int(steps.ends[-1]))
+    starts, ends = steps.windows
+    inside = intervals.clipped_sum(starts, ends, on)
+    if not inside.any():
+        return None
+    usual = steps.recurring[steps.steady]
+    took = ends - starts
+    recorded, free = took[usual & (inside == took)], took[usual & (inside == 0)]
+    known = min(len(recorded), len(free)) >= LEAST_STEPS
+    ratio = float(inside.sum() / steps.steady_ns)
+    first, last = steps.span
+    return Profiled(
+        steps=int(np.count_nonzero(inside)) + round(ratio * steps.skipped),
+        time_ratio=ratio,
+        wall_ns=last - first,
+        slower=float(np.median(recorded) / np.median(free)) - 1 if known else None,
+        stop_ns=sum(told.dur_ns for told in steps.worker.all(UserProfiler)),
+        started=started[0],
+    )
+
+
+def _periods(worker: Worker, until: int) -> Intervals:
+    """When it recorded; one that was not stopped goes on ``until`` a moment."""
+    starts, ends = [], []
+    began: int | None = None
+    for told in worker.all(UserProfiler):
+        if told.action == "start" and began is None:
+            began = told.at
+        elif told.action == "failed" and began == told.at:
+            began = None
+        elif told.action == "stop" and began is not None:
+            starts.append(began)
+            ends.append(told.at)
+            began = None
+    if began is not None and began < until:
+        starts.append(began)
+        ends.append(until)
+    return intervals.merge(np.array(starts, np.int64), np.array(ends, np.int64))

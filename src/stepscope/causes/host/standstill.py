@@ -1,0 +1,170 @@
+"""Whether a job that did not end well had stopped making progress, and where its threads were then.
+
+Progress is any record of work: a step, a batch, a save, a call. A job that computes after its last step (long
+evaluation by other means, statistics, a last file) uses CPU time, and so does a child that it waits for. What waits
+uses none, and its thread stands in one function.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.machine.rivals import is_child
+from stepscope.derive.numeric import intervals
+from stepscope.derive.python import stack_samples
+from stepscope.model.events import ThreadSeen
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.derive.python.stack_samples import Sample, Spot
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.derive.view import SessionView
+    from stepscope.model.session import Session, Worker
+
+_NO_WORK = (Kind.SAMPLE, Kind.TICK, Kind.GC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadAt:
+    """Where a thread was at the end."""
+
+    name: str
+    main: bool
+    """The one that makes the steps, or the main thread."""
+    spot: Spot | None
+    """The innermost line of user code."""
+    inside: str
+    """The function that it called, "" for a call in C that leaves no frame."""
+    module: str
+    """The file of that function, without folders."""
+    framework: bool
+    """The user's line was inside of TensorFlow or Keras."""
+    waits_for_cluster: bool
+    same_ratio: float
+    """Share of its samples in the same function of user code."""
+    samples: int
+    last_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standstill:
+    """From the last record of work to the end."""
+
+    since_ns: int
+    until_ns: int
+    longest_before_ns: int
+    """The longest time without work before, since the first step; 0 without steps."""
+    work_ns: int
+    """From the first step, or the start, to the end."""
+    cores: float
+    """CPUs that the process used meanwhile; -1 where no sample tells."""
+    children_cores: float
+    moved_bytes: int
+    """Read or written by the process meanwhile."""
+    threads: tuple[ThreadAt, ...]
+    """The step's thread first. A thread that was not seen any more has the place where it was seen last."""
+
+    @property
+    def length_ns(self) -> int:
+        """How long nothing was done."""
+        return self.until_ns - self.since_ns
+
+
+def build(view: SessionView) -> Standstill | None:
+    """None where no thread was ever sampled."""
+    session, steps = view.session, view.steps
+    session, steps = view.session, view.steps
+    worker = steps.worker if steps is not None else next((w for w in session.workers if _sampled(w)), None)
+    if worker is None or not _sampled(worker):
+        return None
+    records = worker.records
+    ends = records.start_ns + records.dur_ns
+    until = session.manifest.ended_ns or int(ends.max())
+    work = ~np.isin(records.kind, _NO_WORK)
+    spans = intervals.merge(records.start_ns[work], np.maximum(ends[work], records.start_ns[work] + 1))
+    since = int(spans[1][-1]) if len(spans[0]) else 0
+    first = int(steps.starts[0]) if steps is not None else until
+    gaps = (spans[0][1:] - spans[1][:-1])[spans[1][:-1] >= first]
+    return Standstill(
+        since_ns=min(since, until),
+        until_ns=until,
+        longest_before_ns=int(gaps.max()) if len(gaps) else 0,
+        work_ns=until - (first if steps is not None else 0),
+        cores=_cores(session, worker.info.pid, since, until),
+        children_cores=_children(session, since, until),
+        moved_bytes=_moved(session, worker.info.pid, since, until),
+        threads=_threads(worker, steps, since),
+    )
+
+
+def _sampled(worker: Worker) -> bool:
+    return bool((worker.records.kind == Kind.SAMPLE).any())
+
+
+def _cores(session: Session, pid: int, since: int, until: int) -> float:
+    table = session.process.take(session.process.pid == pid)
+    table = table.take((table.at_ns >= since) & (table.at_ns <= until))
+    if len(table) <= 1:
+        return -1.0
+    used = table.cpu_user_ns + table.cpu_system_ns
+    return float(used[-1] - used[0]) / max(1, int(table.at_ns[-1] - table.at_ns[0]))
+
+
+def _children(session: Session, since: int, until: int) -> float:
+    rivals = session.rivals
+    mine = is_child(rivals) & (rivals.at_ns > since) & (rivals.at_ns <= until)
+    return float(rivals.cpu_ns[mine].sum()) / max(1, until - since)
+
+
+def _moved(session: Session, pid: int, since: int, until: int) -> int:
+    table = session.process.take(session.process.pid == pid)
+    table = table.take((table.at_ns >= since) & (table.at_ns <= until))
+    if len(table) == 0:
+        return 0
+    moved = 0
+    for column in (table.read_bytes, table.write_bytes, table.tcp_rx_bytes, table.tcp_tx_bytes):
+        known = column[column >= 0]
+        moved += int(known[-1] - known[0]) if len(known) else 0
+    return moved
+
+
+def _threads(worker: Worker, steps: Steps | None, since: int) -> tuple[ThreadAt, ...]:
+    seen = {t.id: t for t in worker.all(ThreadSeen)}
+    first = steps.thread if steps is not None else next((t.id for t in seen.values() if t.main), 0)
+    records = worker.records
+    numbers = [int(t) for t in np.unique(records.thread[records.kind == Kind.SAMPLE])]
+    found = []
+    for number in sorted(numbers, key=lambda n: (n != first, n)):
+        taken = list(stack_samples.thread_samples(worker, [number]))
+        if taken:
+            name = seen[number].name if number in seen else ""
+            found.append(_thread_at(taken, since, name or f"thread {number}", main=number == first))
+    return tuple(found)
+
+
+def _thread_at(taken: Sequence[Sample], since: int, name: str, *, main: bool) -> ThreadAt:
+    late = [s for s in taken if s.at > since]
+    shown = late or taken[-1:]
+    spots = Counter((s.culprit.file, s.culprit.function) for s in shown if s.culprit is not None)
+    key, count = spots.most_common(1)[0] if spots else (("", ""), 0)
+    same = [s for s in shown if s.culprit is not None and (s.culprit.file, s.culprit.function) == key]
+    last = same[-1] if same else shown[-1]
+    below = last.below_user()
+    return ThreadAt(
+        name=name,
+        main=main,
+        spot=last.culprit,
+        waits_for_cluster=last.waits_for_cluster,
+        inside=below[0].function if below and last.culprit is not None else "",
+        module=below[0].file.rpartition("/")[2] if below and last.culprit is not None else "",
+        framework=last.in_tensorflow,
+        same_ratio=count / len(shown),
+        samples=len(late),
+        last_ns=int(shown[-1].at),
+    )

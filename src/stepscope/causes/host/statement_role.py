@@ -1,0 +1,38 @@
+"""What the statements of the user's loop do for the step, of which stack samples tell the time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.derive.python import loop_source, stack_samples
+
+if TYPE_CHECKING:
+    from stepscope.derive.python.stack_samples import HotSpot
+    from stepscope.derive.view import SessionView
+
+
+def build(view: SessionView, spot: HotSpot) -> loop_source.Role:
+    """The role of a hot spot's statement.
+
+    User code that the call's own statement reaches makes its arguments, or is given its result.
+    """
+    if view.loop is None or view.steps is None or spot.statement is None:
+        return "unknown"
+    source = view.source_of(view.loop[0])
+    line = view.call_line
+    if source is None or line is None:
+        return "unknown"
+    role = loop_source.role_of_line(source, line, spot.statement.line, view.get(model_lines))
+    deeper = (spot.culprit.file, spot.culprit.function) != view.loop
+    step = view.steps.anchors.text if view.steps.anchors else ""
+    return loop_source.role_within(source, line, spot.entered, step) if role == "call" and deeper else role
+
+
+def model_lines(view: SessionView) -> frozenset[int]:
+    """Lines of the loop below which variables are read, between the calls of the step."""
+    found = (
+        stack_samples.statement_of(s, view.loop)
+        for s in view.samples
+        if s.component == "other-python" and s.reads_variable
+    )
+    return frozenset(spot.line for spot in found if spot is not None)

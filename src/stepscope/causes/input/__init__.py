@@ -1,0 +1,1 @@
+"""Why steps wait for their input."""

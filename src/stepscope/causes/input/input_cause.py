@@ -1,0 +1,189 @@
+"""Why steps wait for their input: the slow stage, or user Python inside of the pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from stepscope.causes.job import hidden_wait
+from stepscope.causes.system import contention, disk_input, network, producer, uploads
+from stepscope.derive.input import pipeline_python
+
+if TYPE_CHECKING:
+    from stepscope.causes.system.producer import Producer
+    from stepscope.derive.input.pipeline import Pipeline
+    from stepscope.derive.input.pipeline_python import PythonFunction
+    from stepscope.derive.input.stages import Stage
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.derive.view import SessionView
+
+Limit = Literal["stage", "python-function", "generator", "network", "disk", "unknown"]
+
+PYTHON_SHARE_RATIO = 0.5
+"""User Python must explain at least this share of the slow stage's self time (or of the wait) to be the cause."""
+LINKED_SHARE_RATIO = 0.15
+"""The same where the function was put into the graph by the code of that very stage: the rest of the stage's time is
+then mostly what calling Python from an op costs (interpreter lock, conversion of arguments), 0.1 ms a call."""
+SERIAL_CORES = 1.25
+"""A process that uses no more runs one thing after another."""
+CROWDED_RATIO = 0.8
+"""Of the CPUs: with more threads that run or want to, the step and the input take CPUs from each other."""
+MIN_BUSY_RATIO = 0.9
+MAX_OWN_RATIO = 0.7
+"""Cores. A pipeline in Python that is hardly ever idle sets the pace, if the rest of the job computes for less than
+this: else the two may just be equally fast."""
+SQUEEZED_RATIO = 0.5
+"""Uploads that explain this share of the wait are its cause."""
+GENERATOR_ROLES = frozenset({"generator", "pydataset"})
+OP_ROLES = frozenset({"py_function", "numpy_function", "generator"})
+"""User Python that ops call: TensorFlow's C++ side enters the interpreter anew for each call."""
+AROUND_CALL_NS = 25_000
+"""CPU time of such a call outside of its record: thread state of the interpreter, lock, arguments and results, the
+op and the function around it. Goes with the op. 25-37 us; TensorFlow 2.21, identity functions in a map."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputCause:
+    """The input wait of the steady steps and what causes it."""
+
+    wait_ratio: float
+    """Share of steady wall time, less what handing over ready batches costs and what a starved CPU explains."""
+    wait_ns_per_step: float
+    error_ratio: float
+    """Standard error of it."""
+    limit: Limit
+    stage: Stage | None
+    function: PythonFunction | None
+    disturbed_ratio: float
+    """Share of the steady wall time that user Python of the pipeline costs the rest of the step (interpreter lock)."""
+    python_ratio: float
+    """Share of the steady wall time in which some user function of the pipeline ran."""
+    saved_ratio: float
+    """Share of the steady wall time that goes with the input's Python, between ``saved_low`` and ``saved_high``."""
+    saved_low: float
+    saved_high: float
+    captures: tuple[str, ...]
+    """Captures that the wait was read from, where tf.data's model could not be."""
+    traced_steps: int
+    """Steps of them."""
+    producer: Producer | None
+    """The threads that run it, where their CPU time is known."""
+
+    @property
+    def never_idle(self) -> bool:
+        """The input's Python runs without a break, and nothing else takes the time: steps cannot but wait for it."""
+        made = self.producer
+        return made is not None and made.busy_ratio >= MIN_BUSY_RATIO and made.own_ratio <= MAX_OWN_RATIO
+
+
+def build(view: SessionView) -> InputCause | None:
+    """None without steps."""
+    steps, anatomy, pipe = view.steps, view.anatomy, view.pipeline
+    if steps is None or anatomy is None or pipe is None or anatomy.wall_ns == 0:
+        return None
+    others = view.get(contention.build)
+    free = 1.0 - (others.lost_ratio if others else 0.0)
+    mean_ns = anatomy.wall_ns / steps.steady_count
+    functions = [f for f in pipe.functions if not f.step_thread or anatomy.mean_ns("input-wait") > 0]
+    python_ratio = pipeline_python.python_ratio(steps, functions)
+    made = producer.build(view, functions)
+    wait = max(0.0, anatomy.ratio("input-wait") - pipe.handover_ns / mean_ns)
+    limit, function = _limit(pipe, functions, steps, wait, python_ratio)
+    gil = _gil_ratio(view, functions, made)
+    limit = _outside(view, wait) or limit
+    if limit in {"network", "disk"}:
+        free = 1.0  # bytes that are not there yet do not wait for a CPU
+    disturbed = max(0.0, free * python_ratio * pipe.disturbed_ns() / mean_ns, gil - wait)
+    low, likely, high = _saved(view, made, wait * free, min(1.0, wait * free + disturbed))
+    return InputCause(
+        wait_ratio=wait * free,
+        wait_ns_per_step=wait * free * mean_ns,
+        error_ratio=pipe.wait_error_ns() / mean_ns,
+        limit=limit,
+        stage=pipe.slowest,
+        function=function,
+        python_ratio=python_ratio,
+        disturbed_ratio=disturbed,
+        saved_ratio=likely,
+        saved_low=low,
+        saved_high=high,
+        captures=pipe.captures,
+        traced_steps=pipe.traced_steps if pipe.windows else 0,
+        producer=made,
+    )
+
+
+def _outside(view: SessionView, wait: float) -> Limit | None:
+    """The network or the disk, where that is what the pipeline waits for, whatever code of it does the waiting."""
+    link, sent, disk = view.get(network.build), view.get(uploads.build), view.get(disk_input.build)
+    if link is not None and (link.is_full or link.is_choppy):
+        return "network"
+    if sent is not None and sent.lost_ratio > SQUEEZED_RATIO * wait:
+        return "network"
+    return "disk" if disk is not None and disk.is_full else None
+
+
+def _gil_ratio(view: SessionView, functions: list[PythonFunction], made: Producer | None) -> float:
+    """Share of the wall time that the pipeline's Python takes from the step because only one of them can run.
+
+    Where the process uses no more than one core although more are free, while threads of the pipeline compute in
+    Python, the interpreter lock lines them up with the step's thread: their time is then part of every step, also
+    where no batch was waited for. It is known from the records (and what each call costs around them), at most the CPU
+    time of the threads that ran them: what only sleeps or waits in Python holds no lock. 0 where that is not so.
+    """
+    steps, others = view.steps, view.get(contention.build)
+    if steps is None or others is None or made is None:
+        return 0.0
+    if not others.got <= SERIAL_CORES < others.available:
+        return 0.0
+    calls = sum(f.calls for f in functions if f.role in OP_ROLES and not f.step_thread)
+    around = calls * AROUND_CALL_NS / steps.steady_ns
+    return min(made.python_ratio + around, made.cpu_ratio, 1.0)
+
+
+def _saved(view: SessionView, made: Producer | None, wait: float, least: float) -> tuple[float, float, float]:
+    """What a step would save without the input's Python: at least, likely, at most. Shares of steady wall time.
+
+    Where interpreter lock or CPUs are scarce, the compiled call and Keras' own loop take longer than they would alone,
+    and the call may hold the wait; what the rest of the job computes bounds what they would take (``producer``). The
+    likely figure lies in the middle.
+    """
+    anatomy, others = view.anatomy, view.get(contention.build)
+    if made is None or anatomy is None or others is None:
+        return wait, least, least
+    serial = others.got <= SERIAL_CORES < others.available
+    crowded = others.wanted >= CROWDED_RATIO * others.available
+    if not (view.get(hidden_wait.build) or serial or crowded):
+        return wait, least, least
+    stretched = anatomy.ratio("call") + anatomy.ratio("framework")
+    low, high = (wait + max(0.0, stretched - own) for own in reversed(made.step_ratio()))
+    return low if view.get(hidden_wait.build) else wait, max(least, (low + high) / 2), max(least, high)
+
+
+def _limit(
+    pipe: Pipeline, functions: list[PythonFunction], steps: Steps, wait: float, python_ratio: float
+) -> tuple[Limit, PythonFunction | None]:
+    """What limits the pipeline."""
+    slowest = pipe.slowest
+    top = functions[0] if functions else None
+    if top is not None:
+        batches = max(1, steps.steady_count)
+        per_batch = top.total_ns / batches
+        if slowest is not None and slowest.self_ns > 0:
+            least = LINKED_SHARE_RATIO if _linked(top, slowest) else PYTHON_SHARE_RATIO
+            explains = per_batch >= least * slowest.self_ns
+        else:
+            explains = python_ratio >= PYTHON_SHARE_RATIO * wait
+        if explains:
+            return ("generator" if top.role in GENERATOR_ROLES else "python-function"), top
+    return ("stage", None) if slowest is not None else ("unknown", None)
+
+
+def _linked(function: PythonFunction, stage: Stage) -> bool:
+    """The function was put into the graph by the code that the stage runs."""
+    frames = function.made.stack if function.made is not None else []
+    return any(
+        file == made.fn_file and made.fn_line <= line <= max(made.fn_line, made.fn_end_line)
+        for made in stage.datasets
+        for file, _, line in frames
+    )

@@ -1,0 +1,75 @@
+"""Whether the steps of Keras' fit see the same examples again, pass after pass, and nothing made them anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.causes.graph.frozen_layers import VARYING
+from stepscope.derive.steps import epochs
+from stepscope.model.events import IteratorMade, Traced
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.graph.index import GraphIndex
+    from stepscope.derive.input.pipeline import Pipeline
+    from stepscope.derive.view import SessionView
+
+INFINITE = -1
+_RANDOM = ("Random", "Generator")
+"""Parts of the classes of datasets that are not the same twice."""
+_EXAMPLES = "TensorSliceDataset"
+"""A source whose elements are examples."""
+_UNFOLDING = ("FlatMap", "Interleave", "Unbatch")
+"""Transformations that make several elements of one."""
+_SHUFFLES = ("RandomShuffle",)
+"""An op of the framework's own functions that changes the order of examples, as Keras does for arrays."""
+_PASSING = ("Iterator", "Optional", "While", "If", "Case", "Stack", "TensorArray")
+"""Of ``VARYING``: these say nothing of the functions of a dataset, whose calls are looked at in full."""
+
+
+def passes(view: SessionView) -> int:
+    """How many passes over the same examples began or ended; 0 where that is not known, or they are made anew."""
+    steps, pipe, index = view.steps, view.pipeline, view.graphs
+    if steps is None or pipe is None or index is None or steps.kind != Kind.EXECUTION or not pipe.datasets:
+        return 0
+    if pipe.functions or any(part in d.cls for d in pipe.datasets for part in _RANDOM) or _changes(index, view):
+        return 0
+    fed = {one.dataset for one in pipe.iterators}
+    return min(len(epochs.ends_of(steps)), *(_passes_of(view, pipe, dataset) for dataset in fed)) if fed else 0
+
+
+def _changes(index: GraphIndex, view: SessionView) -> bool:
+    """Whether a function of a dataset may give something else for the same example, or was not read."""
+    worker = view.worker
+    traced = [t for t in worker.all(Traced) if t.owner == "tf.data"] if worker is not None else []
+    read = {g.of for g in index.graphs.values() if g.role == "function" and g.state == "read"}
+    known = {t.definition_key for t in traced if t.id in read}
+    if any(t.definition_key not in known for t in traced):
+        return True
+    table = index.table
+    varying = [part for part in VARYING if part not in _PASSING]
+    return any(
+        any(part in table.type_of(row) for part in varying)
+        and not (table.type_of(row).startswith(_SHUFFLES) and not table.line[row])
+        and not table.type_of(row).startswith("StatefulPartitionedCall")
+        for graph in index.graphs
+        if index.of_data(graph)
+        for row in range(*table.rows_of(graph).indices(len(table)))
+    )
+
+
+def _passes_of(view: SessionView, pipe: Pipeline, dataset: int) -> int:
+    """Over a dataset that comes to an end: its iterators; over one with ``repeat`` as many as its samples make."""
+    if any(d.id == dataset and d.cardinality == INFINITE for d in pipe.datasets):
+        return _repeats(view, pipe)
+    made = view.worker.all(IteratorMade) if view.worker is not None else []
+    return sum(1 for one in made if one.dataset == dataset)
+
+
+def _repeats(view: SessionView, pipe: Pipeline) -> int:
+    sources = [d for d in pipe.datasets if not d.inputs]
+    known = all(d.cls == _EXAMPLES and d.cardinality > 0 for d in sources)
+    unfolded = any(part in d.cls for d in pipe.datasets for part in _UNFOLDING)
+    if view.steps is None or not sources or not known or unfolded or not any("Repeat" in d.cls for d in pipe.datasets):
+        return 0
+    return int(view.steps.samples.sum()) // sum(d.cardinality for d in sources)

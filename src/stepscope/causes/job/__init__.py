@@ -1,0 +1,1 @@
+"""What kind of job this is."""

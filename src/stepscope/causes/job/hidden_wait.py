@@ -1,0 +1,43 @@
+"""Whether the wait for input may hide inside of the compiled step, where nothing could show it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.model.events import DatasetMade, ModelBuilt
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.derive.view import SessionView
+
+
+def build(view: SessionView) -> bool:
+    """The step pulls its batches itself, and no measured window of the pipeline shows the wait."""
+    steps = view.steps
+    if steps is None or view.pipeline is None or view.pipeline.windows:
+        return False
+    if steps.kind == Kind.EXECUTION:
+        eager = any(m.run_eagerly for m in steps.worker.all(ModelBuilt))
+        return not eager and _pulls_inside(view, steps)
+    return steps.kind == Kind.FUNCTION and _iterates_inside(steps)
+
+
+def _iterates_inside(steps: Steps) -> bool:
+    """The user made datasets, and Python pulls from none of them: the function does."""
+    records = steps.worker.records
+    pulled = ((records.kind == Kind.NEXT) & (records.thread == steps.thread)).any()
+    return any(d.file for d in steps.worker.all(DatasetMade)) and not pulled
+
+
+def _pulls_inside(view: SessionView, steps: Steps) -> bool:
+    """The steps run in fit, evaluate or predict, whose compiled functions take an iterator rather than a batch."""
+    records = steps.worker.records
+    ids = [n.id for n in view.names.values() if n.role in {"fit", "evaluate", "predict"}]
+    loops = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & np.isin(records.name, ids)
+    starts = records.start_ns[loops]
+    spans = intervals.merge(starts, starts + records.dur_ns[loops])
+    return 2 * intervals.total(intervals.clip(spans, steps.windows)) > steps.steady_ns

@@ -1,0 +1,1 @@
+"""What the machine, its devices and other processes take from the steps."""

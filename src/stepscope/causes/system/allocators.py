@@ -1,0 +1,83 @@
+"""Which allocator serves a process: what the collector saw from outside, the agent from inside, and windows of stacks.
+
+TensorFlow's tensors are oneDNN's pool's where oneDNN is on: malloc, whichever it is, then serves the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.machine import fault_causes
+from stepscope.model.events import Framework, InferenceSession
+
+if TYPE_CHECKING:
+    from stepscope.derive.machine.fault_causes import FaultCauses
+    from stepscope.derive.view import SessionView
+    from stepscope.model.session import AllocatorInfo
+
+_LIBRARIES = {
+    "libjemalloc": "jemalloc",
+    "libtcmalloc": "tcmalloc",
+    "libmimalloc": "mimalloc",
+    "libtbbmalloc": "tbbmalloc",
+    "libc.so": "glibc",
+    "libc-2.": "glibc",
+}
+_NAMES = {"glibc": "the C library's malloc", "": "the allocator", "unknown": "the allocator", "other": "the allocator"}
+_HOW = {"preloaded": "preloaded", "linked": "linked", "static": "linked in"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """Who serves what."""
+
+    allocator: str
+    """glibc, jemalloc ...; "" not known."""
+    info: AllocatorInfo | None
+    pool: str
+    """oneDNN: its pool serves the tensors; none: malloc does; "" not known, or there is no TensorFlow."""
+    causes: FaultCauses | None = None
+    """What a window of native stacks saw."""
+    without_arena: InferenceSession | None = None
+    """The first session of ONNX Runtime whose arena was switched off."""
+
+    @property
+    def name(self) -> str:
+        """As a sentence has it."""
+        return _NAMES.get(self.allocator, self.allocator)
+
+    @property
+    def tensors_on_malloc(self) -> bool:
+        """TensorFlow's tensors are malloc's, and need not be."""
+        return self.pool == "none"
+
+    @property
+    def sentence(self) -> str:
+        """What is known, for the long report."""
+        how = f" ({_HOW[self.info.how]})" if self.info is not None and self.info.how in _HOW else ""
+        text = f"The allocator is {self.name}{how}"
+        shown = {k: v for k, v in (self.info.settings if self.info else {}).items() if not k.startswith("TF_")}
+        if shown:
+            text += ", set up by " + " ".join(f"{key}={value}" for key, value in shown.items())
+        serves = {"none": "; oneDNN is off, so tensors are its, too", "oneDNN": "; tensors are in oneDNN's pool"}
+        arena = "; ONNX Runtime's arena is off, so its tensors are, too" if self.without_arena is not None else ""
+        return text + serves.get(self.pool, "") + arena + "."
+
+
+def build(view: SessionView) -> Serving:
+    """Of the process that makes the steps. A library that was seen giving memory back counts most."""
+    session = view.session
+    causes = fault_causes.build(session, view.steps)
+    worker = view.worker or next((w for w in session.workers if w.info.pid == session.manifest.job_pid), None)
+    info = worker.info.allocator if worker is not None else None
+    seen = next((site.library for site in causes.sites), "") if causes is not None else ""
+    by_stack = next((name for prefix, name in _LIBRARIES.items() if seen.startswith(prefix)), "")
+    pool = info.pool if info is not None else ""
+    for framework in worker.all(Framework) if worker is not None else ():
+        if framework.name == "tensorflow" and framework.detail:
+            pool = "oneDNN" if framework.detail == "oneDNN on" else "none"
+    name = by_stack or (info.name if info is not None else "")
+    made = worker.all(InferenceSession) if worker is not None else ()
+    without_arena = next((one for one in made if not one.arena), None)
+    return Serving(allocator=name, info=info, pool=pool, causes=causes, without_arena=without_arena)

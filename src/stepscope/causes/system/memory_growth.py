@@ -1,0 +1,122 @@
+"""Memory of the process that makes the steps: whether it grows for as long as the steps go on.
+
+What counts is memory of its own: pages of files and shared memory (mapped data sets, our ring) are the kernel's to take
+back. The growth is one of the steady steps only, so what a model, a first trace or a shuffle buffer takes is in it no
+more; what fills once and then stands still is told by the slope of the tail, memory that was reserved before and is
+only touched now (an arena, a replay buffer of zeros) by the address space, which grows with a leak and not with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import trend
+from stepscope.model.events import DatasetMade, Name, Traced
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.numeric.trend import Trend
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.derive.view import SessionView
+    from stepscope.model.records import F64, I64, ProcessTable
+
+MIN_TAIL = 0.4
+"""The tail of a growth that goes on has this share of the whole slope at least: an arena grows in jumps."""
+MIN_RESERVED_RATIO = 0.5
+"""Growth of the address space per growth of memory; a leak has about 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryGrowth:
+    """Memory of the steady steps over their number."""
+
+    trend: Trend
+    """Bytes, and bytes per step."""
+    goes_on: bool
+    """It rises over the whole run and has not come to an end."""
+    reserved_ratio: float
+    """Growth of the address space per growth of memory; 1 where it is not known."""
+    span_ns: int
+    steps: int
+    graphs: int
+    """Graphs traced within the steady steps."""
+    major_faults: int
+    minor_faults: int
+    system_ns: int
+    """CPU time in the kernel."""
+    cache_fills: bool
+    """The input has a cache whose first pass may not have ended within the run."""
+
+    @property
+    def per_second(self) -> float:
+        """Bytes a second."""
+        return self.trend.rise / (self.span_ns / 1e9) if self.span_ns else 0.0
+
+
+def build(view: SessionView) -> MemoryGrowth | None:
+    """None without steps, or where too few samples of the process lie within the steady ones."""
+    session, steps = view.session, view.steps
+    if steps is None:
+        return None
+    lo, hi = steps.windows
+    table = session.process.take(session.process.pid == steps.worker.info.pid)
+    table = table.take((table.at_ns >= lo[0]) & (table.at_ns <= hi[-1]))
+    if len(table) < trend.MIN_POINTS:
+        return None
+    at = step_numbers(steps, table.at_ns)
+    line = trend.fit(at, own_bytes(table).astype(np.float64))
+    if line is None:
+        return None
+    space = trend.fit(at, table.vm_bytes.astype(np.float64))
+    known = space is not None and (table.vm_bytes > 0).all()
+    traced = [t for t in steps.worker.all(Traced) if lo[0] <= t.at <= hi[-1]]
+    return MemoryGrowth(
+        trend=line,
+        goes_on=line.rises and line.goes_on(MIN_TAIL),
+        reserved_ratio=max(0.0, space.rise) / line.rise if known and space is not None and line.rise > 0 else 1.0,
+        span_ns=int(table.at_ns[-1] - table.at_ns[0]),
+        steps=int(at[-1] - at[0]),
+        graphs=len(traced),
+        major_faults=int(table.major_faults[-1] - table.major_faults[0]),
+        minor_faults=int(table.minor_faults[-1] - table.minor_faults[0]),
+        system_ns=int(table.cpu_system_ns[-1] - table.cpu_system_ns[0]),
+        cache_fills=_cache_fills(steps),
+    )
+
+
+def own_bytes(table: ProcessTable) -> I64:
+    """Resident memory without files and shared memory; with them where an older session does not tell them apart."""
+    result: I64 = table.rss_bytes - np.maximum(table.shared_bytes, 0)
+    return result
+
+
+def step_numbers(steps: Steps, at: I64) -> F64:
+    """How many steps have begun at each time, with the part of the step that runs. Steps in rests are spread evenly."""
+    number = np.clip(np.searchsorted(steps.starts, at, side="right") - 1, 0, len(steps) - 1)
+    part = (at - steps.starts[number]) / np.maximum(1, steps.durations[number])
+    result: F64 = (number.astype(np.float64) + np.clip(part, 0.0, 1.0)) * (steps.count / len(steps))
+    return result
+
+
+def _cache_fills(steps: Steps) -> bool:
+    """There is a cache, and nothing shows that its first pass ended before the middle of the steady steps."""
+    caches = [d for d in steps.worker.all(DatasetMade) if d.cls.startswith("Cache")]
+    if not caches:
+        return False
+    middle = int(steps.windows[0][steps.steady_count // 2])
+    records = steps.worker.records
+    names = [n.id for n in steps.worker.all(Name) if n.text == "on_epoch_end"]
+    ended = (records.kind == Kind.HOOK) & np.isin(records.name, names)
+    ended |= (records.kind == Kind.NEXT) & ((records.flags & Flag.END) != 0)
+    return not (ended & (records.start_ns < middle)).any() and not _consumed(steps, caches, middle)
+
+
+def _consumed(steps: Steps, caches: list[DatasetMade], until: int) -> bool:
+    """As many samples were taken until then as the largest cache holds."""
+    if any(d.cardinality <= 0 for d in caches):
+        return False
+    taken = int(steps.samples[steps.starts < until].sum())
+    return taken >= max(d.cardinality * max(1, d.batch) for d in caches)

@@ -1,0 +1,129 @@
+"""The threads that run user Python for the input: are they ever idle, and what would the step take without them?
+
+Python's interpreter lock and a scarce CPU make input and step lengthen each other, so the wait for the input is the
+least that better input saves. What the rest of the job computes says the most: without the input's Python a step takes
+no longer than that on one core, and no less than that spread over all cores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.causes.system import contention, gpu
+from stepscope.derive.input import pipeline_python
+from stepscope.derive.numeric import intervals
+from stepscope.model.events import ThreadSeen
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.derive.input.pipeline_python import PythonFunction
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.derive.view import SessionView
+
+MAX_LOST_RATIO = 0.15
+"""With more of its CPUs taken by others, CPU time says little about the job."""
+BETWEEN_FACTOR = 3
+"""A pause between two calls of up to so many medians is the pipeline's own work around a call: a full buffer makes it
+pause for a step."""
+MAX_BETWEEN_NS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Producer:
+    """Shares of the steady wall time."""
+
+    python_ratio: float
+    """At least one function ran."""
+    busy_ratio: float
+    """The same, with the pauses between two calls that are too short to be a wait for a full buffer."""
+    cpu_ratio: float
+    """CPU time of the threads that ran them, in cores."""
+    own_ratio: float
+    """CPU time of the rest of the job's process, in cores."""
+    cores: float
+    """CPUs that the job may use."""
+
+    def step_ratio(self) -> tuple[float, float]:
+        """What a step without the input's Python would take of the present one: at least, at most."""
+        return min(1.0, self.own_ratio / max(1.0, self.cores)), min(1.0, self.own_ratio)
+
+
+def build(view: SessionView, functions: Sequence[PythonFunction]) -> Producer | None:
+    """None where CPU time was not sampled, others took too much of it, or a device computes besides."""
+    steps, others = view.steps, view.get(contention.build)
+    if steps is None or others is None or not functions or view.get(gpu.build):
+        return None
+    if others.lost_ratio >= MAX_LOST_RATIO:
+        return None
+    cpu = cpu_ratio(view, threads(steps, functions), others.got)
+    python = pipeline_python.python_ratio(steps, functions)
+    return Producer(
+        python_ratio=python,
+        busy_ratio=max(python, _busy_ratio(steps, functions)),
+        cpu_ratio=cpu,
+        own_ratio=max(0.0, others.got - cpu),
+        cores=others.available,
+    )
+
+
+def threads(steps: Steps, functions: Sequence[PythonFunction]) -> set[int]:
+    """Native ids of the threads, other than the step's, that ran the functions."""
+    records = steps.worker.records
+    mine = (records.kind == Kind.PYFUNC) & np.isin(records.name, [f.name.id for f in functions])
+    mine &= records.thread != steps.thread
+    natives = {t.id: t.native for t in steps.worker.all(ThreadSeen)}
+    return {natives.get(int(t), 0) for t in np.unique(records.thread[mine])} - {0}
+
+
+def _busy_ratio(steps: Steps, functions: Sequence[PythonFunction]) -> float:
+    """0 where calls are thinned: their pauses are then not known."""
+    records = steps.worker.records
+    mine = (records.kind == Kind.PYFUNC) & np.isin(records.name, [f.name.id for f in functions])
+    if (records.flags[mine] & Flag.THINNED).any() or steps.steady_ns == 0:
+        return 0.0
+    lo, hi = intervals.clip(intervals.merge(*pipeline_python.calls(steps, functions)), steps.windows)
+    pauses = lo[1:] - hi[:-1]
+    if not len(pauses):
+        return 0.0
+    inside = np.searchsorted(steps.windows[1], hi[:-1], side="left") == np.searchsorted(
+        steps.windows[1], lo[1:], side="left"
+    )
+    longest = min(BETWEEN_FACTOR * float(np.median(pauses)), MAX_BETWEEN_NS)
+    between = int(pauses[inside & (pauses <= longest)].sum())
+    return min(1.0, (intervals.total((lo, hi)) + between) / steps.steady_ns)
+
+
+def cpu_ratio(view: SessionView, natives: set[int], process_cores: float) -> float:
+    """CPU time of some threads over wall time, within the steady steps.
+
+    Keras and tf.data make new threads each epoch, and records may name those of some epochs only: where a thread that
+    is asked for ends before the steps do, or lives too short to be sampled twice, what the process used beyond all
+    threads that were sampled twice counts, too.
+    """
+    steps = view.steps
+    if steps is None or not natives:
+        return 0.0
+    lo, hi = steps.span
+    table = view.session.threads
+    mine = (table.pid == steps.worker.info.pid) & (table.at_ns >= lo) & (table.at_ns <= hi)
+    table = table.take(mine)
+    span = int(table.at_ns[-1] - table.at_ns[0]) if len(table) else 0
+    if span <= 0:
+        return 0.0
+    used: dict[int, float] = {}
+    stays: set[int] = set()
+    for native in np.unique(table.native):
+        mine = table.native == native
+        run = table.run_ns[mine]
+        if len(run) > 1:
+            used[int(native)] = float(run[-1] - run[0]) / span
+        if table.at_ns[mine][-1] == table.at_ns[-1]:
+            stays.add(int(native))
+    asked = sum(ratio for native, ratio in used.items() if native in natives)
+    short_lived = max(0.0, process_cores - sum(used.values())) if natives - (used.keys() & stays) else 0.0
+    return asked + short_lived

@@ -1,0 +1,155 @@
+"""The steady steps second by second: how much of each second waited for input, and what the resources did meanwhile.
+
+What is compared here is compared within one run: seconds that waited with seconds that did not, on one time axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.causes.job import hidden_wait
+from stepscope.derive.input.pipeline import MAX_HANDOVER_NS
+from stepscope.derive.machine import counters
+from stepscope.derive.numeric import intervals
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.input.pipeline import Pipeline
+    from stepscope.derive.machine.counters import Wire
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.derive.view import SessionView
+    from stepscope.model.records import F64, I64, ProcessTable
+    from stepscope.model.session import Session
+
+MIN_INTERVALS = 3
+"""Fewer seconds cannot be compared."""
+BURST_GAP_NS = 500_000_000
+"""Two looks of a burst are 20 ms apart; more means that another burst began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """Intervals between looks, long (a second) or short (those of bursts). float64[interval], rates a second."""
+
+    seconds: F64
+    wait_ratio: F64 | None
+    """Share of each interval that waited for input; None where that cannot be seen."""
+    net_in: F64
+    net_out: F64
+    cpu_cores: F64
+
+    def mean(self, values: F64) -> float:
+        """Mean over time."""
+        return float(np.average(values, weights=self.seconds)) if len(values) else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What the resources did during the steady steps."""
+
+    edges: I64
+    """Times of the samples, int64[interval + 1]."""
+    looks: Looks
+    """About one a second."""
+    bursts: Looks | None
+    """50 a second in short bursts, where the network moved; None where there were none."""
+    progress: F64
+    """Steps a second. float64[interval]."""
+    others_cores: F64
+    wire: Wire | None
+    process: ProcessTable
+    """The samples of the process that makes the steps."""
+
+    @property
+    def span_s(self) -> float:
+        """Length of what was sampled."""
+        return float(self.edges[-1] - self.edges[0]) / 1e9
+
+
+def build(view: SessionView) -> Resources | None:
+    """None where the samples do not cover the steady steps, or there are none of these resources."""
+    steps, pipe, session = view.steps, view.pipeline, view.session
+    if steps is None or pipe is None or len(steps.windows[0]) == 0 or not len(session.cores):
+        return None
+    lo, hi = int(steps.windows[0][0]), int(steps.windows[1][-1])
+    host = counters.host(session)
+    at = host.at_ns
+    edges = at[(at >= lo) & (at <= hi)]
+    if len(edges) <= MIN_INTERVALS:
+        return None
+    waits = None if view.get(hidden_wait.build) else input_waits(steps, pipe)
+    wire = counters.wire(session)
+    nothing = np.zeros(len(edges) - 1)
+    looks = Looks(
+        seconds=np.diff(edges) / 1e9,
+        wait_ratio=None if waits is None else covered(waits, edges),
+        net_in=1e9 * counters.rate_at(edges, wire.at_ns, wire.rx_bytes) if wire else nothing,
+        net_out=1e9 * counters.rate_at(edges, wire.at_ns, wire.tx_bytes) if wire else nothing,
+        cpu_cores=counters.rate_at(edges, at, host.job_cpu_ns),
+    )
+    process = session.process
+    return Resources(
+        edges=edges,
+        looks=looks,
+        bursts=_bursts(session, lo, hi, waits),
+        progress=1e9 * counters.rate_at(edges, steps.starts, np.arange(len(steps.starts), dtype=np.int64)),
+        others_cores=counters.rate_at(edges, at, host.others_cpu_ns),
+        wire=wire,
+        process=process.take((process.pid == steps.worker.info.pid) & (process.at_ns >= lo) & (process.at_ns <= hi)),
+    )
+
+
+def input_waits(steps: Steps, pipe: Pipeline) -> Intervals:
+    """When the steps waited for their input.
+
+    Pulled from Python: inside of ``next``, less what a batch that is ready costs. Inside of a compiled call: at its
+    beginning, for what it took beyond the mean call's own work, which tf.data's model gives.
+    """
+    records = steps.worker.records
+    if pipe.windows:
+        mine = (records.kind == steps.kind) & (records.thread == steps.thread)
+        mine &= (records.start_ns >= steps.windows[0][0]) & (records.start_ns < steps.windows[1][-1])
+        starts, durs = records.start_ns[mine], records.dur_ns[mine]
+        if len(starts) == 0:
+            return intervals.empty()
+        own = float(durs.mean()) - (pipe.wait_ns_per_execution or 0.0)
+        return intervals.merge(starts, starts + np.maximum(durs - own, 0).astype(np.int64))
+    mine = (records.kind == Kind.NEXT) & (records.thread == steps.thread)
+    starts, durs = records.start_ns[mine], records.dur_ns[mine]
+    ready = min(pipe.handover_ns, MAX_HANDOVER_NS)
+    return intervals.merge(starts + int(ready), starts + durs)
+
+
+def covered(spans: Intervals, edges: I64) -> F64:
+    """Share of each interval between ``edges`` that lies in ``spans``. float64[interval]."""
+    starts, ends = spans
+    before = np.concatenate(([0], np.cumsum(ends - starts)))
+    index = np.searchsorted(starts, edges, side="right")
+    inside = np.where(index > 0, np.minimum(edges, ends[np.maximum(index - 1, 0)]) if len(ends) else 0, 0)
+    partial = inside - starts[np.maximum(index - 1, 0)] if len(starts) else np.zeros(len(edges))
+    total = np.where(index > 0, before[np.maximum(index - 1, 0)] + partial, 0)
+    result: F64 = np.diff(total) / np.maximum(np.diff(edges), 1)
+    return result
+
+
+def _bursts(session: Session, lo: int, hi: int, waits: Intervals | None) -> Looks | None:
+    table = session.bursts
+    table = table.take((table.at_ns >= lo) & (table.at_ns <= hi))
+    if len(table) < counters.DIFFERENCE:
+        return None
+    gaps = np.diff(table.at_ns)
+    keep = (gaps > 0) & (gaps < BURST_GAP_NS)
+    if not keep.any():
+        return None
+    seconds = gaps[keep] / 1e9
+    return Looks(
+        seconds=seconds,
+        wait_ratio=None if waits is None else covered(waits, table.at_ns)[keep],
+        net_in=counters.growth(table.rx_bytes)[keep] / seconds,
+        net_out=counters.growth(table.tx_bytes)[keep] / seconds,
+        cpu_cores=counters.growth(table.job_cpu_ns)[keep] / 1e9 / seconds,
+    )

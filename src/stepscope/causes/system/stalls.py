@@ -1,0 +1,287 @@
+"""Stalls that come back with a period, counted in steps or in seconds, and what runs in them.
+
+Each part of the step is looked at alone, as in ``rising``: a shared machine delays the step's call at any moment, and
+what a program does every N steps stands out in its own part. Stalls by chance have intervals of any length; an interval
+counts as regular when it is one, two or three times the median one, within a tenth. Of exponential intervals one in
+five is, so that four of five say period with an error of half a percent. Ends of epochs are left out: they are wanted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.machine.rivals import foreign, short_command
+from stepscope.derive.numeric import intervals
+from stepscope.derive.python import stack_samples
+from stepscope.derive.steps.anatomy import COMPONENTS
+from stepscope.derive.steps.epochs import EPOCH_END
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.python.stack_samples import Spot
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.derive.view import SessionView
+    from stepscope.model.events import Name
+    from stepscope.model.records import F64, I64, Bool
+
+MIN_STALLS = 5
+MIN_REGULAR = 0.8
+"""Share of the intervals."""
+TOLERANCE = 0.1
+MAX_MULTIPLE = 3
+MIN_STEP_SHARE = 0.5
+"""A stall is longer than this share of the median step, and than ``NOISE_FACTOR`` times the noise of its part."""
+NOISE_FACTOR = 6
+MAX_STALLED_RATIO = 0.34
+"""What happens in more than every third step is the step."""
+_JOIN = 3
+"""Stalled steps so close together are one stall."""
+_SAME_SIZE = 0.4
+"""Stalls of less than this share of the large ones are something else."""
+_ENRICHED = 3.0
+"""Code of another thread, or a neighbour, is named when it is that much more active in stalls than outside."""
+_MIN_RIVAL_CORES = 0.3
+MIN_EXPLAINED = 0.5
+"""Of the stalls' time: another function that the program calls every N steps, such as a validation, is its work."""
+_CALLS = (Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE)
+_KINDS = {"callbacks": Kind.CALLBACK, "gc": Kind.GC, "saving": Kind.SAVE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalls:
+    """The periodic stalls of one component."""
+
+    component: str
+    count: int
+    steps: float
+    """Median interval, in steps."""
+    period_ns: float
+    """Median interval, in time."""
+    by_time: bool
+    """The seconds between stalls are more alike than the steps."""
+    regular_ratio: float
+    """Share of the intervals that are regular, by the better of the two."""
+    stall_ns: float
+    """Of one stall, beyond the usual."""
+    excess_ns: float
+    """All of them together."""
+    first_steps: tuple[int, ...]
+    """Step numbers at which stalls began."""
+    name: Name | None
+    spot: Spot | None
+    """User code of the step's thread in the stalls."""
+    thread_spot: Spot | None
+    """User code of another thread that runs in stalls rather than outside."""
+    rival: str
+    """A process that is busy in stalls rather than outside; "" for none."""
+    samples: int
+
+
+def build(view: SessionView) -> tuple[Stalls, ...]:
+    """Components with periodic stalls, the largest excess first."""
+    anatomy, steps = view.anatomy, view.steps
+    if anatomy is None or steps is None or steps.steady_count < MIN_STALLS * 2:
+        return ()
+    step_ns = float(np.median(anatomy.per_step.sum(1)))
+    usual = ~_epoch_ends(steps)[steps.steady]
+    found = []
+    for index, component in enumerate(COMPONENTS):
+        stalls = _of_part(view, component, anatomy.per_step[:, index], step_ns, usual)
+        if stalls is not None:
+            found.append(stalls)
+    return tuple(sorted(found, key=lambda s: -s.excess_ns))
+
+
+def _epoch_ends(steps: Steps) -> Bool:
+    """Steps in which a pass over the data ended or began, and the ones after them."""
+    records = steps.worker.records
+    on_thread = records.thread == steps.thread
+    names = [e.id for e in steps.worker.events if getattr(e, "hook", "") == EPOCH_END and hasattr(e, "id")]
+    ends = on_thread & (records.kind == Kind.HOOK) & np.isin(records.name, names)
+    ends |= on_thread & (records.kind == Kind.NEXT) & ((records.flags & Flag.END) != 0)
+    at = np.searchsorted(steps.starts, records.start_ns[ends], side="right") - 1
+    result = np.zeros(len(steps), bool)
+    for shift in (0, 1):
+        result[np.clip(at + shift, 0, len(steps) - 1)] = True
+    return result
+
+
+def _of_part(view: SessionView, component: str, part: F64, step_ns: float, usual: Bool) -> Stalls | None:
+    steps = view.steps
+    if steps is None:
+        return None
+    level = float(np.median(part))
+    noise = float(np.median(np.abs(part - level)))
+    over = part - level
+    stalled = usual & (over > max(MIN_STEP_SHARE * step_ns, NOISE_FACTOR * 1.48 * noise))
+    where = np.flatnonzero(stalled)
+    if len(where) < MIN_STALLS or len(where) > MAX_STALLED_RATIO * len(part):
+        return None
+    episodes = np.split(where, np.flatnonzero(np.diff(where) > _JOIN) + 1)
+    sizes = np.array([float(over[e].sum()) for e in episodes])
+    kept = [e for e, size in zip(episodes, sizes, strict=True) if size >= _SAME_SIZE * np.percentile(sizes, 90)]
+    if len(kept) < MIN_STALLS:
+        return None
+    index = np.flatnonzero(steps.steady)
+    first = index[[e[0] for e in kept]]
+    by_step, step_spread = _regular(np.diff(first).astype(np.float64))
+    by_clock, time_spread = _regular(np.diff(steps.starts[first]).astype(np.float64))
+    if max(by_step, by_clock) < MIN_REGULAR:
+        return None
+    by_time = by_clock > by_step or (by_clock == by_step and time_spread < step_spread)
+    excess = float(sum(over[e].sum() for e in kept))
+    inside = np.concatenate(kept)
+    windows = steps.windows[0][inside], steps.windows[1][inside]
+    if component == "call" and _other_calls_ns(view, windows) >= MIN_EXPLAINED * excess:
+        return None
+    spot, samples = _spot(view, component, windows)
+    return Stalls(
+        component=component,
+        count=len(kept),
+        steps=float(np.median(np.diff(first))),
+        period_ns=float(np.median(np.diff(steps.starts[first]))),
+        by_time=by_time,
+        regular_ratio=max(by_step, by_clock),
+        stall_ns=excess / len(kept),
+        excess_ns=excess,
+        first_steps=tuple(int(f) for f in first),
+        name=_name(view, component, windows),
+        spot=spot,
+        thread_spot=_other_thread(view, windows),
+        rival=_rival(view, windows),
+        samples=samples,
+    )
+
+
+def _other_calls_ns(view: SessionView, windows: tuple[I64, I64]) -> int:
+    """Time of calls that begin in the windows and are not the step's own."""
+    steps = view.steps
+    if steps is None or steps.anchors is None:
+        return 0
+    records = steps.worker.records
+    others = [n.id for n in view.names.values() if n.text != steps.anchors.text]
+    mine = np.isin(records.kind, _CALLS) & np.isin(records.name, others) & (records.thread == steps.thread)
+    starts = records.start_ns[mine]
+    ends = starts + records.dur_ns[mine]
+    inside = _inside(starts, windows)
+    return intervals.total(intervals.merge(starts[inside], ends[inside]))
+
+
+def _regular(intervals: F64) -> tuple[float, float]:
+    """Share of the intervals that are a small multiple of the median one, and how far those are from it."""
+    base = float(np.median(intervals))
+    if base <= 0:
+        return 0.0, 1.0
+    times = intervals / base
+    whole = np.clip(np.rint(times), 1, MAX_MULTIPLE)
+    apart = np.abs(times / whole - 1)
+    good = apart <= TOLERANCE
+    return float(good.mean()), float(np.median(apart))
+
+
+def _inside(at: I64, windows: tuple[I64, I64]) -> Bool:
+    """Which moments lie within the sorted, disjoint windows."""
+    lo, hi = windows
+    k = np.searchsorted(lo, at, side="right") - 1
+    result: Bool = (k >= 0) & (at < hi[np.maximum(k, 0)])
+    return result
+
+
+def _name(view: SessionView, component: str, windows: tuple[I64, I64]) -> Name | None:
+    """The name whose records take most of the stalls' time."""
+    kind, steps = _KINDS.get(component), view.steps
+    if kind is None or steps is None:
+        return None
+    records = steps.worker.records
+    mine = (records.kind == kind) & (records.thread == steps.thread) & _inside(records.start_ns, windows)
+    spent: Counter[int] = Counter()
+    for name, dur in zip(records.name[mine], records.dur_ns[mine], strict=True):
+        spent[int(name)] += int(dur)
+    return view.names.get(spent.most_common(1)[0][0]) if spent else None
+
+
+def _spot(view: SessionView, component: str, windows: tuple[I64, I64]) -> tuple[Spot | None, int]:
+    """The line of user code most sampled in the stalls, in that component."""
+    at = np.array([s.at for s in view.samples], np.int64)
+    if len(at) == 0:
+        return None, 0
+    inside = _inside(at, windows)
+    taken = [s for s, good in zip(view.samples, inside, strict=True) if good and s.component == component and s.culprit]
+    weights: Counter[tuple[str, str]] = Counter()
+    lines: dict[tuple[str, str], Counter[int]] = {}
+    for sample in taken:
+        spot = sample.culprit
+        if spot is not None:
+            weights[spot.file, spot.function] += sample.weight_ns
+            lines.setdefault((spot.file, spot.function), Counter())[spot.line] += 1
+    if not weights:
+        return None, 0
+    key = weights.most_common(1)[0][0]
+    seen = lines[key]
+    return stack_samples.Spot(file=key[0], function=key[1], line=seen.most_common(1)[0][0], own=True), sum(
+        seen.values()
+    )
+
+
+def _other_thread(view: SessionView, windows: tuple[I64, I64]) -> Spot | None:
+    """User code of another thread that is sampled much more in the stalls than outside of them."""
+    steps = view.steps
+    if steps is None:
+        return None
+    records = steps.worker.records
+    threads = np.unique(records.thread[records.kind == Kind.SAMPLE])
+    others = [int(t) for t in threads if t != steps.thread]
+    taken = [s for s in stack_samples.thread_samples(steps.worker, others) if s.culprit is not None and not s.in_op]
+    if not taken:
+        return None
+    inside = _inside(np.array([s.at for s in taken], np.int64), windows)
+    stalled = float((windows[1] - windows[0]).sum())
+    share = stalled / max(1.0, float(steps.steady_ns))
+    counts: Counter[tuple[str, str, int]] = Counter()
+    every: Counter[tuple[str, str, int]] = Counter()
+    for sample, good in zip(taken, inside, strict=True):
+        spot = sample.culprit
+        if spot is not None:
+            key = (spot.file, spot.function, spot.line)
+            every[key] += 1
+            counts[key] += bool(good)
+    for key, count in counts.most_common(3):
+        if count >= MIN_STALLS and count / every[key] >= min(0.9, _ENRICHED * share):
+            return stack_samples.Spot(file=key[0], function=key[1], line=key[2], own=True)
+    return None
+
+
+def _rival(view: SessionView, windows: tuple[I64, I64]) -> str:
+    """The process that uses much more CPU in the seconds with stalls than in the others."""
+    rivals = foreign(view.session)
+    if len(rivals) == 0 or view.steps is None:
+        return ""
+    edges = np.unique(rivals.at_ns)
+    stalled = _overlap(edges, windows)
+    best, most = "", _MIN_RIVAL_CORES
+    groups: dict[str, F64] = {}
+    for row in range(len(rivals)):
+        number = int(rivals.name[row])
+        text = view.session.rival_names[number] if number < len(view.session.rival_names) else "?"
+        use = groups.setdefault(short_command(text), np.zeros(len(edges)))
+        use[np.searchsorted(edges, rivals.at_ns[row])] += rivals.cpu_ns[row] / max(1, int(rivals.interval_ns[row]))
+    for text, use in groups.items():
+        if stalled.all() or not stalled.any():
+            continue
+        inside, outside = float(use[stalled].mean()), float(use[~stalled].mean())
+        if inside - outside > most and inside > _ENRICHED * outside:
+            best, most = text, inside - outside
+    return best
+
+
+def _overlap(edges: I64, windows: tuple[I64, I64]) -> Bool:
+    """Which sampling intervals, by their ends, hold a stall."""
+    result = np.zeros(len(edges), bool)
+    for lo, hi in zip(*windows, strict=True):
+        first, last = np.searchsorted(edges, [lo, hi])
+        result[first : last + 1] = True
+    return result

@@ -1,0 +1,91 @@
+"""Seconds with and without uploads: how much input arrives in them, and how long the steps wait for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.causes.system import resources
+
+if TYPE_CHECKING:
+    from stepscope.causes.system.resources import Looks
+    from stepscope.derive.view import SessionView
+    from stepscope.model.records import F64, Bool
+
+ACKNOWLEDGED = 0.05
+"""Acknowledgements per byte received: 66 bytes for every second full segment, and more on small windows."""
+MIN_OUT = 200_000.0
+"""Bytes a second that make an upload."""
+OF_MOST = 0.3
+"""Of the busiest second's uploads: less is not the upload but its beginning or end."""
+MIN_SECONDS = 3
+"""Of each kind: with and without uploads."""
+MAX_INPUT = 0.8
+"""Of the usual input, what arrives beside uploads at most."""
+MIN_WAIT_MORE = 0.15
+"""By which the share of waiting must be higher while something is uploaded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uploads:
+    """Both kinds of seconds. Rates in bytes a second."""
+
+    share_ratio: float
+    """Share of the time with uploads."""
+    sent: float
+    """While uploading."""
+    input_beside: float
+    input_usual: float
+    wait_beside: float | None
+    """Share of the time that steps wait; None where that cannot be seen."""
+    wait_usual: float | None
+
+    @property
+    def squeezes(self) -> bool:
+        """Whether less input arrives beside uploads, and steps wait for it."""
+        if self.input_usual < MIN_OUT or self.input_beside > MAX_INPUT * self.input_usual:
+            return False
+        return self.wait_beside is not None and self.wait_more >= MIN_WAIT_MORE
+
+    @property
+    def wait_more(self) -> float:
+        """By which the share of waiting is higher while something is uploaded."""
+        return (self.wait_beside or 0.0) - (self.wait_usual or 0.0)
+
+    @property
+    def lost_ratio(self) -> float:
+        """Share of the time that steps wait because of uploads."""
+        return self.share_ratio * self.wait_more if self.squeezes else 0.0
+
+
+def build(view: SessionView) -> Uploads | None:
+    """None where nothing is uploaded, or always."""
+    used = view.get(resources.build)
+    if used is None or used.wire is None:
+        return None
+    looks = used.looks
+    up = _uploading(looks)
+    if min(int(up.sum()), int((~up).sum())) < MIN_SECONDS:
+        return None
+
+    def mean(values: F64, mask: Bool) -> float:
+        return float(np.average(values[mask], weights=looks.seconds[mask]))
+
+    wait = looks.wait_ratio
+    return Uploads(
+        share_ratio=float(looks.seconds[up].sum() / looks.seconds.sum()),
+        sent=mean(looks.net_out, up),
+        input_beside=mean(looks.net_in, up),
+        input_usual=mean(looks.net_in, ~up),
+        wait_beside=None if wait is None else mean(wait, up),
+        wait_usual=None if wait is None else mean(wait, ~up),
+    )
+
+
+def _uploading(looks: Looks) -> Bool:
+    """Seconds in which much is sent, acknowledgements apart."""
+    sent = np.maximum(0.0, looks.net_out - ACKNOWLEDGED * looks.net_in)
+    result: Bool = sent >= max(MIN_OUT, OF_MOST * float(sent.max(initial=0.0)))
+    return result

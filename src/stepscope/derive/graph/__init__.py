@@ -1,0 +1,1 @@
+"""The graphs of a process: their nodes, loops and variables."""

@@ -1,0 +1,130 @@
+"""User Python inside of the input pipeline: how long it ran, and where its time goes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.python import stack_samples
+from stepscope.derive.steps.steps import names_of
+from stepscope.model.events import PyFunctionMade
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.model.events import Name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsideFunction:
+    """The user's innermost function that most samples of some threads fall on."""
+
+    file: str
+    function: str
+    lines: tuple[int, ...]
+    """The most sampled first."""
+    samples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonFunction:
+    """User Python that runs inside of the input pipeline."""
+
+    name: Name
+    calls: int
+    total_ns: int
+    """Summed over threads, within the steady steps."""
+    recorded_ns: int
+    """The part of it that stands in records of its own; the rest was counted."""
+    made: PyFunctionMade | None
+    step_thread: bool
+    """It runs on the step's own thread."""
+    inside: InsideFunction | None = None
+    """Where its time goes, by the stack samples of its threads."""
+
+    @property
+    def role(self) -> str:
+        """py_function, numpy_function, generator or pydataset."""
+        return self.name.role
+
+
+def build(steps: Steps) -> tuple[PythonFunction, ...]:
+    """User Python that ran on behalf of the input while the steady steps lasted, the longest first."""
+    records = steps.worker.records
+    lo, hi = steps.windows
+    if len(lo) == 0:
+        return ()
+    names = names_of(steps.worker)
+    made = {m.name: m for m in steps.worker.all(PyFunctionMade)}
+    starts, durs = records.start_ns, records.dur_ns
+    mine = (records.kind == Kind.PYFUNC) & (starts >= lo[0]) & (starts < hi[-1])
+    found = []
+    counted = (records.kind == Kind.COUNTS) & (records.flags >> 8 == Kind.PYFUNC)
+    counted &= (starts >= lo[0]) & (starts < hi[-1])
+    for name in np.unique(records.name[mine]):
+        if int(name) not in names:
+            continue
+        rows = mine & (records.name == name)
+        short = counted & (records.name == name)
+        found.append(
+            PythonFunction(
+                name=names[int(name)],
+                calls=int(rows.sum() + records.arg[short].sum()),
+                total_ns=int(durs[rows].sum() + durs[short].sum()),
+                recorded_ns=int(durs[rows].sum()),
+                made=made.get(int(name)),
+                step_thread=bool((records.thread[rows] == steps.thread).all()),
+                inside=_inside(steps, [int(t) for t in np.unique(records.thread[rows]) if t != steps.thread]),
+            )
+        )
+    return tuple(sorted(found, key=lambda f: -f.total_ns))
+
+
+MIN_SAMPLES = 5
+"""Fewer say nothing about lines."""
+
+
+def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:
+    """Where the user's code on these threads spends its time while the steady steps last."""
+    lo, hi = steps.windows
+    weights: Counter[tuple[str, str]] = Counter()
+    lines: dict[tuple[str, str], Counter[int]] = {}
+    for sample in stack_samples.thread_samples(steps.worker, threads):
+        culprit = sample.culprit
+        if culprit is None or culprit.line <= 0 or not lo[0] <= sample.at < hi[-1]:
+            continue
+        key = (culprit.file, culprit.function)
+        weights[key] += sample.weight_ns
+        lines.setdefault(key, Counter())[culprit.line] += 1
+    if not weights:
+        return None
+    key = weights.most_common(1)[0][0]
+    samples = lines[key].total()
+    if samples < MIN_SAMPLES:
+        return None
+    return InsideFunction(
+        file=key[0], function=key[1], lines=tuple(line for line, _ in lines[key].most_common()), samples=samples
+    )
+
+
+def python_ratio(steps: Steps, functions: Sequence[PythonFunction]) -> float:
+    """Share of the steady wall time in which at least one of the functions ran."""
+    if not functions or steps.steady_ns == 0:
+        return 0.0
+    seen = intervals.total(intervals.clip(intervals.merge(*calls(steps, functions)), steps.windows)) / steps.steady_ns
+    recorded = sum(f.recorded_ns for f in functions)
+    scale = sum(f.total_ns for f in functions) / recorded if recorded else 1.0
+    return min(1.0, seen * scale)
+
+
+def calls(steps: Steps, functions: Sequence[PythonFunction]) -> intervals.Intervals:
+    """When the functions ran: starts and ends, in ns."""
+    records = steps.worker.records
+    mine = (records.kind == Kind.PYFUNC) & np.isin(records.name, [f.name.id for f in functions])
+    return records.start_ns[mine], records.start_ns[mine] + records.dur_ns[mine]

@@ -1,0 +1,107 @@
+"""The input of the steps by op traces, where tf.data keeps no model that could be read.
+
+TensorFlow before 2.17 shows no model, and a dataset without autotune has none. An op trace of a few steps holds both
+that a model would say: how long the steps waited, and the tree of stages with their self times. Traced steps may be
+slower than others, so what carries over is the share of the step's call that was waited; how long calls take is known
+of all steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.input.model_reads import Read
+from stepscope.derive.optrace.host import traced_stages
+from stepscope.model.events import IteratorModel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
+
+    from stepscope.derive.optrace.trace_view import OpView
+    from stepscope.derive.steps.steps import Steps
+
+MIN_STEPS = 3
+"""Fewer traced steps say nothing: one late batch of two is no wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedWait:
+    """The wait of one traced step."""
+
+    start_ns: int
+    end_ns: int
+    ratio: float
+    """Of the step's call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracedInput:
+    """What op traces say of the input."""
+
+    waits: tuple[TracedWait, ...]
+    reads: tuple[Read, ...]
+    """The trees in the form of tf.data's model."""
+    refs: tuple[str, ...]
+    """The captures that it rests on: "capture:ID"."""
+
+
+def build(steps: Steps, views: Sequence[OpView], pulled: AbstractSet[int]) -> TracedInput | None:
+    """None where no trace shows enough of these steps with batches that they took.
+
+    Args:
+        steps: the steps.
+        views: op traces of their process.
+        pulled: iterators that the step's thread pulled from in Python.
+    """
+    waits: list[TracedWait] = []
+    reads: list[Read] = []
+    refs: list[str] = []
+    for view in views:
+        tree = view.pipeline
+        if tree is None or len(view.periods) < MIN_STEPS or not _same_steps(steps, view):
+            continue
+        waits += _waits(view)
+        reads.append(
+            Read(
+                at=int(view.periods.end_ns[-1]),
+                iterator=max(pulled, default=_consumed(steps)),
+                executions=tree.batches,
+                data=traced_stages.as_model(tree),
+            )
+        )
+        refs += [view.ref] if view.ref else []
+    return TracedInput(waits=tuple(waits), reads=tuple(reads), refs=tuple(refs)) if waits else None
+
+
+OUTSIDE = ("saving", "callbacks", "evaluation", "building", "gc", "framework", "other-python")
+"""Parts of a step that lie outside of its call, or that level 0 takes out of it."""
+
+
+def _waits(view: OpView) -> list[TracedWait]:
+    split = view.breakdown
+    call = split.per_step.sum(axis=1) - sum(split.per_step_of(part) for part in OUTSIDE)
+    rows = zip(
+        view.periods.start_ns.tolist(),
+        view.periods.end_ns.tolist(),
+        split.per_step_of("input-wait").tolist(),
+        call.tolist(),
+        strict=True,
+    )
+    return [TracedWait(start_ns=a, end_ns=b, ratio=wait / whole) for a, b, wait, whole in rows if whole > 0]
+
+
+def _same_steps(steps: Steps, view: OpView) -> bool:
+    """Whether the trace's steps are about as many as were measured meanwhile: a trace may be of another task."""
+    if not view.shows_steps:
+        return False
+    lo, hi = int(view.periods.start_ns[0]), int(view.periods.end_ns[-1])
+    measured = int(((steps.starts >= lo) & (steps.starts < hi)).sum())
+    return len(view.periods) <= 2 * measured and measured <= 2 * len(view.periods)
+
+
+def _consumed(steps: Steps) -> int:
+    """The iterator that the compiled steps take: the agent names it when there is no model to read; else 0."""
+    named = [m.iterator for m in steps.worker.all(IteratorModel) if m.error]
+    return named[-1] if named else 0

@@ -1,0 +1,1 @@
+"""Arithmetic on numbers and intervals, without any notion of a job."""

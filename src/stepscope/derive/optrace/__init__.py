@@ -1,0 +1,1 @@
+"""Op traces: which ops ran in the captured steps, for whom, and how long."""

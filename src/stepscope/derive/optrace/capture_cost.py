@@ -1,0 +1,148 @@
+"""What a capture cost the job: its traced steps against their untraced neighbours.
+
+A step of a capture lasts from the end of one call to the end of the next (``agent.capture.watch``); both kinds are cut
+in the same way from the same records. Neighbours are as near as can be: a job that slows down over time is not charged
+to the capture. Steps in which the trace was written are neither: what they took longer is told apart, and booked with
+the CPU time of the thread that wrote.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.steps import rest
+from stepscope.wire.kinds import Flag
+
+if TYPE_CHECKING:
+    from stepscope.model.events import CaptureTaken
+    from stepscope.model.records import F64, I64, Bool, RecordTable
+
+NEIGHBOURS = 2
+"""On either side at most so many times as many as traced steps."""
+MIN_STEPS = 3
+"""Of either kind: with fewer nothing is said about a ratio."""
+LONG = 5.0
+"""Steps of so many medians hold something else (an epoch's end, a checkpoint) and are left out on both sides."""
+DRAWS = 2_000
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureCost:
+    """The account of one capture. Ratios are None where there are too few steps."""
+
+    ratio: float | None = None
+    """Median traced step over median neighbour, less one."""
+    low: float | None = None
+    high: float | None = None
+    """Bootstrap interval of 95 % of it, widened to what the neighbours before or after alone say."""
+    traced: int = 0
+    neighbours: int = 0
+    step_ns: int = 0
+    """Median neighbour; 0 unknown."""
+    slower_ns: int = 0
+    """What the traced steps took longer, all together; 0 where they seem faster."""
+    export_delay_ns: int = 0
+    """What the steps in which the trace was written took longer, all together."""
+    cpu_ns: int = 0
+    """CPU time of the thread that started, stopped and wrote it."""
+
+    @property
+    def cost_ns(self) -> int:
+        """What the job lost: slower steps, and the time to write, whether or not a CPU was free for it."""
+        return self.slower_ns + max(self.cpu_ns, self.export_delay_ns)
+
+
+def measure(records: RecordTable, capture: CaptureTaken) -> CaptureCost:
+    """Cost of one capture of the process that wrote ``records``. Times of both count from the same zero."""
+    calls, starts, ends = _steps(records, capture)
+    plain = CaptureCost(cpu_ns=capture.cpu_ns)
+    if len(ends) == 0:
+        return plain
+    stopped = capture.at + capture.recorded_ns
+    written = stopped + capture.export_ns
+    traced = (starts >= capture.at) & (ends <= stopped)
+    if capture.way == "run-metadata":  # the runs themselves, which end a little after their trace
+        traced = (calls <= stopped) & (ends >= capture.at)
+    writing = ~traced & (ends > stopped) & (starts < written)
+    free = ~traced & ~writing & ((ends <= capture.at) | (starts >= written))
+    near = _nearest(starts, free, capture.at, written, NEIGHBOURS * max(int(traced.sum()), MIN_STEPS))
+    durations = (ends - starts).astype(np.float64)
+    mine, others = durations[traced], durations[near]
+    if len(others) < MIN_STEPS:
+        return CaptureCost(cpu_ns=capture.cpu_ns, traced=len(mine), neighbours=len(others))
+    usual = float(np.median(others))
+    others = others[others <= LONG * usual]
+    usual = float(np.median(others))
+    kept = mine[mine <= LONG * usual]
+    late = np.minimum(durations[writing], LONG * usual) - usual
+    delay = max(0, int(late.sum())) if len(late) else 0
+    if len(kept) == 0:
+        return CaptureCost(
+            traced=len(mine),
+            neighbours=len(others),
+            step_ns=int(usual),
+            export_delay_ns=delay,
+            cpu_ns=capture.cpu_ns,
+        )
+    ratio = float(np.median(kept)) / usual - 1.0
+    low, high = None, None
+    if len(kept) >= MIN_STEPS:
+        sides = [durations[near[starts[near] < capture.at]], durations[near[starts[near] >= written]]]
+        low, high = _interval(kept, others, [side[side <= LONG * usual] for side in sides])
+    return CaptureCost(
+        ratio=ratio if low is not None else None,
+        low=low,
+        high=high,
+        traced=len(mine),
+        neighbours=len(others),
+        step_ns=int(usual),
+        slower_ns=max(0, round(ratio * usual * len(kept))),
+        export_delay_ns=delay,
+        cpu_ns=capture.cpu_ns,
+    )
+
+
+def _steps(records: RecordTable, capture: CaptureTaken) -> tuple[I64, I64, I64]:
+    """(start of its call, start, end) of every whole step of the capture's anchors, without those that hold a rest."""
+    mine = np.zeros(len(records), bool)
+    for kind, name in set(capture.anchors):
+        mine |= (records.kind == kind) & (records.name == name)
+    mine &= (records.flags & Flag.END) == 0
+    if capture.thread:
+        mine &= records.thread == capture.thread
+    calls = records.start_ns[mine]
+    ends = calls + records.dur_ns[mine]
+    order = np.argsort(ends, kind="stable")
+    calls, ends = calls[order][1:], ends[order]
+    starts, ends = ends[:-1], ends[1:]
+    whole = ~rest.between(rest.periods(records), starts, ends)
+    return calls[whole], starts[whole], ends[whole]
+
+
+def _nearest(starts: I64, free: Bool, began_ns: int, written_ns: int, count: int) -> I64:
+    """Rows of the ``count`` nearest free steps on either side."""
+    rows = np.flatnonzero(free)
+    before = rows[starts[rows] < began_ns][-count:]
+    after = rows[starts[rows] >= written_ns][:count]
+    result: I64 = np.concatenate([before, after])
+    return result
+
+
+def _interval(traced: F64, others: F64, sides: list[F64]) -> tuple[float, float]:
+    """Percentile bootstrap of the ratio of medians, less one, widened to what either side alone says.
+
+    Steps close in time are alike, which the bootstrap does not know: a machine that has become busier meanwhile shows
+    as neighbours that differ before and after.
+
+    Source: Efron & Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13.
+    """
+    rng = np.random.default_rng(1)
+    ours = np.median(rng.choice(traced, (DRAWS, len(traced))), axis=1)
+    theirs = np.median(rng.choice(others, (DRAWS, len(others))), axis=1)
+    drawn = np.quantile(ours / theirs - 1.0, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    alone = [float(np.median(traced) / np.median(side)) - 1.0 for side in sides if len(side) >= MIN_STEPS]
+    return min(float(drawn[0]), *alone), max(float(drawn[1]), *alone)

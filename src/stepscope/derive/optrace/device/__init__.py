@@ -1,0 +1,1 @@
+"""What devices did in an op trace, and the memory of allocators."""

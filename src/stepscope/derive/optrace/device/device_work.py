@@ -1,0 +1,60 @@
+"""What the devices of an op trace did: their work by category, and when they were busy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.model.optrace import DEVICE_KINDS, Category, LineKind
+
+if TYPE_CHECKING:
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.model.optrace import OpTrace, Plane
+    from stepscope.model.records import I64
+
+WORK = (Category.KERNEL, Category.OP, Category.COLLECTIVE, Category.COPY)
+"""What a device does; waits and markers are no work."""
+TO_DEVICE, FROM_DEVICE = "MemcpyHToD", "MemcpyDToH"
+"""Op types of copies (``formats.op_names``)."""
+_WORK_LINES = (LineKind.STREAM, LineKind.XLA_OPS, LineKind.ASYNC_OPS)
+
+
+def captured(trace: OpTrace) -> tuple[Plane, ...]:
+    """Accelerators of which something was recorded."""
+    return tuple(plane for plane in trace.planes if plane.kind in DEVICE_KINDS and plane.captured)
+
+
+def rows(trace: OpTrace, plane: int, *categories: Category) -> I64:
+    """Rows of a device's work of some categories (``WORK`` where none is given), rising. Those of a TPU core nest."""
+    parts = [
+        line.first + np.flatnonzero(np.isin(trace.metas.category[trace.events.meta[line.slice]], categories or WORK))
+        for line in trace.lines_of(*_WORK_LINES)
+        if line.plane == plane and not line.derived
+    ]
+    return np.concatenate(parts).astype(np.int64) if parts else np.empty(0, np.int64)
+
+
+def copies(trace: OpTrace, plane: int, way: str) -> I64:
+    """Rows of a device's copies of one op type (``TO_DEVICE``, ``FROM_DEVICE``)."""
+    found = rows(trace, plane, Category.COPY)
+    wanted = np.array([text == way for text in trace.strings], np.bool_)
+    result: I64 = found[wanted[trace.metas.op_type[trace.events.meta[found]]]]
+    return result
+
+
+def when(trace: OpTrace, chosen: I64) -> Intervals:
+    """When some events went on."""
+    return intervals.merge(trace.events.start_ns[chosen], trace.events.end_ns[chosen])
+
+
+def busy(trace: OpTrace, plane: int, *categories: Category) -> Intervals:
+    """When a device did work of some categories (any where none is given)."""
+    return when(trace, rows(trace, plane, *categories))
+
+
+def main(trace: OpTrace) -> int:
+    """Index of the captured device with the most kernel time; -1 where none was captured."""
+    found = [(intervals.total(busy(trace, plane.index)), -plane.index) for plane in captured(trace)]
+    return -max(found)[1] if found else -1

@@ -1,0 +1,80 @@
+"""When the steps of an op trace waited for their next batch.
+
+A step waits while the op that takes the batch (GetNext) goes on, and nothing else of it runs. Where that op has to
+wait, so does an executor that starts late before it: the op would only have waited longer. GetNext that finds its batch
+ready does not wait, and what precedes it is not the input's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace.host.activity import Activity
+from stepscope.model.blocks import take
+
+if TYPE_CHECKING:
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.optrace.host.activity import Domain
+    from stepscope.model.optrace import OpTrace
+    from stepscope.model.records import I64
+
+READY_NS = 300_000
+"""A batch that is ready is taken in less: the same bound as ``pipeline.MAX_HANDOVER_NS``, measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """Times ns."""
+
+    start_ns: I64
+    """int64[wait], disjoint and sorted; what else the step did meanwhile is still in it."""
+    end_ns: I64
+    event: I64
+    """Rows of the GetNext events of the step's threads, outermost ones, rising by start."""
+
+    @property
+    def intervals(self) -> Intervals:
+        """When steps may have waited."""
+        return self.start_ns, self.end_ns
+
+
+def build(trace: OpTrace, domain: Domain) -> Waits:
+    """The waits of a trace."""
+    events = trace.events
+    rows = domain.rows(Activity.GET_NEXT)
+    parent = domain.parent[rows]
+    outer = (parent < 0) | (domain.activity[np.maximum(parent, 0)] != Activity.GET_NEXT)
+    rows = rows[outer]
+    rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
+    start, end = events.start_ns[rows], events.end_ns[rows]
+    called, began = _late_starts(trace, domain, start[end - start > READY_NS])
+    lo, hi = intervals.merge(np.concatenate([start, called]), np.concatenate([end, began]))
+    return Waits(start_ns=lo, end_ns=hi, event=rows)
+
+
+def _late_starts(trace: OpTrace, domain: Domain, asked: I64) -> Intervals:
+    """From the function call before each of some moments, rising, to the first that the executor does for it."""
+    if not len(asked):
+        return intervals.empty()
+    called, began = _starts(trace, domain, "FunctionRun"), _starts(trace, domain, "ExecutorState::Process")
+    last = np.searchsorted(called, asked, side="right") - 1
+    call = called[last[np.diff(last, prepend=-1) > 0]]
+    first = np.searchsorted(began, call, side="left")
+    known = first < len(began)
+    return call[known], began[first[known]]
+
+
+def _starts(trace: OpTrace, domain: Domain, name: str) -> I64:
+    """When the step's events of a name began, rising."""
+    named = np.zeros(len(trace.metas), np.bool_)
+    named[trace.metas_named(name)] = True
+    chosen = take(named, trace.events.meta)
+    chosen &= domain.host
+    chosen &= ~domain.of_input
+    start = trace.events.start_ns[chosen]
+    start.sort(kind="stable")  # made of sorted runs, one of each line
+    return start

@@ -1,0 +1,52 @@
+"""PyTorch's DataLoader in an op trace: how long its ``next`` takes, and whether batches are made within it.
+
+kineto names each ``next`` after the loader's iterator: one that makes batches in the process itself, or one that takes
+them from worker processes, whose own work the trace does not hold.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.optrace.host.activity import LOADER
+
+if TYPE_CHECKING:
+    from stepscope.derive.optrace.host.batch_waits import Waits
+    from stepscope.model.optrace import OpTrace
+
+IN_PROCESS = "_SingleProcessDataLoaderIter."
+"""Of a DataLoader with num_workers=0. Source: torch/utils/data/dataloader.py."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loader:
+    """What took the batches of a trace."""
+
+    name: str
+    """Of the iterator's call, as the trace has it."""
+    batches: int
+    mean_ns: float
+    """Of a ``next``."""
+    in_process_ratio: float
+    """Share of the batches that were made within it."""
+
+
+def build(trace: OpTrace, waits: Waits) -> Loader | None:
+    """The loader that the steps took their batches from; None without one."""
+    names = trace.names()[waits.event]
+    taken = np.array([text.startswith(LOADER) for text in trace.strings], np.bool_)[names]
+    rows = waits.event[taken]
+    if not len(rows):
+        return None
+    called = Counter(trace.strings[i].removeprefix(LOADER) for i in names[taken].tolist())
+    inside = sum(count for name, count in called.items() if name.startswith(IN_PROCESS))
+    return Loader(
+        name=called.most_common(1)[0][0],
+        batches=len(rows),
+        mean_ns=float(trace.events.dur_ns[rows].mean()),
+        in_process_ratio=inside / len(rows),
+    )

@@ -1,0 +1,292 @@
+"""Calls of tf.data's stages in an op trace, and whose work is whose.
+
+Every call of a stage is an event (``Iterator::Root::Prefetch::Map``) with the number of its iterator and of the one
+that called it. A stage with threads of its own (prefetch, parallel map) shows what it makes there as ``...Produce``
+events and as runs of its function on other threads; its own calls then only wait for results and hand them over.
+
+Source: tensorflow/core/framework/dataset.h (``DatasetBaseIterator``) and core/kernels/data, TensorFlow 2.4 to 2.21.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.optrace.host import thread_pieces
+from stepscope.derive.optrace.host.activity import CAPTURED, RUN_ID, Activity, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from stepscope.derive.optrace.host.activity import Domain
+    from stepscope.derive.optrace.host.batch_waits import Waits
+    from stepscope.model.optrace import OpTrace
+    from stepscope.model.records import I64, Bool
+
+Path = tuple[str, ...]
+
+_PREFIX = "Iterator::"
+_PRODUCE = "Produce"
+_INDEX = re.compile(r"\[\d+\]$")
+_MANY = re.compile(r"(FlatMap|Interleave)(V\d+)?$")
+"""Stages that make an iterator for each element of their input: the index tells elements apart, not inputs."""
+_WORK = (Activity.OP, Activity.PYTHON, Activity.COLLECTIVE, Activity.COPY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """The runs of the function that a stage calls. Sums over all of them; a run lasts as long as its executor works."""
+
+    runs: int
+    run_ns: int
+    work_ns: int
+    """Of it, in the executor: its ops, and user Python. The rest is what calling a function costs."""
+    types: Mapping[str, int]
+    """Type of op to its time, the longest first. Cheap ops are not recorded one by one."""
+
+    @property
+    def around_ratio(self) -> float:
+        """Share of the runs' time in which nothing of them ran."""
+        return max(0.0, 1 - self.work_ns / self.run_ns) if self.run_ns else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """The calls of the pipeline that fed the steps. Shapes: [call], rows rising."""
+
+    row: I64
+    """Of the trace's events."""
+    dur_ns: I64
+    path: I64
+    """Index into ``paths``."""
+    parallelism: I64
+    """-1 where the call does not say."""
+    buffered: I64
+    paths: tuple[Path, ...]
+    datasets: Mapping[Path, str]
+    batches: int
+    """That the steps took."""
+
+    def rows_of(self, path: Path) -> I64:
+        """Positions of the calls of one stage."""
+        return np.flatnonzero(self.path == self.paths.index(path))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Who worked how long. Times ns, summed over threads."""
+
+    self_ns: Mapping[Path, int]
+    parallel: frozenset[Path]
+    """Stages that work on threads of their own."""
+    functions: Mapping[Path, Function]
+
+
+def above(path: Path) -> Path:
+    """The stage that calls the one at ``path``; () for the root."""
+    return (*path[:-2], _INDEX.sub("", path[-2])) if len(path) > 1 else ()
+
+
+def _path(name: str) -> Path:
+    """``Iterator::Root::Zip[1]::FlatMap[3]::TFRecord`` as (Root, Zip[1], FlatMap, TFRecord)."""
+    parts = name.removeprefix(_PREFIX).split("::")
+    return tuple(_INDEX.sub("", p) if _MANY.search(_INDEX.sub("", p)) else p for p in parts)
+
+
+def build(trace: OpTrace, domain: Domain, waits: Waits) -> Calls | None:
+    """The calls of the pipeline that fed the steps; None where none was recorded.
+
+    Of several pipelines (training and validation) it is the one that the steps took most batches from. New epochs make
+    new iterators of the same shape: they count together.
+    """
+    rows = _named(trace, domain, lambda name: name.startswith(_PREFIX))
+    if not len(rows):
+        return None
+    ids, first, which = np.unique(trace.ints_at(RUN_ID, rows, missing=0), return_index=True, return_inverse=True)
+    callers = trace.ints_at("parent_id", rows, missing=0)[first]
+    path_of = [_path(trace.strings[i]) for i in trace.names()[rows[first]].tolist()]
+    root = np.array(_roots(ids.tolist(), callers.tolist()), np.int64)
+    shapes: dict[int, set[Path]] = {}
+    for number, path in zip(root.tolist(), path_of, strict=True):
+        shapes.setdefault(number, set()).add(path)
+    shape_of = {number: frozenset(paths) for number, paths in shapes.items()}
+    batches: Counter[frozenset[Path]] = Counter()
+    for number, taken in _taken(domain, waits, rows, which, root).items():
+        batches[shape_of[number]] += taken
+    if not batches:
+        return None
+    shape, taken = batches.most_common(1)[0]
+    paths = tuple(sorted(shape))
+    position = [paths.index(p) if shape_of[r] == shape else -1 for p, r in zip(path_of, root.tolist(), strict=True)]
+    stage = np.array(position, np.int64)[which]
+    mine = stage >= 0
+    rows = rows[mine]
+    return Calls(
+        row=rows,
+        dur_ns=trace.events.dur_ns[rows],
+        path=stage[mine],
+        parallelism=trace.ints_at("parallelism", rows),
+        buffered=trace.ints_at("buffered_elements", rows),
+        paths=paths,
+        datasets=_datasets(trace, rows, stage[mine], paths),
+        batches=taken,
+    )
+
+
+def _named(trace: OpTrace, domain: Domain, holds: Callable[[str], bool]) -> I64:
+    """Host events by their names, rising."""
+    wanted = np.fromiter((holds(text) for text in trace.strings), np.bool_, len(trace.strings))
+    return np.flatnonzero(wanted[trace.names()] & domain.host)
+
+
+def _roots(ids: list[int], callers: list[int]) -> list[int]:
+    """Position of the iterator that the consumer calls, for each iterator."""
+    position = {number: i for i, number in enumerate(ids)}
+    found = []
+    for i in range(len(ids)):
+        at, seen = i, {i}
+        while (up := position.get(callers[at])) is not None and up not in seen:
+            at = up
+            seen.add(at)
+        found.append(at)
+    return found
+
+
+def _taken(domain: Domain, waits: Waits, rows: I64, which: I64, root: I64) -> Counter[int]:
+    """Batches that the steps took, by root; where nobody is seen to take any (a device's own buffer does), all."""
+    at_root = root[which] == which
+    asked = np.zeros(len(domain.parent), np.bool_)
+    asked[waits.event] = True
+    inside = nearest(domain.parent, asked, rows) >= 0
+    chosen = at_root & inside if (at_root & inside).any() else at_root
+    return Counter(which[chosen].tolist())
+
+
+def _datasets(trace: OpTrace, rows: I64, path: I64, paths: tuple[Path, ...]) -> dict[Path, str]:
+    codes, texts = trace.texts("name")
+    _, first = np.unique(path, return_index=True)
+    return {paths[path[i]]: texts[code] for i in first.tolist() if (code := int(codes[rows[i]])) >= 0}
+
+
+def work(trace: OpTrace, domain: Domain, calls: Calls) -> Work:
+    """Who worked how long."""
+    events = trace.events
+    produced = _named(trace, domain, lambda name: name.endswith(_PRODUCE) and "/" not in name)
+    owner = np.full(len(events), -1, np.int64)
+    """Stage that an event's own time belongs to: an index into ``calls.paths``."""
+    owner[calls.row] = calls.path
+    stage = owner >= 0
+    stage[produced] = True
+    owner[produced] = _makers(domain, calls, stage, produced)
+    parallel = set(np.unique(owner[produced]).tolist()) - {-1}
+
+    of_calls = np.zeros(len(events), np.bool_)
+    of_calls[calls.row] = True
+    both = np.concatenate([calls.row, produced])
+    around = nearest(domain.parent, stage, both)
+    own = events.dur_ns.copy()
+    inner = around >= 0
+    np.subtract.at(own, around[inner], events.dur_ns[both[inner]])
+
+    runs = _runs(trace, domain, stage, owner)
+    parallel |= set(runs.stage[runs.later].tolist())
+    self_ns = dict.fromkeys(calls.paths, 0)
+    for i, path in enumerate(calls.paths):
+        rows = produced[owner[produced] == i] if i in parallel else calls.row[calls.path == i]
+        self_ns[path] = int(np.maximum(own[rows], 0).sum())
+        self_ns[path] += int(runs.after_ns[(runs.stage == i) & runs.later].sum()) if i in parallel else 0
+    return Work(
+        self_ns=self_ns,
+        parallel=frozenset(calls.paths[i] for i in parallel),
+        functions=_functions(trace, domain, runs, calls.paths),
+    )
+
+
+def _makers(domain: Domain, calls: Calls, stage: Bool, produced: I64) -> I64:
+    """The stage that each ``...Produce`` works for: the caller of the stages inside, else the stage around it."""
+    position = {path: i for i, path in enumerate(calls.paths)}
+    caller = np.array([position.get(above(path), -1) for path in calls.paths], np.int64)
+    maker = np.full(len(stage), -1, np.int64)
+    inside = nearest(domain.parent, stage, calls.row)
+    known = inside >= 0
+    maker[inside[known]] = caller[calls.path[known]]
+    result = maker[produced]
+    path = np.full(len(stage), -1, np.int64)
+    path[calls.row] = calls.path
+    around = nearest(domain.parent, path >= 0, produced)
+    lone = (result < 0) & (around >= 0)
+    result[lone] = path[around[lone]]
+    return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Runs:
+    """Runs of stages' functions. Shapes: [run]."""
+
+    number: I64
+    stage: I64
+    later: Bool
+    """It was only started here, and went on elsewhere."""
+    run_ns: I64
+    after_ns: I64
+    """Of it, after the call that started it."""
+
+
+def _runs(trace: OpTrace, domain: Domain, stage: Bool, owner: I64) -> _Runs:
+    events = trace.events
+    rows = _named(trace, domain, lambda name: name.startswith(CAPTURED))
+    around = nearest(domain.parent, stage, rows)
+    rows, around = rows[(around >= 0) & (domain.run[rows] != 0)], around[(around >= 0) & (domain.run[rows] != 0)]
+    mine = owner[around] >= 0
+    rows, around = rows[mine], around[mine]
+    later_names = np.array([text.endswith("::RunAsync") for text in trace.strings], np.bool_)
+    later = later_names[trace.names()[rows]]
+    order = np.argsort(domain.run[rows], kind="stable")
+    numbers = domain.run[rows][order]
+    end = events.end_ns[rows].copy()
+    done = np.array([text == "ExecutorDoneCallback" for text in trace.strings], np.bool_)
+    working = np.flatnonzero((domain.run != 0) & domain.host & ~done[trace.names()])
+    at = np.searchsorted(numbers, domain.run[working]) if len(numbers) else np.empty(0, np.int64)
+    found = np.flatnonzero(at < len(numbers))
+    found = found[numbers[at[found]] == domain.run[working[found]]]
+    np.maximum.at(end, order[at[found]], events.end_ns[working[found]])
+    whole = np.where(later, end, events.end_ns[rows])
+    return _Runs(
+        number=domain.run[rows],
+        stage=owner[around],
+        later=later,
+        run_ns=whole - events.start_ns[rows],
+        after_ns=np.maximum(0, whole - events.end_ns[rows]),
+    )
+
+
+def _functions(trace: OpTrace, domain: Domain, runs: _Runs, paths: tuple[Path, ...]) -> dict[Path, Function]:
+    """What the runs of each stage consist of."""
+    order = np.argsort(runs.number, kind="stable")
+    numbers = runs.number[order]
+    rows = np.flatnonzero(domain.of_input & domain.host & np.isin(domain.run, numbers))
+    process = np.array([text == "ExecutorState::Process" for text in trace.strings], np.bool_)[trace.names()]
+    executed = rows[process[rows]]
+    executed_stage = runs.stage[order[np.searchsorted(numbers, domain.run[executed])]]
+    pieces = thread_pieces.build(trace, rows, domain.parent)
+    pieces = pieces.take(np.isin(domain.activity[pieces.event], _WORK))
+    stage = runs.stage[order[np.searchsorted(numbers, domain.run[pieces.event])]]
+    dur = pieces.end_ns - pieces.start_ns
+    kind = trace.metas.op_type[trace.events.meta[pieces.event]]
+    found = {}
+    for i in np.unique(runs.stage).tolist():
+        theirs = stage == i
+        types: Counter[str] = Counter()
+        for code in np.unique(kind[theirs]).tolist():
+            types[trace.strings[code]] += int(dur[theirs & (kind == code)].sum())
+        found[paths[i]] = Function(
+            runs=int((runs.stage == i).sum()),
+            run_ns=int(runs.run_ns[runs.stage == i].sum()),
+            work_ns=int(max(trace.events.dur_ns[executed[executed_stage == i]].sum(), dur[theirs].sum())),
+            types=dict(types.most_common()),
+        )
+    return found

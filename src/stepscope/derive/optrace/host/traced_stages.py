@@ -1,0 +1,115 @@
+"""The input pipeline of an op trace: the tree of tf.data's stages, with self times and the functions that they call.
+
+It looks as tf.data's own live model does (``derive.input.stages``), and answers the same questions where there is no
+such model: TensorFlow before 2.17, datasets without autotune, iterators inside of a tf.function, files from
+elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.optrace.host import stage_calls
+from stepscope.formats.iterator_model import IteratorModelData, Node
+
+if TYPE_CHECKING:
+    from stepscope.derive.optrace.host.stage_calls import Calls, Function, Path, Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageNode:
+    """One stage of the pipeline as it ran, all of its iterators together. Sums over the trace."""
+
+    path: Path
+    """From the consumer: ("Root", "Prefetch", "MapAndBatch")."""
+    datasets: str
+    """Ops of the graph that it stands for: ``fused(MapDataset:1,BatchDatasetV2:2)``; "" where none is said."""
+    calls: int
+    """Elements asked for, the end of the data included."""
+    total_ns: int
+    """In its calls: with its inputs' time, and what it waited."""
+    self_ns: int
+    """Its own work, summed over its threads, without that of its inputs."""
+    parallel: bool
+    """It works on threads of its own."""
+    parallelism: int
+    """How many calls of its function it may run at a time; 1 where it says none."""
+    buffered: float | None
+    """Elements that lay ready when it was called, in the mean; None where it has no buffer."""
+    function: Function | None
+    inputs: tuple[StageNode, ...]
+
+    @property
+    def type(self) -> str:
+        """After tf.data's own rewriting: MapAndBatch, ParallelMapV2, TFRecord ..."""
+        return self.path[-1]
+
+    @property
+    def latency_ns(self) -> float:
+        """Its own work over how much of it runs at a time."""
+        return self.self_ns / self.parallelism
+
+    def walk(self) -> tuple[StageNode, ...]:
+        """It and all of its inputs, the consumer's side first."""
+        return (self, *(inner for node in self.inputs for inner in node.walk()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """The pipeline that fed the steps."""
+
+    root: StageNode
+    batches: int
+    """That the steps took from it while the trace lasted."""
+
+    @property
+    def blocking(self) -> StageNode:
+        """The stage that needs the most time for a batch."""
+        return max(self.root.walk(), key=lambda node: node.latency_ns)
+
+    def per_batch(self, ns: float) -> float:
+        """A sum over the trace as a mean per batch."""
+        return ns / max(1, self.batches)
+
+
+def build(calls: Calls, work: Work) -> Tree:
+    """The tree of some calls."""
+    return Tree(root=_node(min(calls.paths, key=len), calls, work), batches=calls.batches)
+
+
+def _node(path: Path, calls: Calls, work: Work) -> StageNode:
+    mine = calls.rows_of(path)
+    known = calls.buffered[mine]
+    known = known[known >= 0]
+    return StageNode(
+        path=path,
+        datasets=calls.datasets.get(path, ""),
+        calls=len(mine),
+        total_ns=int(calls.dur_ns[mine].sum()),
+        self_ns=work.self_ns.get(path, 0),
+        parallel=path in work.parallel,
+        parallelism=max(1, int(calls.parallelism[mine].max())),
+        buffered=float(known.mean()) if len(known) else None,
+        function=work.functions.get(path),
+        inputs=tuple(_node(p, calls, work) for p in calls.paths if stage_calls.above(p) == path),
+    )
+
+
+def as_model(tree: Tree) -> IteratorModelData:
+    """The tree in the form of tf.data's live model, so that whatever reads one reads the other."""
+    order = tree.root.walk()
+    number = {node.path: i + 1 for i, node in enumerate(order)}
+    nodes = {
+        number[node.path]: Node(
+            id=number[node.path],
+            name=node.type.partition("[")[0],
+            num_elements=tree.batches if node is tree.root else node.calls,
+            processing_ns=node.self_ns,
+            buffered_elements=round(node.buffered or 0),
+            parameters={"parallelism": float(node.parallelism)} if node.parallel else {},
+            inputs=tuple(number[inner.path] for inner in node.inputs),
+        )
+        for node in order
+    }
+    return IteratorModelData(nodes=nodes, output=number[tree.root.path], gaps_us=())

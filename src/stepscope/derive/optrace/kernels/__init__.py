@@ -1,0 +1,1 @@
+"""How well kernels use a device, and what compiling them takes."""

@@ -1,0 +1,150 @@
+"""Compilations while steps ran: which program, in which step, how long, and what differs from the program before it.
+
+XLA compiles a program anew for every new set of shapes. The steps before ran one program of a name, those after it run
+another: their signatures say what changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.optrace.host.activity import nearest
+from stepscope.model.optrace import Category, PlaneKind
+from stepscope.model.optrace_stats import StatName
+
+if TYPE_CHECKING:
+    from stepscope.derive.optrace.host.activity import Domain
+    from stepscope.derive.optrace.steps.step_periods import Periods
+    from stepscope.model.optrace import OpTrace, Program
+    from stepscope.model.records import I64
+
+_NAMES = ("name", "module", StatName.HLO_MODULE)
+"""Stats of a compiler's events that name the program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A parameter of a program whose shape is another one now."""
+
+    parameter: int
+    before: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compilation:
+    """One program compiled within a step."""
+
+    step: int
+    """Position among the periods."""
+    program: str
+    """"" where the compiler's events do not say."""
+    start_ns: int
+    dur_ns: int
+    again: bool
+    """A program of this name had run, or had been compiled, before in the trace."""
+    changes: tuple[Change, ...]
+    """What differs from the one that ran before; empty where signatures are not known or equal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiles:
+    """All compilations within the steps, and what they cost."""
+
+    found: tuple[Compilation, ...]
+    steps: tuple[int, ...]
+    """Positions of the steps with a compilation."""
+    usual_ns: float
+    """Median of the others; of all without their compilations where each has one."""
+    extra_ns: float
+    """What the steps with one took beyond the usual, all together: compiling, and tracing before it."""
+
+
+def build(trace: OpTrace, domain: Domain, periods: Periods) -> Compiles:
+    """The compilations within the periods."""
+    events = trace.events
+    compiling = domain.host & (trace.categories() == Category.COMPILE) & ~domain.of_input
+    if periods.line >= 0 and trace.planes[periods.plane].kind is PlaneKind.HOST:
+        compiling &= events.line == periods.line  # what other threads do of it lies within
+    rows = np.flatnonzero(compiling)
+    outer = rows[nearest(domain.parent, compiling, rows) < 0]
+    step = np.searchsorted(periods.start_ns, events.start_ns[outer], side="right") - 1
+    within = (step >= 0) & (events.start_ns[outer] < periods.end_ns[np.maximum(step, 0)])
+    outer, step = outer[within], step[within]
+    names = _program_names(trace, domain, outer)
+    runs = _runs(trace)
+    first: dict[str, int] = {}
+    for row, name in zip(outer.tolist(), names, strict=True):
+        first.setdefault(name, row)
+    found = tuple(
+        Compilation(
+            step=int(at),
+            program=name,
+            start_ns=int(events.start_ns[row]),
+            dur_ns=int(events.dur_ns[row]),
+            again=(name != "" and first[name] != row)
+            or any(begun < events.start_ns[row] for begun, _ in runs.get(name, ())),
+            changes=_changes(trace, name, runs.get(name, ()), int(events.start_ns[row])),
+        )
+        for row, at, name in zip(outer.tolist(), step.tolist(), names, strict=True)
+    )
+    steps = tuple(sorted({c.step for c in found}))
+    others = np.delete(periods.dur_ns, list(steps))
+    if not len(others):
+        spent = np.bincount(step, weights=events.dur_ns[outer], minlength=len(periods))
+        others = periods.dur_ns - spent.astype(np.int64)
+    usual = float(np.median(others)) if len(others) else 0.0
+    extra = sum(max(0.0, float(periods.dur_ns[i]) - usual) for i in steps)
+    return Compiles(found=found, steps=steps, usual_ns=usual, extra_ns=extra)
+
+
+def _program_names(trace: OpTrace, domain: Domain, outer: I64) -> list[str]:
+    """Name of the program that each compilation makes: the first that an event in it carries.
+
+    An event of another thread is in it by its time: XLA compiles on a pool while the step's thread waits.
+    """
+    found = dict.fromkeys(outer.tolist(), "")
+    start, end = trace.events.start_ns, trace.events.end_ns
+    for stat in _NAMES:
+        codes, texts = trace.texts(stat)
+        for row in np.flatnonzero((codes >= 0) & domain.host & (trace.categories() == Category.COMPILE)).tolist():
+            at = row
+            while at >= 0 and at not in found:
+                at = int(domain.parent[at])
+            if at < 0:
+                around = outer[(start[outer] <= start[row]) & (end[row] <= end[outer])]
+                at = int(around[0]) if len(around) == 1 else -1
+            if at >= 0 and not found[at]:
+                found[at] = texts[int(codes[row])]
+    return list(found.values())
+
+
+def _runs(trace: OpTrace) -> dict[str, list[tuple[int, int]]]:
+    """Program to (first start, id) of each of its versions that ran, by start; -1 where events give no id: in JSON."""
+    modules, texts = trace.texts(StatName.HLO_MODULE)
+    ids = trace.ints(StatName.PROGRAM_ID)
+    rows = np.flatnonzero(modules >= 0)
+    if not len(rows):
+        return {}
+    keys = np.stack([modules[rows].astype(np.int64), ids[rows]], axis=1)
+    order = np.argsort(trace.events.start_ns[rows], kind="stable")
+    _, first = np.unique(keys[order], axis=0, return_index=True)
+    found: dict[str, list[tuple[int, int]]] = {}
+    for i in np.sort(first).tolist():
+        row = rows[order[i]]
+        found.setdefault(texts[int(modules[row])], []).append((int(trace.events.start_ns[row]), int(ids[row])))
+    return found
+
+
+def _changes(trace: OpTrace, name: str, runs: list[tuple[int, int]] | tuple[()], at: int) -> tuple[Change, ...]:
+    """What differs between the version that last began to run before ``at`` and the first one after it."""
+    known: dict[int, Program] = {program.id: program for program in trace.programs if program.name == name}
+    before = [known[number] for begun, number in runs if begun < at and number in known]
+    after = [known[number] for begun, number in runs if begun >= at and number in known]
+    if not before or not after or len(before[-1].parameters) != len(after[0].parameters):
+        return ()
+    pairs = zip(before[-1].parameters, after[0].parameters, strict=True)
+    return tuple(Change(parameter=i, before=a, now=b) for i, (a, b) in enumerate(pairs) if a != b)

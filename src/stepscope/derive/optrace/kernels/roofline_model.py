@@ -1,0 +1,101 @@
+"""Where ops stand under the device's roofline: what bounds them, and how near to the bound they are.
+
+An op that does F operations on B bytes cannot take less than F over the peak rate of the device, nor less than B over
+the bandwidth of its memory. Which of the two is longer bounds it, and its ratio to the time that the op took says how
+near it is. Both need what the compiler says of the op and what the trace says of the device: XLA does, TensorFlow's own
+kernels do not.
+
+Source: Williams, Waterman, Patterson: Roofline (CACM 2009).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace.device import device_work
+from stepscope.model.optrace import Category
+from stepscope.model.optrace_stats import StatName
+
+if TYPE_CHECKING:
+    from stepscope.derive.optrace.steps.step_periods import Periods
+    from stepscope.model.optrace import OpTrace, Plane
+    from stepscope.model.records import I64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """What a device can do."""
+
+    flops_per_s: float
+    bytes_per_s: float
+
+    @property
+    def ridge(self) -> float:
+        """Operations per byte from which on computing is what bounds."""
+        return self.flops_per_s / self.bytes_per_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """One op under the roofline; means of a run."""
+
+    name: str
+    type: str
+    calls: int
+    dur_ns: float
+    flops: float
+    bytes: float
+    bound: Literal["compute", "memory"]
+    reached_ratio: float
+    """Least possible time over the time taken; above 1 where the compiler's figures are too high."""
+
+    @property
+    def intensity(self) -> float:
+        """Operations per byte."""
+        return self.flops / self.bytes if self.bytes else float("inf")
+
+
+def peak(plane: Plane) -> Peak | None:
+    """What the trace says that a device can do; None where it does not."""
+    stats = plane.stats
+    flops = stats.get("peak_teraflops_per_second")
+    memory = stats.get("peak_hbm_bw_gigabytes_per_second")
+    if not isinstance(flops, (int, float)) or not isinstance(memory, (int, float)) or flops <= 0 or memory <= 0:
+        return None
+    return Peak(flops_per_s=1e12 * flops, bytes_per_s=1e9 * memory)
+
+
+def build(trace: OpTrace, device: int, periods: Periods) -> tuple[Placed, ...]:
+    """The ops of a device whose work is known, the one with the most time first."""
+    top = peak(trace.planes[device])
+    if top is None:
+        return ()
+    events = trace.events
+    rows = device_work.rows(trace, device, Category.KERNEL, Category.OP)
+    rows = rows[intervals.clipped_sum(events.start_ns[rows], events.end_ns[rows], periods.windows) > 0]
+    flops, moved = trace.ints(StatName.FLOPS, 0)[rows], trace.ints(StatName.BYTES_ACCESSED, 0)[rows]
+    known = (flops > 0) | (moved > 0)
+    rows, flops, moved = rows[known], flops[known], moved[known]
+    meta = events.meta[rows]
+    found = [_placed(trace, int(m), rows[meta == m], flops[meta == m], moved[meta == m], top) for m in np.unique(meta)]
+    return tuple(sorted(found, key=lambda p: -p.dur_ns * p.calls))
+
+
+def _placed(trace: OpTrace, meta: int, rows: I64, flops: I64, moved: I64, top: Peak) -> Placed:
+    dur = float(trace.events.dur_ns[rows].mean())
+    work, traffic = float(flops.mean()), float(moved.mean())
+    compute_s, memory_s = work / top.flops_per_s, traffic / top.bytes_per_s
+    return Placed(
+        name=trace.strings[trace.metas.op_name[meta]] or trace.strings[trace.metas.name[meta]],
+        type=trace.strings[trace.metas.op_type[meta]],
+        calls=len(rows),
+        dur_ns=dur,
+        flops=work,
+        bytes=traffic,
+        bound="compute" if compute_s >= memory_s else "memory",
+        reached_ratio=max(compute_s, memory_s) / (1e-9 * dur) if dur else 0.0,
+    )

@@ -1,0 +1,175 @@
+"""What some nodes of a graph cost the step: the time of their ops, as an op trace shows it, against all other ops.
+
+Threads run ops at the same time, so the sum of op times is no share of the step. A moment in which only the asked-for
+ops run is theirs; of a moment in which others run too half is: the step may have gone on without them, or not. ``low``
+and ``high`` count none and all of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.graph.index import NOT_FOUND
+from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace.host.activity import Activity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from stepscope.derive.graph.independent_loops import LoopPart
+    from stepscope.derive.graph.index import GraphIndex
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.optrace.trace_view import OpView
+    from stepscope.model.records import I64, Bool
+
+BY_OTHERS = 0.5
+"""Of a moment in which other ops run too."""
+NEVER, FOREVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpShare:
+    """Time of some ops, ratios of the traced steps' time."""
+
+    alone: float
+    """Only they ran."""
+    beside: float
+    """Others ran too."""
+    calls_per_step: float
+    """How often their ops ran."""
+    beyond: float = 0.0
+    """Summed over their calls, what each took beyond a fixed time; see ``StepOps.of_loops``."""
+    turns: float = 0.0
+    """Of a loop, in each step; 0: none of its ops was seen."""
+
+    @property
+    def ratio(self) -> float:
+        """The best guess."""
+        return self.alone + BY_OTHERS * self.beside
+
+    @property
+    def low(self) -> float:
+        """What they cost at least."""
+        return self.alone
+
+    @property
+    def high(self) -> float:
+        """And at most."""
+        return self.alone + self.beside
+
+
+class StepOps:
+    """The ops of the traced steps, those of the input left out, each with its node."""
+
+    def __init__(self, trace: OpView, index: GraphIndex) -> None:
+        self.trace = trace
+        self.index = index
+        ops = trace.labels.ops
+        self._node = np.array([index.node_of(name, kind) for name, kind in ops], np.int64)
+        """For each label the row of its node."""
+        forward = [index.forward_of(n) if n != NOT_FOUND and index.is_gradient(n) else n for n in self._node.tolist()]
+        self._of = np.array(forward, np.int64)
+        """Likewise the row of what it is the gradient of; its own row where it is none."""
+        rows = trace.launches.work if trace.launches is not None else trace.domain.rows(Activity.OP, Activity.PYTHON)
+        rows = rows[trace.labels.index[rows] >= 0]
+        self._label = trace.labels.index[rows]
+        self._start = trace.trace.events.start_ns[rows]
+        self._end = trace.trace.events.end_ns[rows]
+        self._period = np.searchsorted(trace.periods.start_ns, self._start, "right") - 1
+        inside = (self._period >= 0) & (self._start < trace.periods.end_ns[np.maximum(self._period, 0)])
+        self._inside: Bool = inside
+        self._wall = max(1, intervals.total(trace.periods.windows))
+
+    def of_nodes(self, rows: Iterable[int], *, gradients: bool = False) -> OpShare:
+        """The ops that are one of these nodes; with ``gradients`` also their gradients."""
+        mine = self._mine(rows, gradients=gradients)
+        spans = intervals.merge(self._start[mine], self._end[mine])
+        return self._share(spans, mine)
+
+    def of_loops(self, parts: Sequence[LoopPart], fixed_ns: int) -> OpShare:
+        """Loops: in each step from the first of a loop's ops to its last, and what else passes while it may run.
+
+        What passes between the ops of a body is the loop's: the executor finds out what can run next. TensorFlow takes
+        an op that needs some microseconds for cheap after some 90 runs, and from then on no trace shows it. So moments
+        without any op count too, from the last op that a loop needs to the first that needs it; where other nodes may
+        run then, by the loop's part of all nodes. Not on devices, whose ops are all seen.
+
+        ``beyond`` of the result is the time of the ops beyond ``fixed_ns`` of each call, ``turns`` how often the op
+        that is seen most often ran in a step.
+        """
+        every = np.zeros(len(self._label), np.bool_)
+        shown = intervals.empty()
+        for part in parts:
+            mine = self._mine(part.body) & self._inside
+            every |= mine
+            shown = intervals.union(shown, intervals.merge(*self._bounds(mine)))
+        beyond = np.maximum(0, (self._end - self._start)[every] - fixed_ns).sum() / self._wall
+        turns = self._turns(every)
+        share = self._share(shown, every)
+        alone = share.alone + self._unseen(parts, shown, max(1.0, turns)) / self._wall
+        return replace(share, alone=alone, beyond=float(beyond), turns=turns)
+
+    def turns(self, rows: Iterable[int]) -> float:
+        """How often in a step that one of the ops of these nodes ran which ran most often; 0: none was seen."""
+        return self._turns(self._mine(rows) & self._inside)
+
+    def costliest(self, rows: Iterable[int]) -> list[int]:
+        """Those of some nodes whose ops ran, by their time within the steps, the longest first."""
+        mine = self._mine(rows) & self._inside
+        nodes = self._node[self._label[mine]]
+        known, which = np.unique(nodes, return_inverse=True)
+        time = np.bincount(which, weights=(self._end - self._start)[mine], minlength=len(known))
+        order: list[int] = known[np.argsort(-time, kind="stable")].tolist()
+        return order
+
+    def _mine(self, rows: Iterable[int], *, gradients: bool = False) -> Bool:
+        wanted = np.array(sorted(set(rows)), np.int64)
+        labels = np.isin(self._node, wanted)
+        if gradients:
+            labels |= np.isin(self._of, wanted) & (self._of >= 0)
+        found: Bool = labels[self._label]
+        return found
+
+    def _turns(self, ops: Bool) -> float:
+        return int(np.bincount(self._label[ops]).max()) / len(self.trace.periods) if ops.any() else 0.0
+
+    def _unseen(self, parts: Sequence[LoopPart], shown: Intervals, turns: float) -> float:
+        """Time of loops in which no op was seen."""
+        if self.trace.launches is not None:
+            return 0.0
+        taken = intervals.union(shown, intervals.merge(self._start, self._end))
+        found = 0.0
+        for part in parts:
+            _, begin = self._bounds(self._mine(part.before) & self._inside)
+            end, _ = self._bounds(self._mine(part.after) & self._inside)
+            known = (begin > NEVER) & (end < FOREVER) & (begin < end)
+            around = intervals.clip(intervals.merge(begin[known], end[known]), self.trace.periods.windows)
+            own = turns * len(part.body)
+            free = intervals.total(around) - intervals.total(intervals.clip(around, taken))
+            found += free * own / max(1.0, own + part.beside)
+            taken = intervals.union(taken, around)
+        return found
+
+    def _bounds(self, ops: Bool) -> tuple[I64, I64]:
+        """Of each step: start of the first of these ops and end of the last; ``FOREVER``, ``NEVER`` without one."""
+        count = len(self.trace.periods)
+        first = np.full(count, FOREVER)
+        last = np.full(count, NEVER)
+        np.minimum.at(first, self._period[ops], self._start[ops])
+        np.maximum.at(last, self._period[ops], self._end[ops])
+        return first, last
+
+    def _share(self, spans: Intervals, mine: Bool) -> OpShare:
+        windows = self.trace.periods.windows
+        spans = intervals.clip(spans, windows)
+        others = intervals.merge(self._start[~mine], self._end[~mine])
+        beside = intervals.total(intervals.clip(spans, others))
+        calls: I64 = np.flatnonzero(mine & self._inside)
+        return OpShare(
+            alone=(intervals.total(spans) - beside) / self._wall,
+            beside=beside / self._wall,
+            calls_per_step=len(calls) / max(1, len(self.trace.periods)),
+        )

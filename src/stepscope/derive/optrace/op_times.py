@@ -1,0 +1,220 @@
+"""Time per op: how often each ran, how long in all, and how long without the ops inside of it.
+
+An op is what has an op type: a framework op on a host thread (``name:Type``), a stage of a tf.data pipeline, an HLO op
+of a TPU, and on a GPU the framework op that a kernel or copy says it belongs to; a kernel that says nothing stands by
+its own name. Self time is the duration less that of the ops directly inside of it on the same thread; events that are
+no ops (the executor around them) take nothing away.
+
+Source: xprof counts the same way (``xplane_to_op_metrics_db.cc``), so that the figures can be compared with its
+``framework_op_stats``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.optrace.host.event_nesting import parents, self_times
+from stepscope.formats.op_names import parse_op
+from stepscope.model.blocks import take
+from stepscope.model.optrace import DEVICE_KINDS, Category, LineKind
+from stepscope.model.optrace_stats import StatName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.model.optrace import I8, I32, Line, OpTrace, Plane
+    from stepscope.model.records import F64, I64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpRow:
+    """One op on one plane."""
+
+    plane: int
+    """Index into ``OpTrace.planes``."""
+    name: str
+    """Without its type; the kernel's where it belongs to no op."""
+    type: str
+    """Empty for a kernel that belongs to no op."""
+    category: Category
+    calls: int
+    total_ps: int
+    self_ps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpStats:
+    """All ops of a trace, the longest self time first. Shapes: [op]; times in picoseconds."""
+
+    plane: I32
+    name: tuple[str, ...]
+    type: tuple[str, ...]
+    category: I8
+    calls: I64
+    total_ps: I64
+    self_ps: I64
+
+    def __len__(self) -> int:
+        """How many ops."""
+        return len(self.name)
+
+    def rows(self) -> Iterator[OpRow]:
+        """One by one."""
+        for i in range(len(self)):
+            yield OpRow(
+                plane=int(self.plane[i]),
+                name=self.name[i],
+                type=self.type[i],
+                category=Category(int(self.category[i])),
+                calls=int(self.calls[i]),
+                total_ps=int(self.total_ps[i]),
+                self_ps=int(self.self_ps[i]),
+            )
+
+
+def build(trace: OpTrace) -> OpStats:
+    """Time per op of a whole trace.
+
+    Raises:
+        FormatError, SessionError: the trace's stats cannot be read.
+
+    Cost: about 40 ns an event, and 0.5 us for one of an op.
+    """
+    gpus = [plane for plane in trace.planes if plane.kind in DEVICE_KINDS]
+    tables = [_by_meta(trace), *(_by_framework_op(trace, plane) for plane in gpus)]
+    plane = np.concatenate([t.plane for t in tables])
+    self_ps = np.concatenate([t.self_ps for t in tables])
+    order = np.lexsort((plane, -self_ps))
+    names = [name for t in tables for name in t.name]
+    types = [kind for t in tables for kind in t.type]
+    return OpStats(
+        plane=plane[order],
+        name=tuple(names[i] for i in order),
+        type=tuple(types[i] for i in order),
+        category=np.concatenate([t.category for t in tables])[order],
+        calls=np.concatenate([t.calls for t in tables])[order],
+        total_ps=np.concatenate([t.total_ps for t in tables])[order],
+        self_ps=self_ps[order],
+    )
+
+
+def _by_meta(trace: OpTrace) -> OpStats:
+    """Ops whose kind says all: on host threads and TPU cores."""
+    metas, events = trace.metas, trace.events
+    is_op = metas.op_type != 0
+    calls, total, own = (np.zeros(len(metas)) for _ in range(3))
+    for line in trace.lines:
+        if line.derived or line.kind in {LineKind.STREAM, LineKind.ASYNC_OPS}:
+            continue
+        rows = line.first + np.flatnonzero(take(is_op, events.meta[line.slice]))
+        if not len(rows):
+            continue
+        rows, start_ns, dur = _spans(trace, line, rows)
+        meta = events.meta[rows]
+        calls += np.bincount(meta, minlength=len(metas))
+        total += np.bincount(meta, weights=dur, minlength=len(metas))
+        own += np.bincount(meta, self_times(dur, parents(start_ns, dur // 1000)), minlength=len(metas))
+    used = np.flatnonzero(calls)
+    names = metas.op_name[used].astype(np.int64) * len(trace.strings) + metas.op_type[used]
+    by_op = np.lexsort((names, metas.plane[used]))
+    used, names = used[by_op], names[by_op]
+    first = (np.diff(names, prepend=-1) != 0) | (np.diff(metas.plane[used], prepend=-1) != 0)
+    group = np.cumsum(first) - 1
+    ops = used[first]
+    category = np.zeros(len(ops), np.int8)
+    category[group] = metas.category[used]
+    return _summed(
+        group,
+        calls[used],
+        total[used],
+        own[used],
+        plane=metas.plane[ops],
+        names=[trace.strings[i] for i in metas.op_name[ops].tolist()],
+        types=[trace.strings[i] for i in metas.op_type[ops].tolist()],
+        category=category,
+    )
+
+
+def _spans(trace: OpTrace, line: Line, rows: I64) -> tuple[I64, I64, I64]:
+    """Rows by start, with starts in ns and exact durations in ps: on the device's own clock where the trace has it."""
+    events = trace.events
+    if line.kind is LineKind.XLA_OPS:
+        offset = trace.stats.of_events(StatName.DEVICE_OFFSET_PS, line.first, line.last)
+        own = trace.stats.of_events(StatName.DEVICE_DURATION_PS, line.first, line.last)
+        if len(own) == line.last - line.first and np.array_equal(own.rows, offset.rows):
+            at = rows - line.first
+            start, dur = offset.values[at].astype(np.int64), own.values[at].astype(np.int64)
+            order = np.lexsort((-dur, start))
+            return rows[order], start[order] // 1000, dur[order]
+    return rows, events.start_ns[rows], _exact(trace, rows)
+
+
+def _exact(trace: OpTrace, rows: I64) -> I64:
+    """Durations in picoseconds."""
+    dur: I64 = trace.events.dur_ns[rows] * 1000
+    if trace.events.dur_rem_ps is not None:
+        dur += trace.events.dur_rem_ps[rows]
+    return dur
+
+
+def _by_framework_op(trace: OpTrace, plane: Plane) -> OpStats:
+    """Ops whose kernels ran in the streams of a device. Streams do not nest: self time is total time."""
+    events, metas = trace.events, trace.metas
+    lines = [line for line in trace.lines_of(LineKind.STREAM) if line.plane == plane.index]
+    rows = np.concatenate([np.empty(0, np.int64), *(np.arange(line.first, line.last) for line in lines)])
+    op, texts = _ops_of(trace, plane, rows)
+    plain = np.flatnonzero(op < 0)
+    op[plain] = len(texts) + metas.name[events.meta[rows[plain]]]
+    used = np.flatnonzero(np.bincount(op)) if len(op) else rows
+    group_of = np.zeros(len(texts) + len(trace.strings), np.int64)
+    group_of[used] = np.arange(len(used))
+    group = group_of[op]
+    names, types = [], []
+    for code in used.tolist():
+        text = texts[code] if code < len(texts) else trace.strings[code - len(texts)]
+        name, kind = (parse_op(text) or (text, "")) if code < len(texts) else (text, "")
+        names.append(name)
+        types.append(kind)
+    category = np.zeros(len(used), np.int8)
+    category[group] = metas.category[events.meta[rows]]
+    dur = _exact(trace, rows)
+    where = np.full(len(used), plane.index, np.int32)
+    return _summed(group, np.ones(len(rows)), dur, dur, plane=where, names=names, types=types, category=category)
+
+
+def _ops_of(trace: OpTrace, plane: Plane, rows: I64) -> tuple[I64, tuple[str, ...]]:
+    """The framework op that each of some events says it belongs to: number of its text, -1 for none or an empty one."""
+    first, last = trace.rows_of(plane)
+    column = trace.stats.of_rows(StatName.TF_OP, rows)
+    said = np.full(last - first, -1, np.int64)
+    if column.texts is not None:
+        said[column.rows - first] = column.values.astype(np.int64)
+        said[said == (column.texts.index("") if "" in column.texts else -1)] = -1
+    return said[rows - first], column.texts or ()
+
+
+def _summed(
+    group: I64,
+    calls: I64 | F64,
+    total: I64 | F64,
+    own: I64 | F64,
+    *,
+    plane: I32,
+    names: list[str],
+    types: list[str],
+    category: I8,
+) -> OpStats:
+    """Sums by group; exact below 2**53 ps, two and a half hours of one op."""
+    sums = [np.rint(np.bincount(group, v, len(names))).astype(np.int64) for v in (calls, total, own)]
+    return OpStats(
+        plane=plane,
+        name=tuple(names),
+        type=tuple(types),
+        category=category,
+        calls=sums[0],
+        total_ps=sums[1],
+        self_ps=sums[2],
+    )

@@ -1,0 +1,1 @@
+"""The steps of an op trace, and where their time went."""

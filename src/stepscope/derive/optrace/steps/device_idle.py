@@ -1,0 +1,85 @@
+"""When a device was idle within the steps, and what its host did meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace.steps import step_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.optrace.steps.step_parts import Breakdown
+
+BUSY = ("device-compute", "collective", "copy-to-device", "copy-from-device", "copy-on-device")
+"""Parts in which a device does something. A device that waits for another one is idle."""
+MIN_GAP_NS = 1_000
+"""Kernels of one stream follow each other within a microsecond."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """One idle time of a device."""
+
+    start_ns: int
+    dur_ns: int
+    part: str
+    """What the host did most of the time, as ``op_breakdown.PARTS``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """Idle times of one device within the steps. Ratios are shares of the steps' time."""
+
+    ratio: float
+    by_part: Mapping[str, float]
+    """What the host did meanwhile to its share, the largest first."""
+    host_ratio: float
+    """Idle with nothing in its queue: the device waits for the host."""
+    gaps: tuple[Gap, ...]
+    """The longest first, at most ``MAX_GAPS``."""
+    count: int
+    """All gaps of at least a microsecond."""
+
+
+MAX_GAPS = 20
+
+
+def build(breakdown: Breakdown) -> Idle:
+    """The idle times of the device whose breakdown it is."""
+    times = idle_times(breakdown)
+    wall = breakdown.wall_ns
+    rest = [part for part in step_parts.PARTS if part not in BUSY]
+    shares = {part: breakdown.ratio(part) for part in rest}
+    lo, hi = times
+    longest = np.argsort(lo - hi, kind="stable")[:MAX_GAPS]
+    return Idle(
+        ratio=intervals.total(times) / wall if wall else 0.0,
+        by_part=dict(sorted(((p, r) for p, r in shares.items() if r > 0), key=lambda item: -item[1])),
+        host_ratio=sum(share for part, share in shares.items() if part != "device-gap"),
+        gaps=tuple(
+            Gap(start_ns=int(lo[i]), dur_ns=int(hi[i] - lo[i]), part=_part(breakdown, int(lo[i]), int(hi[i])))
+            for i in longest.tolist()
+        ),
+        count=int((hi - lo >= MIN_GAP_NS).sum()),
+    )
+
+
+def idle_times(breakdown: Breakdown) -> Intervals:
+    """When the device did nothing."""
+    return breakdown.when(*(part for part in step_parts.PARTS if part not in BUSY))
+
+
+def _part(breakdown: Breakdown, start: int, end: int) -> str:
+    painting = breakdown.painting
+    first = int(np.searchsorted(painting.edges, start, side="right")) - 1
+    last = int(np.searchsorted(painting.edges, end, side="left"))
+    layers = painting.layer[first:last]
+    lengths = np.diff(np.clip(painting.edges[first : last + 1], start, end))
+    weights = np.bincount(np.maximum(layers, 0), weights=lengths * (layers >= 0), minlength=1)
+    return list(step_parts.PARTS)[int(weights.argmax())]

@@ -1,0 +1,106 @@
+"""The steps of an op trace as periods: each lasts to the start of the next, so that what lies between two is not lost.
+
+A marker around the step's call leaves out what the loop does between two calls: taking the batch, callbacks. The period
+holds it, as the steps of level 0 do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.optrace.steps import traced_steps
+from stepscope.wire.kinds import STEP_MARKER
+
+if TYPE_CHECKING:
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.optrace.steps.traced_steps import StepKind
+    from stepscope.model.optrace import OpTrace
+    from stepscope.model.records import I64
+
+MAX_GAP_FACTOR = 20
+"""A gap between two steps of so many median periods is a pause (another phase of the program), and no part of one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Periods:
+    """Shapes: int64[step]. Disjoint, by start; times ns."""
+
+    start_ns: I64
+    end_ns: I64
+    number: I64
+    """As the program counts, else from 0."""
+    line: int
+    """Index of the line that the steps stand on; -1 where the trace shows none."""
+    plane: int
+    """Its plane; -1 likewise."""
+    how: StepKind | None
+    """None: no step is seen, and the one period is the whole trace."""
+    name: str
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.start_ns)
+
+    @property
+    def windows(self) -> Intervals:
+        """As intervals."""
+        return self.start_ns, self.end_ns
+
+    @property
+    def dur_ns(self) -> I64:
+        """Durations."""
+        return self.end_ns - self.start_ns
+
+    @property
+    def mean_ns(self) -> float:
+        """Mean duration."""
+        return float(self.dur_ns.mean()) if len(self) else 0.0
+
+    @property
+    def typical(self) -> int:
+        """Position of the step of median duration."""
+        return int(np.argsort(self.dur_ns, kind="stable")[(len(self) - 1) // 2])
+
+
+def build(trace: OpTrace) -> Periods:
+    """The most telling steps of a trace, or the whole trace as one period where it shows none."""
+    found = traced_steps.find(trace)
+    return of(trace, found[0]) if found else whole(trace)
+
+
+def of(trace: OpTrace, steps: traced_steps.Steps) -> Periods:
+    """Periods of some steps. The last one ends with its own event, and is left out where others remain: what follows
+    it is not known. A capture of our own marks whole steps, from end to end: its last one is kept.
+    """
+    start, end = steps.start_ns, steps.start_ns + steps.dur_ns
+    number = np.where(steps.number >= 0, steps.number, np.arange(len(steps)))
+    if len(steps) > 1:
+        periods = np.diff(start)
+        usual = float(np.median(periods))
+        follows = np.where(periods > MAX_GAP_FACTOR * usual, np.maximum(end[:-1], start[:-1] + 1), start[1:])
+        last = len(start) if steps.name == STEP_MARKER else len(start) - 1
+        end = np.append(np.minimum(follows, start[1:]), end[-1])[:last]
+        start, number = start[:last], number[:last]
+    return Periods(
+        start_ns=start,
+        end_ns=end,
+        number=number,
+        line=steps.line,
+        plane=trace.lines[steps.line].plane,
+        how=steps.how,
+        name=steps.name,
+    )
+
+
+def whole(trace: OpTrace) -> Periods:
+    """Everything from the first event to the last one."""
+    events = trace.events
+    there = len(events) > 0
+    first = np.array([int(events.start_ns.min())] if there else [], np.int64)
+    last = np.array([int(events.end_ns.max())] if there else [], np.int64)
+    return Periods(
+        start_ns=first, end_ns=last, number=np.zeros(len(first), np.int64), line=-1, plane=-1, how=None, name=""
+    )

@@ -1,0 +1,105 @@
+"""The op traces of a session, ready to be looked at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace.steps import step_parts
+from stepscope.derive.optrace.trace_view import OpView
+from stepscope.derive.steps import anatomy, step_work
+from stepscope.derive.steps.steps import names_of
+from stepscope.errors import DamagedError, SessionError
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.model.session import Session
+
+_PARTS = {
+    "saving": ("saving",),
+    "callbacks": ("callbacks", "hooks"),
+    "evaluation": ("evaluation",),
+    "building": ("building",),
+    "gc": ("gc",),
+    "compile": ("tracing",),
+    "framework": ("framework",),
+}
+"""Part of a traced step to the layers of level 0 that name it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpTraces:
+    """What could be read, and what could not."""
+
+    views: tuple[OpView, ...]
+    """By name."""
+    others: tuple[str, ...] = ()
+    """Names of the traces of steps of another kind, an evaluation's where the job trains: joined to no step."""
+    problems: tuple[str, ...] = ()
+
+    @property
+    def main(self) -> OpView | None:
+        """The one that shows the most steps; None where none shows any."""
+        return max((v for v in self.views if v.shows_steps), key=lambda v: len(v.periods), default=None)
+
+
+def build(session: Session, steps: Steps | None) -> OpTraces:
+    """The op traces of the process that makes the steps; all of the session's where no step was measured."""
+    level_0 = _level_0(steps) if steps is not None else None
+    refs = {
+        name.rpartition("/")[2]: f"capture:{capture.id}"
+        for capture in session.manifest.captures
+        for name in capture.files
+    }
+    others = _of_other_steps(session, steps) if steps is not None else frozenset()
+    views, problems = [], []
+    for stored in session.op_traces:
+        if steps is not None and stored.worker != steps.worker.info.key:
+            continue
+        if stored.name in others:
+            continue
+        try:
+            trace = stored.load()
+        except DamagedError:
+            raise
+        except SessionError as error:
+            problems.append(str(error))
+            continue
+        views.append(OpView(trace, stored.name, level_0, ref=refs.get(stored.name, "")))
+    return OpTraces(views=tuple(views), others=tuple(sorted(others)), problems=tuple(problems))
+
+
+def _of_other_steps(session: Session, steps: Steps) -> frozenset[str]:
+    """Names of the traces whose steps are made by other calls than those that the session's steps are."""
+    anchor, names = steps.anchors, names_of(steps.worker)
+    if anchor is None:
+        return frozenset()
+    same = {
+        name.id
+        for name in names.values()
+        if (name.text, name.file, name.line, name.role) == (anchor.text, anchor.file, anchor.line, anchor.role)
+    }
+    found = set()
+    for capture in session.manifest.captures:
+        known = [(kind, name) for kind, name in capture.anchors if name in names]
+        if capture.worker == steps.worker.info.key and capture.work and known:
+            mine = any(kind == steps.kind and name in same for kind, name in known)
+            if not mine and capture.work != step_work.work(steps):
+                found |= {name.rpartition("/")[2] for name in capture.files}
+    return frozenset(found)
+
+
+def _level_0(steps: Steps) -> dict[str, Intervals]:
+    layers = anatomy.layers(steps)
+    found = {}
+    for part, names in _PARTS.items():
+        when = layers[names[0]]
+        for name in names[1:]:
+            when = intervals.union(when, layers[name])
+        found[part] = when
+    starts, ends, _ = anatomy.spans_of(steps, Kind.SESSION_RUN)
+    found[step_parts.SESSION_RUN] = intervals.merge(starts, ends)
+    return found

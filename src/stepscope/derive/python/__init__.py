@@ -1,0 +1,1 @@
+"""Python code of the step's thread, by stack samples and by its source."""

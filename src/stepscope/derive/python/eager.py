@@ -1,0 +1,128 @@
+"""The part of the steady steps that runs op by op from Python, by stack samples of the step thread.
+
+A sample is eager when the user's line is inside of TensorFlow or Keras and no compiled function encloses it. Calls that
+only add ops to a graph are not eager: they run nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.python import stack_samples
+
+if TYPE_CHECKING:
+    from stepscope.derive.python.stack_samples import Sample
+
+FUNCTION_CALLS = "/polymorphic_function/"
+"""Code of TensorFlow through which tf.functions are called."""
+SESSION = "/client/session.py"
+PY_FUNCTION = "/ops/script_ops.py"
+"""Code through which a graph calls Python back (tf.py_function): what that runs op by op is no eager step."""
+GRAPH_BUILDING = ("/framework/op_def_library.py", "/framework/func_graph.py")
+"""Code that stands on the stack where an op is put into a graph instead of being run."""
+DISPATCH_RATIO = 2.0
+"""What the runtime spends on calling an op beside its computation, for each part of it that Python spends. Measured on
+eager steps of small ops against the same steps as one graph: 1.2 to 2.2, most on a busy machine. Time in
+ops beyond that is computation, which a graph has to do too."""
+
+MIN_OPS_RATIO = 0.25
+"""Of eager time, in the calls that run ops. Measured: 0.52 to 0.68 on steps of small ops, 0.9 on large ones; what
+Keras does around its compiled function has next to none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EagerTime:
+    """Shares are of the time of all samples of the steady steps."""
+
+    eager_ratio: float
+    python_ratio: float
+    """Eager, and the innermost frame is Python rather than the call that runs an op."""
+    call_ratio: float
+    """Eager within the calls that steps make, rather than between them."""
+    function_ratio: float
+    """Eager although it stands below a call of a tf.function: functions run eagerly by a setting."""
+    samples: int
+    """All samples of the steady steps."""
+    lines: tuple[tuple[str, str, int, int], ...]
+    """(file, function, first line, last line) of the user's code that calls the ops, the most sampled first."""
+
+    @property
+    def saved_ratio(self) -> float:
+        """What one graph would save: Python's part and the runtime's dispatch, but no computation."""
+        return self.python_ratio + min(self.eager_ratio - self.python_ratio, DISPATCH_RATIO * self.python_ratio)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """From Python's part alone to all that is eager, each at the end of its 95 % interval."""
+        low, _ = stack_samples.confidence_interval(self.python_ratio, self.samples)
+        _, high = stack_samples.confidence_interval(self.eager_ratio, self.samples)
+        return low, high
+
+
+def build(taken: tuple[Sample, ...], *, keras: bool = False) -> EagerTime | None:
+    """None without samples. ``keras``: the steps are calls of Keras' own.
+
+    Around a compiled step of 0.1 ms, Keras' Python and its ops on the iterator take as long again: where its calls are
+    seen to run graphs, they are not eager.
+    """
+    whole = stack_samples.weight_of(taken)
+    if whole == 0:
+        return None
+    compiled = stack_samples.weight_of(s for s in taken if s.component == "call" and _is_compiled(s))
+    calls = _with_ops(taken, "call")
+    if keras and 2 * compiled > stack_samples.weight_of(calls):
+        calls = []
+    eager = calls + _with_ops(taken, "other-python")
+    return EagerTime(
+        eager_ratio=stack_samples.weight_of(eager) / whole,
+        python_ratio=stack_samples.weight_of(s for s in eager if not s.in_op) / whole,
+        call_ratio=stack_samples.weight_of(calls) / whole,
+        function_ratio=stack_samples.weight_of(s for s in eager if _calls_function(s)) / whole,
+        samples=len(taken),
+        lines=stack_samples.lines_of(eager),
+    )
+
+
+def _with_ops(taken: tuple[Sample, ...], component: str) -> list[Sample]:
+    """Eager samples of a component; none where hardly any runs an op: that is a framework's Python around a graph."""
+    eager = [s for s in taken if s.component == component and is_eager(s)]
+    ops = stack_samples.weight_of(s for s in eager if s.in_op)
+    return eager if ops >= MIN_OPS_RATIO * stack_samples.weight_of(eager) else []
+
+
+def is_eager(sample: Sample) -> bool:
+    """Whether a sample runs ops from Python."""
+    if not sample.in_tensorflow or sample.makes_layers or sample.waits_for_cluster:
+        return False
+    if any(part in f.file for f in sample.below_user() for part in GRAPH_BUILDING):
+        return False
+    below_call = False
+    for frame in reversed(sample.frames):
+        if PY_FUNCTION in frame.file:
+            return False
+        if SESSION in frame.file or FUNCTION_CALLS in frame.file:
+            return below_call
+        below_call = below_call or frame.own or "/keras/" in frame.file or "/tf_keras/" in frame.file
+        below_call = below_call or "/ops/gen_" in frame.file
+    return True
+
+
+def _is_compiled(sample: Sample) -> bool:
+    return _calls_function(sample) and not is_eager(sample)
+
+
+def _calls_function(sample: Sample) -> bool:
+    return any(FUNCTION_CALLS in f.file for f in sample.frames)
+
+
+def setting(found: EagerTime | None, *, keras: bool) -> str | None:
+    """Which setting makes steps run eagerly: "run_eagerly", "run_functions_eagerly"; None where none does.
+
+    Keras' steps and tf.functions are compiled unless one is on.
+    """
+    if found is None or 4 * found.eager_ratio < 1:
+        return None
+    if 2 * found.function_ratio > found.eager_ratio:
+        return "run_functions_eagerly"
+    return "run_eagerly" if keras and 2 * found.call_ratio > found.eager_ratio else None

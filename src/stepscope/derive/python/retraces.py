@@ -1,0 +1,115 @@
+"""Tracing within the steady steps, grouped by function and by what made it trace again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.model.events import Traced
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.model.records import I64, Bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetraceGroup:
+    """Traces of one Python function for one reason, within the steady steps."""
+
+    traces: tuple[Traced, ...]
+    cause: str
+    argument: str
+    cost_ns: int
+    """Wall time of tracing and of what the tracing calls took beyond a usual call, within the steady steps."""
+    traced_ns: int
+    """Wall time of the tracing itself: the least that it costs."""
+    steps: int
+    """Steady steps in which such a trace happened."""
+
+    @property
+    def example(self) -> Traced:
+        """The last trace of the group."""
+        return self.traces[-1]
+
+
+def build(steps: Steps) -> tuple[RetraceGroup, ...]:
+    """Groups of repeated traces, the most costly first. A first trace of a function is not one."""
+    records = steps.worker.records
+    windows = steps.windows
+    if len(windows[0]) == 0:
+        return ()
+    events = {t.id: t for t in steps.worker.all(Traced)}
+    mine = (records.kind == Kind.TRACE) & (records.thread == steps.thread)
+    loops = (records.kind == Kind.LOOP) & (records.thread == steps.thread)
+    loop_spans = intervals.merge(records.start_ns[loops], records.start_ns[loops] + records.dur_ns[loops])
+    in_loop = intervals.clipped_sum(records.start_ns, records.start_ns + records.dur_ns, loop_spans) > 0
+    groups: dict[tuple[str, str, str], list[int]] = {}
+    for row in np.flatnonzero(mine):
+        event = events.get(int(records.arg[row]))
+        if event is None or event.cause in {"", "first"} or event.outer in events:
+            continue
+        if event.owner != "user" and in_loop[row]:
+            continue  # what Keras sets up anew in each call of fit or predict belongs to that call
+        key = (event.definition_key or event.function, event.cause, event.argument)
+        groups.setdefault(key, []).append(int(row))
+    found = []
+    for (_, cause, argument), rows in groups.items():
+        kept = np.array(rows)[_in_windows(steps, np.array(rows))]
+        if len(kept) == 0:
+            continue
+        alone = intervals.merge(records.start_ns[kept], records.start_ns[kept] + records.dur_ns[kept])
+        starts, ends = widened(steps, kept)
+        inside = intervals.clip(intervals.merge(starts, ends), windows)
+        cost = intervals.total(inside)
+        if cost <= 0:
+            continue
+        traced = [events[int(records.arg[r])] for r in kept]
+        hit = np.unique(np.searchsorted(windows[0], inside[0], side="right"))
+        found.append(
+            RetraceGroup(
+                traces=tuple(sorted(traced, key=lambda t: t.at)),
+                cause=cause,
+                argument=argument,
+                cost_ns=cost,
+                traced_ns=intervals.total(intervals.clip(alone, windows)),
+                steps=len(hit),
+            )
+        )
+    return tuple(sorted(found, key=lambda g: -g.cost_ns))
+
+
+def _in_windows(steps: Steps, rows: I64) -> Bool:
+    """Which traces begin within a steady step."""
+    lo, hi = steps.windows
+    starts = steps.worker.records.start_ns[rows]
+    at = np.searchsorted(lo, starts, side="right") - 1
+    inside: Bool = (at >= 0) & (starts < hi[np.maximum(at, 0)])
+    return inside
+
+
+def widened(steps: Steps, rows: I64) -> tuple[I64, I64]:
+    """Each trace, widened to the call that it happened in, less that function's usual call."""
+    records = steps.worker.records
+    starts = records.start_ns[rows]
+    ends = starts + records.dur_ns[rows]
+    calls = np.isin(records.kind, [Kind.FUNCTION, Kind.EXECUTION]) & (records.thread == steps.thread)
+    traced = np.flatnonzero(calls & ((records.flags & Flag.TRACED) != 0))
+    plain = calls & ((records.flags & Flag.TRACED) == 0)
+    if len(traced) == 0:
+        return starts, ends
+    order = traced[np.argsort(records.start_ns[traced], kind="stable")]
+    call_starts = records.start_ns[order]
+    call_ends = call_starts + records.dur_ns[order]
+    at = np.searchsorted(call_starts, starts, side="right") - 1
+    for i, call in enumerate(at):
+        if call < 0 or call_ends[call] < ends[i]:
+            continue
+        same = plain & (records.name == records.name[order[call]])
+        usual = int(np.median(records.dur_ns[same])) if same.any() else 0
+        starts[i] = min(starts[i], call_starts[call])
+        ends[i] = max(ends[i], call_ends[call] - usual)
+    return starts, ends

@@ -1,0 +1,308 @@
+"""Stack samples of the step thread, joined to the anatomy by time.
+
+A sample belongs to the component that the moment belongs to. It is told by two frames: the innermost one of the
+user's code (the culprit) and the frame of the loop that makes the steps (the statement that pays). It stands for its
+duration: CPU time for a sample of the CPU timer, time without CPU for one of the agent's thread (``agent.cpu_timer``
+says why there are two). Shares are shares of these durations.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.model.events import Code, Stack
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from stepscope.derive.steps.anatomy import Anatomy
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.model.session import Worker
+
+_OP_FUNCTIONS = frozenset({"quick_execute", "TFE_Py_FastPathExecute", "TFE_Py_Execute"})
+"""Python functions whose own line is the C call that runs an eager op."""
+
+VARIABLES = "/ops/resource_variable_ops.py"
+"""Code of TensorFlow that reads and assigns variables."""
+_BUILDING = frozenset(
+    {
+        "__init__",
+        "_functional_construction_call",
+        "_maybe_build",
+        "add_weight",
+        "build",
+        "build_wrapper",
+        "compile",
+        "compute_output_spec",
+        "from_config",
+        "symbolic_call",
+    }
+)
+"""Functions of Keras that stand on the stack while layers and models are made."""
+_WAITS = {
+    "/training/session_manager.py": frozenset({"wait_for_session", "_restore_checkpoint"}),
+    "/training/server_lib.py": frozenset({"__init__", "join", "start"}),
+}
+"""Functions of TensorFlow in whose own lines (a sleep, a call of C) a task waits for others of its cluster."""
+_MEETS = frozenset({"ensure_initialized", "enable_collective_ops", "get_config_key_value", "wait_at_barrier"})
+_MEETING = ("/distribute/collective_all_reduce_strategy.py", "/eager/remote.py")
+"""Functions of the eager context in whose calls of C all tasks meet, and the code that has them meet."""
+_PER_CALL = ("CallSpec.", "CallContext.")
+"""What Keras makes in each call of a layer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """A line of code on a stack."""
+
+    file: str
+    function: str
+    line: int
+    own: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One sample of the step thread."""
+
+    at: int
+    weight_ns: int
+    component: str
+    """Of the anatomy; "" outside of the steady steps."""
+    frames: tuple[Spot, ...]
+    """Root to leaf."""
+
+    @property
+    def culprit(self) -> Spot | None:
+        """The innermost frame of the user's code."""
+        return next((f for f in reversed(self.frames) if f.own), None)
+
+    @property
+    def leaf(self) -> Spot:
+        """The innermost frame."""
+        return self.frames[-1]
+
+    def below_user(self) -> tuple[Spot, ...]:
+        """Frames that the user's innermost frame called, outermost first."""
+        for i in range(len(self.frames) - 1, -1, -1):
+            if self.frames[i].own:
+                return self.frames[i + 1 :]
+        return self.frames
+
+    @property
+    def in_tensorflow(self) -> bool:
+        """The user's line was inside of TensorFlow or Keras."""
+        return any(is_framework(f.file) for f in self.below_user())
+
+    @property
+    def waits_for_cluster(self) -> bool:
+        """The user's line waits inside of TensorFlow for other tasks of the cluster: a chief, a server, all peers."""
+        below = self.below_user()
+        if not below:
+            return False
+        leaf = below[-1].function.rpartition(".")[2]
+        waits = any(below[-1].file.endswith(file) and leaf in names for file, names in _WAITS.items())
+        return waits or (leaf in _MEETS and any(f.file.endswith(_MEETING) for f in below))
+
+    @property
+    def makes_layers(self) -> bool:
+        """The user's line made or built layers or a model of Keras'."""
+        return any(
+            is_framework(f.file) and f.function.rpartition(".")[2] in _BUILDING and not f.function.startswith(_PER_CALL)
+            for f in self.below_user()
+        )
+
+    @property
+    def reads_variable(self) -> bool:
+        """The user's line was reading a variable of TensorFlow's: a model's weights, which preparing input does not."""
+        return any(f.file.replace("\\", "/").endswith(VARIABLES) for f in self.below_user())
+
+    @property
+    def in_op(self) -> bool:
+        """The innermost frame runs an op rather than Python."""
+        leaf = self.leaf
+        return leaf.function in _OP_FUNCTIONS or "/ops/gen_" in leaf.file
+
+
+def is_framework(file: str) -> bool:
+    """Whether a file belongs to TensorFlow or Keras."""
+    path = file.replace("\\", "/")
+    return any(part in path for part in ("/tensorflow/", "/keras/", "/tf_keras/"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotSpot:
+    """User code that the samples of a component fall on, grouped by function and by the statement of the loop."""
+
+    culprit: Spot
+    """Line: the one most often seen."""
+    lines: tuple[int, ...]
+    """All lines of the function that were seen, most often first."""
+    statement: Spot | None
+    """The line of the loop from which it was reached."""
+    samples: int
+    ratio: float
+    """Share of the component's sampled time."""
+    tensorflow_ratio: float
+    """Share of its sampled time inside of TensorFlow or Keras."""
+    entered: str
+    """The function that the statement of the loop called, as far as Python code was on the stack; "" for none."""
+    called: str
+    """What the line was in most often: "time.sleep" is unseen by Python, so "" is common."""
+
+
+def samples(steps: Steps, anatomy: Anatomy) -> tuple[Sample, ...]:
+    """The samples of the step thread within the steady steps, in order of time."""
+    taken = tuple(all_samples(steps))
+    components = anatomy.component_at(np.array([s.at for s in taken], np.int64))
+    return tuple(replace(s, component=c) for s, c in zip(taken, components, strict=True) if c)
+
+
+def sampled(steps: Steps | None) -> bool:
+    """There are stack samples of the step thread, at any time of the run."""
+    if steps is None:
+        return False
+    records = steps.worker.records
+    return bool(((records.kind == Kind.SAMPLE) & (records.thread == steps.thread)).any())
+
+
+def all_samples(steps: Steps) -> Iterator[Sample]:
+    """The samples of the step thread over the whole run, with no component."""
+    return thread_samples(steps.worker, [steps.thread])
+
+
+def thread_samples(worker: Worker, threads: Sequence[int]) -> Iterator[Sample]:
+    """The samples of some threads over the whole run, with no component."""
+    records = worker.records
+    mine = (records.kind == Kind.SAMPLE) & np.isin(records.thread, threads)
+    codes = {c.id: c for c in worker.all(Code)}
+    stacks = {s.id: tuple(_spot(codes, *f) for f in s.frames) for s in worker.all(Stack)}
+    for at, weight, stack in zip(records.start_ns[mine], records.dur_ns[mine], records.name[mine], strict=True):
+        frames = stacks.get(int(stack), ())
+        if frames:
+            yield Sample(at=int(at), weight_ns=int(weight), component="", frames=frames)
+
+
+def _spot(codes: dict[int, Code], code: int, line: int) -> Spot:
+    known = codes.get(code)
+    if known is None:
+        return Spot(file="", function="?", line=line, own=False)
+    return Spot(file=known.file, function=known.function, line=line, own=known.own)
+
+
+COMMON_RATIO = 0.6
+"""A function that stands on this share of the stacks of a set belongs to all of it: the rest is noise of the edges."""
+
+
+def loop_function(taken: Sequence[Sample], steps: Steps) -> tuple[str, str] | None:
+    """(file, function) of the loop that makes the steps.
+
+    The user's innermost function that stands on the stacks of the step's calls and on those between them too; where
+    there are no samples of calls, the anchor's caller as its name line says, else the innermost function that all
+    stacks share.
+    """
+    calls = [s for s in taken if s.component == "call"]
+    between = [s for s in taken if s.component == "other-python"]
+    common = _common(calls) & _common(between) if calls and between else set()
+    anchor = steps.anchors
+    if not common and anchor is not None and anchor.call_file and anchor.call_function:
+        return anchor.call_file, anchor.call_function
+    common = common or _common(taken)
+    depth: Counter[tuple[str, str]] = Counter()
+    for sample in taken:
+        for i, frame in enumerate(sample.frames):
+            key = (frame.file, frame.function)
+            if key in common:
+                depth[key] = max(depth[key], i + 1)
+    return max(depth, key=lambda key: depth[key], default=None)
+
+
+def making_steps(taken: Sequence[Sample], loop: tuple[str, str] | None) -> frozenset[tuple[str, str]]:
+    """(file, function) of the user's functions that make the steps: the loop's, and what the step's calls run in."""
+    calls = [s for s in taken if s.component == "call"]
+    return frozenset(_common(calls) | ({loop} if loop is not None else set()))
+
+
+def _common(taken: Sequence[Sample]) -> set[tuple[str, str]]:
+    """The user's functions that stand on most of the stacks."""
+    seen = Counter(key for s in taken for key in {(f.file, f.function) for f in s.frames if f.own})
+    return {key for key, count in seen.items() if count >= COMMON_RATIO * len(taken)}
+
+
+def hot_spots(taken: Iterable[Sample], components: frozenset[str], loop: tuple[str, str] | None) -> tuple[HotSpot, ...]:
+    """Where the samples of some components fall, the most frequent first."""
+    chosen = [s for s in taken if s.component in components and s.culprit is not None]
+    groups: dict[tuple[str, str, int], list[Sample]] = {}
+    for sample in chosen:
+        culprit = sample.culprit
+        statement = statement_of(sample, loop)
+        if culprit is not None:
+            key = (culprit.file, culprit.function, statement.line if statement else 0)
+            groups.setdefault(key, []).append(sample)
+    whole = weight_of(chosen)
+    spots = [_hot_spot(members, whole, loop) for members in groups.values()]
+    return tuple(sorted(spots, key=lambda s: -s.ratio))
+
+
+def lines_of(taken: Sequence[Sample]) -> tuple[tuple[str, str, int, int], ...]:
+    """(file, function, first line, last line) of the two functions of the user's that samples fall on most often."""
+    culprits = [c for s in taken if (c := s.culprit) is not None]
+    seen: dict[tuple[str, str], list[int]] = {}
+    for spot in culprits:
+        seen.setdefault((spot.file, spot.function), []).append(spot.line)
+    order = Counter((c.file, c.function) for c in culprits).most_common(2)
+    return tuple((*key, min(seen[key]), max(seen[key])) for key, _ in order)
+
+
+def weight_of(taken: Iterable[Sample]) -> int:
+    """Time that samples stand for, ns."""
+    return sum(s.weight_ns for s in taken)
+
+
+def _hot_spot(members: list[Sample], whole: int, loop: tuple[str, str] | None) -> HotSpot:
+    culprits = [c for s in members if (c := s.culprit) is not None]
+    lines = [line for line, _ in Counter(c.line for c in culprits if c.line > 0).most_common()]
+    below = Counter(b[0].function for s in members if (b := s.below_user()))
+    entered = Counter(f for s in members if (f := _entered(s, loop)))
+    first = culprits[0]
+    weight = weight_of(members)
+    return HotSpot(
+        culprit=Spot(file=first.file, function=first.function, line=lines[0] if lines else first.line, own=True),
+        lines=tuple(lines),
+        statement=statement_of(members[0], loop),
+        samples=len(members),
+        ratio=weight / whole if whole else 0.0,
+        tensorflow_ratio=weight_of(s for s in members if s.in_tensorflow) / weight if weight else 0.0,
+        entered=entered.most_common(1)[0][0] if entered else "",
+        called=below.most_common(1)[0][0] if below else "",
+    )
+
+
+def statement_of(sample: Sample, loop: tuple[str, str] | None) -> Spot | None:
+    """The frame of the loop function on a sample's stack, the innermost one."""
+    if loop is None:
+        return None
+    return next((f for f in reversed(sample.frames) if (f.file, f.function) == loop), None)
+
+
+def _entered(sample: Sample, loop: tuple[str, str] | None) -> str:
+    """The function that the loop's frame called."""
+    names = [(f.file, f.function) for f in sample.frames]
+    last = len(names) - 1 - names[::-1].index(loop) if loop is not None and loop in names else len(names)
+    return names[last + 1][1] if last + 1 < len(names) else ""
+
+
+def confidence_interval(ratio: float, of: int) -> tuple[float, float]:
+    """95 % interval of a share estimated from ``of`` samples (Wilson's score interval)."""
+    if of == 0:
+        return 0.0, 1.0
+    z = 1.96
+    p = min(1.0, max(0.0, ratio))
+    centre = (p + z * z / (2 * of)) / (1 + z * z / of)
+    half = z * float(np.sqrt(p * (1 - p) / of + z * z / (4 * of * of))) / (1 + z * z / of)
+    return max(0.0, centre - half), min(1.0, centre + half)

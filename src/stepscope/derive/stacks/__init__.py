@@ -1,0 +1,1 @@
+"""Profiles of sampled stacks: joined, merged, compared and drawn."""

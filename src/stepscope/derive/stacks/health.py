@@ -1,0 +1,154 @@
+"""How much of a profile can be trusted: stacks that are not whole, frames without names, samples of nobody.
+
+A native stack is whole when it reaches the place where its thread starts. Who captured it may know (``StackFlag``);
+else it is told by the outermost frames, which are a short list. Stacks of sources that know only names or only Python
+do not tell.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.stacks import native_names
+from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE
+from stepscope.derive.stacks.splice import without_python
+from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, StackFlag
+
+if TYPE_CHECKING:
+    from stepscope.model.records import Bool
+    from stepscope.model.stacks import StackProfile
+
+_START = re.compile(
+    r"_start|__libc_start_main(_impl)?(@.*)?|__libc_start_call_main|__start_main|main|Py_BytesMain|start_thread|"
+    r"(__)?clone3?(\.internal)?|thread_start|ret_from_fork(_asm)?|secondary_startup_64\w*|x86_64_start_kernel|"
+    r"start_kernel|start_secondary|cpu_startup_entry|kthread|_dl_start_user|_dl_start|runtime\.(goexit|mstart|main)(\.abi0)?"
+)
+"""Where threads start: user programs, glibc, the kernel, Go."""
+_LIBC = re.compile(r"libc([.-].*)?\.so[.\d]*|libpthread[.-].*")
+_OUTER = 4
+"""Frames from the root among which the start is looked for: a process name or garbage may stand before it."""
+_LIBC_DEPTH = 3
+"""A thread's start in a libc without symbols is believed from so many frames on: shallower ones are broken chains."""
+_IDLE_THREADS = frozenset({"swapper"})
+_IDLE_NAME = re.compile(r"swapper(/\d+)?")
+_MACHINE = frozenset(
+    {
+        FrameKind.NATIVE,
+        FrameKind.KERNEL,
+        FrameKind.GENERATED,
+        FrameKind.INTERPRETER,
+        FrameKind.FRAMEWORK,
+        FrameKind.MATH,
+        FrameKind.ALLOCATOR,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """Shares of a profile's weight. ``truncated_ratio`` None: the source does not tell."""
+
+    unresolved_leaf_ratio: float
+    """The innermost frame has no name."""
+    unresolved_ratio: float
+    """Some frame has no name."""
+    truncated_ratio: float | None
+    """The stack does not reach its thread's start, or lacks frames between. Of what the source tells."""
+    attached_ratio: float
+    """Generated code that was attached to its callers."""
+    without_op_ratio: float
+    """The part of it whose op is not known."""
+    approximate_ratio: float
+    """Python frames, or callers of generated code, from a sample close by."""
+    unnamed_python_ratio: float
+    """The interpreter runs, and none of the functions that it runs is known."""
+    frameless_ratio: float
+    """Samples without any frame."""
+
+
+def health(profile: StackProfile) -> Health:
+    """What of a profile is not whole or has no name."""
+    samples, weight = profile.samples, profile.samples.weight
+    total = float(weight.sum())
+
+    def ratio(mask: Bool) -> float:
+        return float(weight[mask].sum()) / total if total else 0.0
+
+    unnamed = np.array([not frame.resolved for frame in profile.frames], np.bool_)
+    leaf, within = _marks(profile, unnamed)
+    none = samples.stack == UNKNOWN
+    attached = (samples.flags & StackFlag.ATTACHED) != 0
+    told = (samples.flags & (StackFlag.WHOLE | StackFlag.TRUNCATED | StackFlag.ATTACHED)) != 0
+    return Health(
+        unresolved_leaf_ratio=ratio(none | leaf[samples.stack]),
+        unresolved_ratio=ratio(none | within[samples.stack]),
+        truncated_ratio=ratio((samples.flags & StackFlag.TRUNCATED) != 0) if told.any() else None,
+        attached_ratio=ratio(attached),
+        without_op_ratio=ratio(attached & ~_with_op(profile)[samples.stack]) if attached.any() else 0.0,
+        approximate_ratio=ratio((samples.flags & StackFlag.APPROXIMATE) != 0),
+        unnamed_python_ratio=ratio(without_python(profile)[samples.stack]),
+        frameless_ratio=ratio(none),
+    )
+
+
+def _with_op(profile: StackProfile) -> Bool:
+    """Of each stack whether the op that it works for is in it; the last entry is for stack -1."""
+    op = [frame.module == OP_TRACE or native_names.computes(frame.function) for frame in profile.frames]
+    return _marks(profile, np.array(op, np.bool_))[1]
+
+
+def _marks(profile: StackProfile, mark: Bool) -> tuple[Bool, Bool]:
+    """Of each stack whether its leaf is marked, and whether any of its frames is; the last entry is for stack -1."""
+    leaf = mark[profile.stacks.frame] if len(profile.stacks) else np.zeros(0, np.bool_)
+    within = leaf.tolist()
+    for stack, parent in enumerate(profile.stacks.parent.tolist()):
+        within[stack] = within[stack] or (parent >= 0 and within[parent])
+    last = np.zeros(1, np.bool_)
+    return np.concatenate([leaf, last]), np.concatenate([np.array(within, np.bool_), last])
+
+
+def with_roots_checked(profile: StackProfile) -> StackProfile:
+    """The profile with WHOLE or TRUNCATED on each sample of machine code; as it is where its source has told."""
+    samples = profile.samples
+    told = np.any(samples.flags & (StackFlag.WHOLE | StackFlag.TRUNCATED))
+    if told or not any(frame.kind in _MACHINE for frame in profile.frames):
+        return profile
+    whole = np.array([_is_whole(profile, stack) for stack in range(len(profile.stacks))] + [False], np.bool_)
+    flags = samples.flags | np.where(whole[samples.stack], StackFlag.WHOLE, StackFlag.TRUNCATED).astype(np.int64)
+    return replace(profile, samples=replace(samples, flags=flags))
+
+
+def _is_whole(profile: StackProfile, stack: int) -> bool:
+    frames = profile.frames_of(stack)
+    outer = frames[:_OUTER]
+    if any(_START.fullmatch(frame.function) for frame in outer):
+        return True
+    native = next((frame for frame in outer if frame.kind is not FrameKind.OTHER), None)
+    return len(frames) >= _LIBC_DEPTH and native is not None and _is_bare_libc(native)
+
+
+def _is_bare_libc(frame: Frame) -> bool:
+    return not frame.resolved and _LIBC.fullmatch(frame.module.rpartition("/")[2]) is not None
+
+
+def without_idle(profile: StackProfile) -> tuple[StackProfile, float]:
+    """The profile without the kernel's idle tasks, and the weight that was taken out: nobody's work.
+
+    They are threads of pid 0, or stacks whose outermost frame is that process's name.
+    """
+    idle = np.array([t.pid == 0 and t.name in _IDLE_THREADS for t in profile.threads] + [False], np.bool_)
+    samples = profile.samples
+    out = idle[samples.thread]
+    roots = [bool(_IDLE_NAME.fullmatch(frame.function)) and not frame.module for frame in profile.frames]
+    if any(roots):
+        below: list[bool] = []
+        for parent, frame in zip(profile.stacks.parent.tolist(), profile.stacks.frame.tolist(), strict=True):
+            below.append(roots[frame] if parent == UNKNOWN else below[parent])
+        out = out | np.array([*below, False], np.bool_)[samples.stack]
+    if not out.any():
+        return profile, 0.0
+    return replace(profile, samples=samples.take(~out)), float(samples.weight[out].sum())

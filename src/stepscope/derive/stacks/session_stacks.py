@@ -1,0 +1,142 @@
+"""The stack profiles of a session: its captures, and the Python stacks that are sampled always.
+
+The agent's samples stand for time (``agent.cpu_timer``): CPU time of the main thread, waiting time of all threads that
+ran user code. The event is called "python".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.stacks import op_at_sample
+from stepscope.derive.stacks.merge_profiles import merged
+from stepscope.derive.stacks.op_of_pool_thread import with_ops
+from stepscope.derive.stacks.splice import spliced
+from stepscope.model.events import Code, Stack, ThreadSeen
+from stepscope.model.stacks import (
+    UNKNOWN,
+    Frame,
+    FrameKind,
+    SampleTable,
+    StackBuilder,
+    StackFlag,
+    StackProfile,
+    Thread,
+)
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.model.session import Session, Worker
+
+AGENT_THREAD = "stepscope-agent"
+"""Name of the thread that samples."""
+PYTHON = "python"
+"""The event of the stacks that the agent samples."""
+_KEPT_FRAMES, _KEPT_ROOT_FRAMES = 60, 15
+"""Of a deeper stack the agent keeps the outermost 15 and the innermost 45 frames."""
+LEFT_OUT = Frame("[frames left out]", kind=FrameKind.PYTHON, resolved=False)
+
+
+def profiles(session: Session) -> tuple[StackProfile, ...]:
+    """One profile for each event, in the order: native events as captured, then "python". None without samples.
+
+    Native stacks have Python's functions and lines where the agent sampled the thread close by in time, and the op that
+    generated code works for: by an op trace of the same moment, else by samples where a pool's thread runs it.
+    """
+    by_event: dict[str, list[StackProfile]] = {}
+    ours = session.manifest.run_dir
+    seen = [python_profile(worker) for worker in session.workers] if session.stacks else []
+    agents = {
+        (worker.info.pid, thread.native)
+        for worker in session.workers
+        for thread in worker.all(ThreadSeen)
+        if thread.name == AGENT_THREAD
+    }
+    timed, _ = op_at_sample.with_timed_ops(session.stacks, op_at_sample.of_session(session, session.stacks))
+    for profile in with_ops(timed):
+        by_event.setdefault(profile.event, []).append(spliced(profile, seen, agents=agents, ours=ours))
+    python = [made for worker in session.workers if len((made := python_profile(worker, ours=ours)).samples)]
+    if python:
+        by_event.setdefault(PYTHON, []).extend(python)
+    return tuple(merged(of_event) for of_event in by_event.values())
+
+
+def windows(session: Session, event: str) -> list[tuple[int, int]]:
+    """When an event was sampled, (from, to) in ns; a window whose end is not known lasts until the job's."""
+    captured = [(one.begin_ns, one.end_ns) for one in session.stacks if one.event == event]
+    if event == PYTHON:
+        captured += [(worker.info.started_ns, worker.info.ended_ns) for worker in session.workers]
+    last = session.manifest.ended_ns or max((end for _, end in captured), default=0)
+    return [(max(begin, 0), end if end > 0 else last) for begin, end in captured]
+
+
+def python_profile(worker: Worker, *, ours: str = "") -> StackProfile:
+    """The Python stacks of one process. Weights are nanoseconds of wall time.
+
+    ``ours``: the folder from which the agent ran; its frames (wrappers around what is measured) are left out.
+    """
+    records = worker.records
+    taken = records.take(records.kind == Kind.SAMPLE)
+    codes = {code.id: code for code in worker.all(Code)}
+    builder = StackBuilder()
+    stacks: dict[int, tuple[int, int]] = {}
+    for stack in worker.all(Stack):
+        frames = [_frame(codes, *frame) for frame in stack.frames]
+        cut = len(frames) >= _KEPT_FRAMES
+        if cut:
+            frames.insert(_KEPT_ROOT_FRAMES, LEFT_OUT)
+        frames = [frame for frame in frames if not (ours and frame.file.startswith(ours))]
+        stacks[stack.id] = (
+            builder.stack_of(frames),
+            int(StackFlag.TRUNCATED if cut else StackFlag.WHOLE) if frames else 0,
+        )
+    found = [stacks.get(number, (UNKNOWN, 0)) for number in taken.name.tolist()]
+    seen = {thread.id: thread for thread in worker.all(ThreadSeen)}
+    numbers = sorted(set(taken.thread.tolist()))
+    place = {number: i for i, number in enumerate(numbers)}
+    return StackProfile(
+        event=PYTHON,
+        unit="ns",
+        frames=builder.frames,
+        stacks=builder.stacks,
+        samples=SampleTable(
+            at_ns=taken.start_ns,
+            thread=np.array([place[number] for number in taken.thread.tolist()], np.int64),
+            stack=np.array([stack for stack, _ in found], np.int64),
+            weight=np.maximum(taken.dur_ns, 0).astype(np.float64),
+            count=np.ones(len(taken), np.int64),
+            flags=np.array([flags for _, flags in found], np.int64),
+            op_thread=np.zeros(len(found), np.int64),
+        ),
+        threads=tuple(_thread(worker.info.pid, seen.get(number)) for number in numbers),
+        begin_ns=worker.info.started_ns,
+        end_ns=worker.info.ended_ns or UNKNOWN,
+    )
+
+
+def _frame(codes: dict[int, Code], number: int, line: int) -> Frame:
+    code = codes.get(number)
+    if code is None:
+        return Frame("?", line=line, kind=FrameKind.PYTHON, resolved=False)
+    return Frame(code.function, file=code.file, line=max(line, 0), kind=FrameKind.PYTHON)
+
+
+def _thread(pid: int, seen: ThreadSeen | None) -> Thread:
+    if seen is None:
+        return Thread(pid=pid)
+    return Thread(pid=pid, tid=seen.native, name="MainThread" if seen.main else seen.name)
+
+
+def within(profile: StackProfile, spans: Sequence[tuple[int, int]]) -> StackProfile:
+    """The samples in sorted spans of time, (from, to) in ns; those without a time are kept."""
+    at = profile.samples.at_ns
+    starts = np.array([start for start, _ in spans], np.int64)
+    ends = np.array([end for _, end in spans], np.int64)
+    before = np.searchsorted(starts, at, side="right") - 1
+    inside = (before >= 0) & (at < ends[before]) if len(spans) else np.zeros(len(at), np.bool_)
+    return replace(profile, samples=profile.samples.take(inside | (at == UNKNOWN)))

@@ -1,0 +1,323 @@
+"""Python's functions and lines in native stacks: the agent's samples of a thread, put where its interpreter runs.
+
+A native stack shows the interpreter (``_PyEval_EvalFrameDefault``), not what it runs; the agent's sample of the same
+thread shows that, at another moment. The nearest sample in time is taken, where it is near enough for its innermost
+frames to be still there; else what the samples before and after share, or what that native code always calls, and the
+stack counts as cut, unless it was never seen to call anything else: a pool that runs one callback again and again.
+
+A sample fits a native stack only if it has at least as many frames as the interpreter has: CPython up to 3.10 runs each
+Python function in a C frame of its own, later ones run calls from Python to Python in one. As many of both: each C
+frame becomes its Python frame, and what native code calls in between stays between. More Python frames: nothing says
+which C frame they belong to, so they stand together, and C frames between the outermost and the innermost are left out.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import itertools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.stacks.frame_kinds import kind_of
+from stepscope.derive.stacks.interpreter_runs import Chains, Run, Runs, filled
+from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, StackBuilder, StackFlag
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping, Sequence
+
+    from stepscope.model.stacks import StackProfile
+
+NEAR_NS = 25_000_000
+"""A sample so near gives all of its frames: two and a half periods of the agent's sampling during a window."""
+FAR_NS = 1_000_000_000
+"""Samples before and after that lie so near give the frames that they share."""
+ALWAYS = 3
+"""So many samples of the threads that native code calls Python from in one way say what it always calls."""
+NOT_SAMPLED = Frame("[Python, not sampled]", kind=FrameKind.PYTHON, resolved=False)
+"""Stands for the Python frames further in that nobody saw."""
+AGENT = Frame("[stepscope's agent]", kind=FrameKind.LIBRARY)
+"""Stands for the Python frames of the thread that samples."""
+_EVALUATES = "_PyEval_EvalFrameDefault"
+_PYTHON = frozenset((FrameKind.PYTHON, FrameKind.LIBRARY))
+_Key = tuple[int, int]
+"""(pid, tid)."""
+
+
+def runs_python(frame: Frame) -> bool:
+    """Whether a frame is the interpreter's loop; clones of it (``.cold``) too."""
+    return frame.function.startswith(_EVALUATES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Python:
+    """The Python frames at a moment, root to leaf."""
+
+    frames: tuple[Frame, ...]
+    whole: bool
+    """Nothing is missing further in."""
+
+
+class _Seen:
+    """The Python samples of one thread, in the order of time."""
+
+    def __init__(self) -> None:
+        self.at_ns: list[int] = []
+        self.stacks: list[tuple[Frame, ...]] = []
+        self.cut: list[bool] = []
+
+    def _beside(self, at_ns: int) -> list[int]:
+        """The samples before and after a moment, the nearer first."""
+        after = bisect.bisect_left(self.at_ns, at_ns)
+        near = [i for i in (after - 1, after) if 0 <= i < len(self.at_ns)]
+        near.sort(key=lambda i: abs(self.at_ns[i] - at_ns))
+        return near
+
+    def near(self, at_ns: int) -> list[tuple[Frame, ...]]:
+        """The whole stacks so near that all of their frames may still be there, the nearer first."""
+        near = [i for i in self._beside(at_ns) if abs(self.at_ns[i] - at_ns) <= NEAR_NS]
+        return [self.stacks[i] for i in near if not self.cut[i]]
+
+    def at(self, at_ns: int, loops: int) -> _Python | None:
+        """Python's frames at a moment at which the interpreter's loop stands on the stack so many times."""
+        near = self._beside(at_ns)
+        for i in near:
+            fits = self.cut[i] or len(self.stacks[i]) >= loops
+            if fits and abs(self.at_ns[i] - at_ns) <= NEAR_NS:
+                return _Python(self.stacks[i], whole=not self.cut[i])
+        if len(near) > 1 and all(abs(self.at_ns[i] - at_ns) <= FAR_NS for i in near):
+            return _Python(_shared(*(self.stacks[i] for i in sorted(near))), whole=False)
+        return None
+
+
+def spliced(
+    native: StackProfile, python: Sequence[StackProfile], *, agents: Container[_Key] = (), ours: str = ""
+) -> StackProfile:
+    """Native stacks with Python's frames in place of the interpreter's, as far as there are samples for them.
+
+    Args:
+        native: a window's stacks.
+        python: the agent's samples, with its own frames.
+        agents: (pid, tid) of the threads that sample.
+        ours: the folder from which the agent ran; its frames are left out in the end.
+
+    Stacks that get frames are APPROXIMATE; where inner ones are missing, TRUNCATED instead of WHOLE. Others stay.
+    """
+    if not any(runs_python(frame) for frame in native.frames):
+        return native
+    seen = _threads(python)
+    told = [_told(native.frames_of(stack)) for stack in range(len(native.stacks))]
+    chains = [chain for chain, _ in told]
+    loops = [len(runs) for _, runs in told]
+    keys = [(thread.pid, thread.tid) for thread in native.threads]
+    always = _Always(seen, [(keys[t], chains[s]) for t, s in _pairs(native) if loops[s]])
+    processes = {pid: _stacks_of(seen, pid) for pid, _ in keys}
+    builder = StackBuilder()
+    made: dict[tuple[int, tuple[Frame, ...]], int] = {}
+    numbers, flags = [], []
+    columns = (native.samples.at_ns, native.samples.thread, native.samples.stack, native.samples.flags)
+    for at_ns, thread, stack, flag in zip(*(column.tolist() for column in columns), strict=True):
+        found = None
+        known = stack != UNKNOWN and any(run.inner is not None for run in told[stack][1])
+        if known and thread != UNKNOWN and keys[thread] not in agents:
+            near = seen[keys[thread]].near(at_ns) if keys[thread] in seen else ()
+            rooted = not flag & StackFlag.TRUNCATED
+            runs = filled(told[stack][1], near, processes[keys[thread][0]], rooted=rooted)
+            chain = _with_runs(chains[stack], runs)
+            numbers.append(builder.stack_of(frame for frame in chain if not (ours and frame.file.startswith(ours))))
+            flags.append(_flags_of(flag, runs))
+            continue
+        if UNKNOWN not in (stack, thread) and loops[stack]:
+            found = _at(seen, agents, always, keys[thread], at_ns, chains[stack], loops[stack])
+        python_frames = () if found is None else found.frames if found.whole else (*found.frames, NOT_SAMPLED)
+        key = (stack, python_frames)
+        if key not in made:
+            chain = _joined(chains[stack], python_frames, loops[stack]) if found is not None else chains[stack]
+            made[key] = builder.stack_of(frame for frame in chain if not (ours and frame.file.startswith(ours)))
+        numbers.append(made[key])
+        flags.append(flag if found is None else _flags(flag, found))
+    samples = replace(native.samples, stack=np.array(numbers, np.int64), flags=np.array(flags, np.int64))
+    return replace(native, frames=builder.frames, stacks=builder.stacks, samples=samples)
+
+
+def _told(chain: Sequence[Frame]) -> tuple[tuple[Frame, ...], list[Run]]:
+    """A native stack without Python's functions, and what each of its loops ran as far as the stack itself tells."""
+    bare: list[Frame] = []
+    runs: list[Run] = []
+    inside = False
+    for frame in chain:
+        if runs_python(frame):
+            runs.append(Run(None, alone=True))
+        elif runs and frame == NOT_SAMPLED:
+            runs[-1] = Run(None, alone=False)
+            continue
+        elif runs and inside and frame.kind is FrameKind.PYTHON:
+            inner = runs[-1].inner
+            callers = runs[-1].callers if inner is None else (*runs[-1].callers, inner)
+            runs[-1] = runs[-1]._replace(inner=frame, callers=callers)
+            continue
+        inside = runs_python(frame)
+        bare.append(frame)
+    return tuple(bare), runs
+
+
+def _stacks_of(seen: Mapping[_Key, _Seen], pid: int) -> Chains:
+    """What was sampled in a process, without what is cut."""
+    return Chains(
+        stack
+        for key, samples in seen.items()
+        if key[0] == pid
+        for stack, cut in zip(samples.stacks, samples.cut, strict=True)
+        if not cut
+    )
+
+
+def _with_runs(chain: Sequence[Frame], runs: Runs) -> list[Frame]:
+    """One stack, root to leaf: what each loop ran in its place; between loops, native code that is not CPython's."""
+    last = max(i for i, frame in enumerate(chain) if runs_python(frame))
+    parts = zip(runs.parts, runs.whole, strict=True)
+    made: list[Frame] = []
+    inside = False
+    for i, frame in enumerate(chain):
+        if runs_python(frame):
+            inside = True
+            part, whole = next(parts)
+            made += part if whole else (NOT_SAMPLED, *part)
+        elif not inside or i > last or kind_of(frame) is not FrameKind.INTERPRETER:
+            made.append(frame)
+    return made
+
+
+def _flags_of(flags: int, runs: Runs) -> int:
+    """Those of a native sample whose loops' functions are known."""
+    whole = flags if all(runs.whole) else flags & ~StackFlag.WHOLE | StackFlag.TRUNCATED
+    return int(whole | (StackFlag.APPROXIMATE if runs.sampled else 0))
+
+
+def _flags(flags: int, found: _Python) -> int:
+    """Those of a native sample that has got Python frames."""
+    if found.frames == (AGENT,):
+        return flags
+    whole = flags if found.whole else flags & ~StackFlag.WHOLE | StackFlag.TRUNCATED
+    return int(whole | StackFlag.APPROXIMATE)
+
+
+def _pairs(native: StackProfile) -> set[tuple[int, int]]:
+    """(thread, stack) of samples that have both."""
+    pairs = zip(native.samples.thread.tolist(), native.samples.stack.tolist(), strict=True)
+    return {(thread, stack) for thread, stack in pairs if UNKNOWN not in (thread, stack)}
+
+
+def _threads(python: Sequence[StackProfile]) -> dict[_Key, _Seen]:
+    found: dict[_Key, _Seen] = {}
+    for profile in python:
+        samples = profile.samples
+        chains: dict[int, tuple[Frame, ...]] = {}
+        for i in np.argsort(samples.at_ns, kind="stable").tolist():
+            thread, stack = int(samples.thread[i]), int(samples.stack[i])
+            if UNKNOWN in (thread, stack) or not profile.threads[thread].tid:
+                continue
+            if stack not in chains:
+                chains[stack] = profile.frames_of(stack)
+            about = profile.threads[thread]
+            seen = found.setdefault((about.pid, about.tid), _Seen())
+            seen.at_ns.append(int(samples.at_ns[i]))
+            seen.stacks.append(chains[stack])
+            seen.cut.append(bool(samples.flags[i] & StackFlag.TRUNCATED))
+    return found
+
+
+def _at(
+    seen: dict[_Key, _Seen],
+    agents: Container[_Key],
+    always: _Always,
+    key: _Key,
+    at_ns: int,
+    chain: Sequence[Frame],
+    loops: int,
+) -> _Python | None:
+    if key in agents:
+        return _Python((AGENT,), whole=True)
+    near = seen[key].at(at_ns, loops) if key in seen else None
+    if near is not None and near.whole:
+        return near
+    usual = always.of(chain, loops)
+    if usual is not None and (near is None or len(usual.frames) >= len(near.frames)):
+        return usual
+    return near if near is not None and near.frames else None
+
+
+class _Always:
+    """What native code that calls Python in one way always calls, from whichever thread: callbacks of pools."""
+
+    def __init__(self, seen: Mapping[_Key, _Seen], calls: Iterable[tuple[_Key, Sequence[Frame]]]) -> None:
+        """``calls``: threads with stacks that were seen on them."""
+        threads: dict[tuple[Frame, ...], set[_Key]] = {}
+        for key, chain in calls:
+            threads.setdefault(_before_python(chain), set()).add(key)
+        self._found = {way: _usual([seen[key] for key in keys if key in seen]) for way, keys in threads.items()}
+
+    def of(self, chain: Sequence[Frame], loops: int) -> _Python | None:
+        """The frames that are always there below this native code; whole if there were never others."""
+        found = self._found.get(_before_python(chain))
+        if found is None or not found.whole:
+            return found
+        return found if len(found.frames) >= loops else None
+
+
+def _usual(threads: Sequence[_Seen]) -> _Python | None:
+    stacks = [stack for seen in threads for stack in seen.stacks]
+    distinct = list(dict.fromkeys(stacks))
+    if len(stacks) < ALWAYS:
+        return None
+    shared = functools.reduce(_shared, distinct)
+    cut = any(any(seen.cut) for seen in threads)
+    return _Python(shared, whole=not cut and all(len(stack) == len(shared) for stack in distinct)) if shared else None
+
+
+def _before_python(chain: Sequence[Frame]) -> tuple[Frame, ...]:
+    """The native frames that call Python first."""
+    return tuple(itertools.takewhile(lambda frame: not runs_python(frame), chain))
+
+
+def _shared(one: Sequence[Frame], other: Sequence[Frame]) -> tuple[Frame, ...]:
+    """The frames from the root on that two stacks share; without a line where they are at different ones."""
+    shared = []
+    for mine, yours in zip(one, other, strict=False):
+        if mine == yours:
+            shared.append(mine)
+        elif mine._replace(line=0) == yours._replace(line=0):
+            shared.append(mine._replace(line=0))
+        else:
+            break
+    return tuple(shared)
+
+
+def _joined(chain: Sequence[Frame], python: Sequence[Frame], loops: int) -> list[Frame]:
+    """One stack, root to leaf."""
+    places = [i for i, frame in enumerate(chain) if runs_python(frame)]
+    first, last = places[0], places[-1]
+    if len(python) != loops:
+        return [*chain[:first], *python, *chain[last + 1 :]]
+    left = iter(python)
+    between = (
+        next(left) if runs_python(frame) else frame
+        for frame in chain[first : last + 1]
+        if runs_python(frame) or kind_of(frame) is not FrameKind.INTERPRETER
+    )
+    return [*chain[:first], *between, *chain[last + 1 :]]
+
+
+def without_python(profile: StackProfile) -> np.ndarray:
+    """bool[stack + 1]: the interpreter runs in it, and no function of Python is named; False for stack -1."""
+    loop = [runs_python(frame) for frame in profile.frames]
+    named = [frame.kind in _PYTHON and frame.resolved for frame in profile.frames]
+    runs: list[bool] = []
+    knows: list[bool] = []
+    for parent, frame in zip(profile.stacks.parent.tolist(), profile.stacks.frame.tolist(), strict=True):
+        runs.append(loop[frame] or (parent != UNKNOWN and runs[parent]))
+        knows.append(named[frame] or (parent != UNKNOWN and knows[parent]))
+    found: np.ndarray = np.array([*(r and not k for r, k in zip(runs, knows, strict=True)), False], np.bool_)
+    return found

@@ -1,0 +1,209 @@
+"""Which of the candidates is the step: an ordered list of rules, each of which leaves some out.
+
+``RULES`` is the order. A rule is a function from candidates to those that stay; where it would leave out all of them it
+leaves them as they are, unless it stands in ``ABSOLUTE``. What each left out is kept (``Chosen.why``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import branches
+from stepscope.derive.steps.anchor import ENQUEUE, EVALUATIONS, TRAIN_ROLES
+from stepscope.model.events import Name
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.model.session import Worker
+
+    Rule = Callable[[Sequence[Anchor]], list[Anchor]]
+
+SAME_COVER_RATIO = 0.9
+"""Anchors that cover at least this share of the best one's time compete by meaning."""
+PULLS_ONLY_RATIO = 0.3
+"""Batches pulled from tf.data are the step only where the calls cover less than this share of their time: a loop pulls
+for its validation too."""
+TRAINING_RATIO = 0.03
+"""Share of the time of trainings and predictions below which trainings hardly take time: nothing about them could be a
+finding (low severity begins there, DESIGN 3.3). Not more: a prediction that is slow per call is often what to mend, and
+the loop trains all the same (4.8 % in a DQN that calls ``predict`` for each state)."""
+PHASES_RATIO = 0.1
+"""The same where predictions and training steps take turns in long rows (self-play, then a fit): hardly a step holds a
+prediction, so nothing would be said of most of the time. Medium severity begins here (DESIGN 3.3)."""
+WITHIN_RATIO = 0.5
+"""Training steps that hold predictions; where fewer do, both come in rows."""
+TRAINERS = frozenset({Kind.EXECUTION, Kind.LOOP, Kind.FUNCTION})
+"""Kinds whose calls are a whole training step; an optimizer's update alone is a part of one."""
+FORWARD = frozenset({"prediction", "call"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """What one rule left out."""
+
+    rule: str
+    anchors: tuple[Anchor, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The candidates that stay, the step first."""
+
+    anchors: tuple[Anchor, ...]
+    why: tuple[LeftOut, ...]
+
+
+def choose(anchors: Sequence[Anchor]) -> Chosen:
+    """Apply the rules in their order."""
+    left, why = list(anchors), []
+    for name, rule in RULES:
+        stay = rule(left)
+        if not stay and name not in ABSOLUTE:
+            continue
+        gone = tuple(one for one in left if not any(one is other for other in stay))
+        if gone:
+            why.append(LeftOut(rule=name, anchors=gone))
+        left = stay
+    if len(left) > 1:
+        why.append(LeftOut(rule="meaning", anchors=tuple(left[1:])))
+    return Chosen(anchors=tuple(left), why=tuple(why))
+
+
+def _no_queues(anchors: Sequence[Anchor]) -> list[Anchor]:
+    """Runs of sessions that fill queues make input; so do those that a library's own thread makes beside the user's."""
+    runs = [one for one in anchors if one.kind == Kind.SESSION_RUN and one.name.role != ENQUEUE]
+    users = any(one.name.call_file for one in runs)
+    return [
+        one
+        for one in anchors
+        if one.kind != Kind.SESSION_RUN or (one.name.role != ENQUEUE and (one.name.call_file or not users))
+    ]
+
+
+def _no_evaluations(anchors: Sequence[Anchor]) -> list[Anchor]:
+    """Evaluations of a fit are a part of its work, however much of its time they take."""
+    return [one for worker in _workers(anchors) for one in _outside_of_fits(worker, _of(worker, anchors))]
+
+
+def _outside_of_fits(worker: Worker, anchors: Sequence[Anchor]) -> list[Anchor]:
+    """The anchors of a worker without evaluations of a fit, however much of its time they take."""
+    records = worker.records
+    fits = [name.id for name in worker.all(Name) if name.role == "fit"]
+    loops = (records.kind == Kind.LOOP) & np.isin(records.name, fits)
+    trained: dict[int, tuple[int, int]] = {}
+    for one in anchors:
+        if one.kind == Kind.EXECUTION and one.name.role in TRAIN_ROLES:
+            starts = records.start_ns[one.index]
+            ends = (records.start_ns + records.dur_ns)[loops & (records.thread == one.thread)]
+            trained[one.thread] = int(starts[0]), max(int(starts[-1]), int(ends.max(initial=0)))
+    kept = []
+    for one in anchors:
+        first, last = trained.get(one.thread, (0, -1))
+        starts = records.start_ns[one.index]
+        inside = int(((starts > first) & (starts < last)).sum())
+        if one.name.role not in EVALUATIONS or 2 * inside <= len(starts):
+            kept.append(one)
+    return kept
+
+
+def _explicit(anchors: Sequence[Anchor]) -> list[Anchor]:
+    """``stepscope.step()`` says what a step is."""
+    return [one for one in anchors if one.kind == Kind.STEP]
+
+
+def _training(anchors: Sequence[Anchor]) -> list[Anchor]:
+    """Where a process trains, what it predicts meanwhile is no step; where the training hardly takes time, that is."""
+    return [one for worker in _workers(anchors) for one in _without_forward(worker, _of(worker, anchors))]
+
+
+def _without_forward(worker: Worker, anchors: Sequence[Anchor]) -> list[Anchor]:
+    trainers = [one for one in anchors if one.purpose == "training" and one.kind in TRAINERS]
+    if not trainers:
+        return list(anchors)
+    first, last = min(int(one.starts[0]) for one in trainers), max(int(one.ends[-1]) for one in trainers)
+    beside = [one for one in anchors if one.purpose in FORWARD and 2 * _between(one, first, last) > len(one.index)]
+    trained = intervals.union(_fits(worker), _union(trainers))
+    predicted = _union(beside)
+    spent = intervals.total(trained)
+    least = TRAINING_RATIO if _within_steps(beside, trainers) else PHASES_RATIO
+    hardly = spent < least * (spent + intervals.total(predicted))
+    less = trainers if hardly else beside
+    return [one for one in anchors if not any(one is other for other in less)]
+
+
+def _within_steps(beside: Sequence[Anchor], trainers: Sequence[Anchor]) -> bool:
+    """Whether most training steps hold predictions."""
+    steps = max(trainers, key=lambda one: len(one.index)).starts
+    holding = {int(gap) for one in beside for gap in np.unique(np.searchsorted(steps, one.starts))}
+    return len(holding) >= WITHIN_RATIO * len(steps)
+
+
+def _between(one: Anchor, first: int, last: int) -> int:
+    """Calls between two moments."""
+    return int(((one.starts >= first) & (one.starts < last)).sum())
+
+
+def _fits(worker: Worker) -> Intervals:
+    """Calls of Keras that train."""
+    records = worker.records
+    trains = [name.id for name in worker.all(Name) if name.role in TRAIN_ROLES]
+    mine = (records.kind == Kind.LOOP) & np.isin(records.name, trains)
+    starts = records.start_ns[mine]
+    return intervals.merge(starts, starts + records.dur_ns[mine])
+
+
+def _union(anchors: Iterable[Anchor]) -> Intervals:
+    sides = [(one.starts, one.ends) for one in anchors]
+    if not sides:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    starts, ends = (np.concatenate(side) for side in zip(*sides, strict=True))
+    order = np.argsort(starts, kind="stable")
+    return intervals.merge(starts[order], ends[order])
+
+
+def _calls_before_pulls(anchors: Sequence[Anchor]) -> list[Anchor]:
+    """A batch pulled from tf.data is the step only where hardly anything is called."""
+    calls = [one for one in anchors if one.kind != Kind.NEXT]
+    best = max((one.cover_ns for one in calls), default=0.0)
+    pulls = max((one.cover_ns for one in anchors if one.kind == Kind.NEXT), default=0.0)
+    return calls if best >= PULLS_ONLY_RATIO * pulls else [one for one in anchors if one.cover_ns <= pulls]
+
+
+def _best_cover(anchors: Sequence[Anchor]) -> list[Anchor]:
+    """The calls between whose starts most of the time lies."""
+    best = max((one.cover_ns for one in anchors), default=0.0)
+    return [one for one in anchors if one.cover_ns >= SAME_COVER_RATIO * best]
+
+
+def _by_meaning(anchors: Sequence[Anchor]) -> list[Anchor]:
+    """Of those, what says most about a step comes first; leaves out none."""
+    return branches.last(anchors)
+
+
+def _workers(anchors: Sequence[Anchor]) -> list[Worker]:
+    return list({id(one.worker): one.worker for one in anchors}.values())
+
+
+def _of(worker: Worker, anchors: Sequence[Anchor]) -> list[Anchor]:
+    return [one for one in anchors if one.worker is worker]
+
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("queues", _no_queues),
+    ("evaluations-of-fit", _no_evaluations),
+    ("explicit-steps", _explicit),
+    ("training-before-prediction", _training),
+    ("calls-before-pulls", _calls_before_pulls),
+    ("best-cover", _best_cover),
+    ("order-of-meaning", _by_meaning),
+)
+ABSOLUTE = frozenset({"queues", "evaluations-of-fit"})
+"""Rules that may leave out everything."""

@@ -1,0 +1,43 @@
+"""Keras' calls in a loop: the steps are what repeats in them, not the calls.
+
+A fit of the loop and the steps in it take the same time. Where a first trace or a rest (``derive.steps.rest``) lies
+at the edge of a fit, its steps seem to cover less, and fits, each of which holds a rest, have no steady step at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.derive.steps.anchor import Anchor
+
+
+def spread(anchors: Sequence[Anchor]) -> list[Anchor]:
+    """The anchors; executions most of which lie in calls of Keras cover at least what those calls do."""
+    loops = [one for one in anchors if one.kind == Kind.LOOP]
+    return [
+        replace(one, cover_ns=max([one.cover_ns, *(loop.cover_ns for loop in loops if _holds(loop, one))]))
+        if one.kind == Kind.EXECUTION
+        else one
+        for one in anchors
+    ]
+
+
+def _holds(loop: Anchor, one: Anchor) -> bool:
+    """Whether most of the executions lie in calls of this loop."""
+    if loop.worker is not one.worker or loop.thread != one.thread:
+        return False
+    records = one.worker.records
+    begun, starts = records.start_ns[loop.index], records.start_ns[one.index]
+    calls = intervals.merge(begun, begun + records.dur_ns[loop.index])
+    at = np.searchsorted(calls[0], starts, side="right") - 1
+    inside = (at >= 0) & (starts < calls[1][np.maximum(at, 0)])
+    return 2 * int(inside.sum()) > len(starts)

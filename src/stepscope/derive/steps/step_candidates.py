@@ -1,0 +1,175 @@
+"""Candidates: calls that repeat and may be what makes a step, each of one kind, one meaning and one thread.
+
+What a candidate is for (``Anchor.purpose``) follows from what its calls do: Keras says it by the method's name, a
+tf.function trains where its graph changes variables. Calls of one tf.function that run different graphs, some of which
+change variables, are two candidates: a training and its evaluation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import loops, rest
+from stepscope.derive.steps.anchor import EVALUATIONS, TRAIN_ROLES, Anchor, Place
+from stepscope.model.events import Name, Traced
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stepscope.model.records import I64, Bool, RecordTable
+    from stepscope.model.session import Worker
+    from stepscope.model.step_summary import MakerKind
+
+MIN_CALLS = 4
+"""Fewer repetitions are no loop."""
+RECURRING = 3
+"""Long gaps that occur so often belong to the work (validation of every epoch)."""
+LONG_GAP_FACTOR = 20
+"""A gap of so many mean steps does not count as covered by an anchor (another phase of the program)."""
+LOOP_ANCHORS = frozenset({"predict", "evaluate", "predict_on_batch", "test_on_batch"})
+PREDICTIONS = frozenset({"predict", "predict_on_batch"})
+UPDATES, READS = "updates", "reads"
+"""Roles of a tf.function's calls, by whether the graph that they run changes variables."""
+
+
+def of(worker: Worker) -> list[Anchor]:
+    """All candidates of a process."""
+    records, updates = worker.records, updating(worker)
+    names = {n.id: n for n in worker.all(Name)}
+    applied = bool((records.kind == Kind.APPLY).any())
+    trains = applied or any(updates.values()) or any(name.role in TRAIN_ROLES for name in names.values())
+    groups: dict[tuple[Kind, Place], list[int]] = {}
+    for kind, number in (divmod(int(key), _NAMES) for key in np.unique(records.kind * _NAMES + records.name)):
+        if kind in _RANKS and (number in names or kind == Kind.STEP):
+            name = names.get(number) or Name(id=number, text="step")
+            groups.setdefault((Kind(kind), place_of(Kind(kind), name, updates)), []).append(number)
+    found = []
+    for (kind, place), ids in groups.items():
+        mine = (records.kind == kind) & np.isin(records.name, ids) & ((records.flags & Flag.END) == 0)
+        if kind == Kind.SESSION_RUN:
+            mine &= ~_in_hooks(records)
+        for thread in np.unique(records.thread[mine]):
+            index = np.flatnonzero(mine & (records.thread == thread))
+            if len(index) < MIN_CALLS:
+                continue
+            found.append(
+                Anchor(
+                    rank=_rank(kind, place[3]),
+                    worker=worker,
+                    thread=int(thread),
+                    kind=kind,
+                    name=names.get(ids[0]) or Name(id=ids[0], text="step"),
+                    index=index,
+                    cover_ns=_cover_ns(records, index),
+                    purpose=_purpose(kind, place[3], applied=applied, trains=trains),
+                    place=place,
+                )
+            )
+    return loops.spread(found)
+
+
+def updating(worker: Worker) -> dict[tuple[str, int], bool]:
+    """By (file, line) of a traced function whether its graph changes variables, itself or in what it calls.
+
+    Of a function whose calls have names by their graph it is the first graph: the other calls say it themselves.
+    """
+    traces = worker.all(Traced)
+    outer = {trace.id: trace.outer for trace in traces}
+    changing: set[int] = set()
+    for trace in traces:
+        number = trace.id if trace.updates > 0 else 0
+        while number and number not in changing:
+            changing.add(number)
+            number = outer.get(number, 0)
+    named = {(name.file, name.line) for name in worker.all(Name) if name.role in {UPDATES, READS}}
+    found: dict[tuple[str, int], bool] = {}
+    for trace in traces:
+        place = (trace.file, trace.line)
+        counts = trace.ordinal == 1 or place not in named
+        found[place] = found.get(place, False) or (counts and trace.id in changing)
+    return found
+
+
+def place_of(kind: Kind, name: Name, updates: Mapping[tuple[str, int], bool]) -> Place:
+    """What makes calls of this name the same as others of their kind."""
+    role = name.role
+    if kind == Kind.FUNCTION and not role and (name.file, name.line) in updates:
+        role = UPDATES if updates[name.file, name.line] else READS
+    return (name.text, name.file, name.line, role)
+
+
+def alike(worker: Worker, kind: Kind, place: Place) -> frozenset[int]:
+    """All names of a process under which calls at this place go."""
+    updates = updating(worker)
+    return frozenset(name.id for name in worker.all(Name) if place_of(kind, name, updates) == place)
+
+
+def _cover_ns(records: RecordTable, index: I64) -> float:
+    """How much of the time lies between the calls, without gaps that are another phase of the program."""
+    starts = records.start_ns[index]
+    gaps = np.diff(starts)
+    rested = rest.between(rest.periods(records), starts[:-1], starts[1:])
+    usual = gaps[~rested]
+    long = ~rested & (gaps > LONG_GAP_FACTOR * max(1.0, float(usual.mean()) if len(usual) else 0.0))
+    return float(gaps.sum() if long.sum() >= RECURRING else gaps[~long].sum())
+
+
+def _rank(kind: Kind, role: str) -> int:
+    if kind == Kind.EXECUTION:
+        return 1 if role in TRAIN_ROLES else 8
+    if kind == Kind.LOOP:
+        return 4 if role in LOOP_ANCHORS else 5
+    return _RANKS[kind]
+
+
+def _purpose(kind: Kind, role: str, *, applied: bool, trains: bool) -> MakerKind:
+    """``applied``: an optimizer is applied from Python somewhere in the process; ``trains``: something in it trains."""
+    if kind in {Kind.EXECUTION, Kind.LOOP}:
+        return "training" if role in TRAIN_ROLES else "evaluation" if role in EVALUATIONS else "prediction"
+    if kind == Kind.APPLY or (kind == Kind.FUNCTION and role == UPDATES):
+        return "training"
+    if (role == READS and trains) or (kind == Kind.MODEL_CALL and applied):
+        return "call"
+    return "prediction" if role == READS or kind in {Kind.MODEL_CALL, Kind.INFERENCE} else "step"
+
+
+def _in_hooks(records: RecordTable) -> Bool:
+    """Runs that a hook of a MonitoredSession makes: a part of the step, not the step. Cost: O(n log n).
+
+    While hooks rest nothing says which runs are theirs: names that they run most of the time are theirs then too.
+    """
+    inside = np.zeros(len(records), bool)
+    for thread in np.unique(records.thread[records.kind == Kind.CALLBACK]):
+        mine = records.thread == thread
+        hooks = mine & (records.kind == Kind.CALLBACK)
+        spans = intervals.merge(records.start_ns[hooks], records.start_ns[hooks] + records.dur_ns[hooks])
+        runs = np.flatnonzero(mine & (records.kind == Kind.SESSION_RUN))
+        starts = records.start_ns[runs]
+        ends = starts + records.dur_ns[runs]
+        theirs = intervals.clipped_sum(starts, ends, spans) > 0
+        seen = ~rest.between(rest.periods(records), starts, ends)
+        for name in np.unique(records.name[runs[theirs]]):
+            named = records.name[runs] == name
+            theirs |= named & ~seen & (2 * int((theirs & named).sum()) > int((seen & named).sum()))
+        inside[runs] = theirs
+    return inside
+
+
+_NAMES = 1 << 32
+"""Names are 32-bit ids."""
+_RANKS = {
+    Kind.STEP: 0,
+    Kind.EXECUTION: 1,
+    Kind.SESSION_RUN: 2,
+    Kind.FUNCTION: 3,
+    Kind.LOOP: 5,
+    Kind.APPLY: 6,
+    Kind.MODEL_CALL: 7,
+    Kind.INFERENCE: 8,
+    Kind.NEXT: 9,
+}
+"""How much a kind says about a step: the least rank says most."""

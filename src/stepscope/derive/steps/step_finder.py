@@ -1,0 +1,216 @@
+"""Which call repeats once per step, where steps begin and end, and which of them are steady.
+
+A step lasts from one start of the *anchor* call to the next. The anchor is the call whose repetition covers most of
+the job's wall time; among those that cover about the same, the one that says most about a step wins (an explicit
+``stepscope.step()`` before Keras' train function before ``Session.run`` before a tf.function ...). Steady steps leave
+out the warm-up (first traces, first iterator fill) and single pauses between two training loops; what recurs (epoch
+ends, validation, checkpoints) stays in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import choice, evaluations, rest, step_candidates
+from stepscope.derive.steps.anchor import TRAIN_ROLES
+from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR
+from stepscope.derive.steps.steps import Steps
+from stepscope.model.events import BatchSeen, IteratorMade, IteratorModel, Traced
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.model.records import F64, I64, Bool, RecordTable
+    from stepscope.model.session import Worker
+
+PAUSE_FACTOR = 5
+"""A gap between two training loops of so many median steps is a pause unless it recurs."""
+MAX_PAUSES = 2
+"""Gaps between loops that occur more often belong to the work (fit called again and again)."""
+SLOW_FACTOR = 3
+"""An early step of so many median steps is warm-up."""
+
+_VERBS = {"train": "fit", "test": "evaluate"}
+
+
+def find(workers: Sequence[Worker]) -> Steps | None:
+    """The steps of the job, or None when nothing repeats."""
+    anchors = tuple(anchor for worker in workers for anchor in step_candidates.of(worker))
+    chosen = choice.choose(anchors)
+    if not chosen.anchors:
+        return None
+    first, *others = chosen.anchors
+    steps = evaluations.counted(build(first))
+    if steps.rested.any() and not steps.steady.any():
+        # Long calls, each of which holds a rest: what is called in them has steady steps.
+        inner = (evaluations.counted(build(other)) for other in others)
+        steps = next((one for one in inner if one.steady.any()), steps)
+    return replace(steps, candidates=anchors, why=chosen.why)
+
+
+def build(anchor: Anchor) -> Steps:
+    """The steps that an anchor's calls make."""
+    records = anchor.worker.records
+    starts = records.start_ns[anchor.index]
+    call_ends = starts + records.dur_ns[anchor.index]
+    ends = np.append(starts[1:], call_ends[-1])
+    durations = ends - starts
+    rested = rest.between(rest.periods(records), starts, ends)
+    usual = int(np.median(durations[~rested])) if not rested.all() else 0
+    steady = _steady(anchor, starts, np.where(rested, usual, durations)) & ~rested
+    median = float(np.median(durations[steady])) if steady.any() else float(np.median(durations))
+    return Steps(
+        worker=anchor.worker,
+        thread=anchor.thread,
+        kind=anchor.kind,
+        title=title_of(anchor),
+        anchors=anchor.name,
+        starts=starts,
+        ends=ends,
+        call_ends=call_ends,
+        samples=_samples(anchor, starts),
+        steady=steady,
+        recurring=steady & (durations <= LONG_GAP_FACTOR * median),
+        rested=rested,
+        skipped=rest.share(records, anchor.kind, anchor.index),
+        anchor=anchor,
+    )
+
+
+def title_of(anchor: Anchor) -> str:
+    """What a step of these calls is."""
+    name = anchor.name
+    words = {
+        Kind.EXECUTION: f"Keras {_VERBS.get(name.role, name.role)}",
+        Kind.LOOP: f"Keras {name.role}",
+        Kind.FUNCTION: f"tf.function {name.text}",
+        Kind.SESSION_RUN: "Session.run",
+        Kind.APPLY: "optimizer update",
+        Kind.MODEL_CALL: f"call of {name.text}",
+        Kind.INFERENCE: f"ONNX Runtime {name.text}",
+        Kind.NEXT: "batch of tf.data",
+    }
+    return words.get(anchor.kind, "stepscope.step")
+
+
+def _loops(worker: Worker, thread: int) -> Intervals:
+    """Outermost Keras loops of the thread, disjoint and sorted."""
+    records = worker.records
+    mine = (records.kind == Kind.LOOP) & (records.thread == thread)
+    starts = records.start_ns[mine]
+    return intervals.merge(starts, starts + records.dur_ns[mine])
+
+
+def _steady(anchor: Anchor, starts: I64, durations: I64) -> Bool:
+    count = len(starts)
+    steady = np.ones(count, bool)
+    steady[-1] = False  # where the last step ends is not known
+    median = float(np.median(durations))
+    loop_starts, _ = _loops(anchor.worker, anchor.thread)
+    loop_of = np.searchsorted(loop_starts, starts, side="right")
+    changes = np.flatnonzero(np.diff(loop_of) > 0) if anchor.kind != Kind.LOOP else np.empty(0, np.int64)
+    if len(changes) <= MAX_PAUSES:
+        steady[changes[durations[changes] > PAUSE_FACTOR * median]] = False
+        firsts = changes + 1
+        steady[firsts[durations[firsts] > SLOW_FACTOR * median]] = False
+    if len(loop_starts) == 0 or anchor.kind != Kind.EXECUTION:
+        lone = np.flatnonzero(durations[:-1] > LONG_GAP_FACTOR * LONG_GAP_FACTOR * median)
+        if len(lone) == 1:
+            steady[lone] = False
+    steady[: _warmup(anchor, starts, durations, median)] = False
+    return steady
+
+
+def _warmup(anchor: Anchor, starts: I64, durations: I64, median: float) -> int:
+    """How many leading steps are warm-up: up to the last one, of the early ones, with a first trace or very slow."""
+    count = len(starts)
+    early = min(count - 1, max(5, count // 10))
+    records = anchor.worker.records
+    first = {t.id for t in anchor.worker.all(Traced) if t.cause in {"", "first"}}
+    traces = (records.kind == Kind.TRACE) & (records.thread == anchor.thread)
+    first_traces = records.start_ns[traces][np.isin(records.arg[traces], list(first))]
+    step_of = np.searchsorted(starts, first_traces, side="right") - 1
+    traced = step_of[(step_of >= 0) & (step_of < early)]
+    slow = np.flatnonzero(durations[:early] > SLOW_FACTOR * median)
+    leading = slow[slow == np.arange(len(slow))]  # only an unbroken run from the first step on
+    last = max([-1, *traced.tolist(), *leading.tolist()])
+    return min(last + 1, max(1, count // 2)) if last >= 0 else 1
+
+
+def _samples(anchor: Anchor, starts: I64) -> I64:
+    records = anchor.worker.records
+    arg = records.arg[anchor.index]
+    match anchor.kind:
+        case Kind.EXECUTION:
+            total: I64 = np.rint(np.maximum(arg, 1) * _batch_sizes(anchor, starts)).astype(np.int64)
+            return total if total.any() else _loop_samples(anchor, starts)
+        case Kind.FUNCTION | Kind.SESSION_RUN | Kind.MODEL_CALL | Kind.INFERENCE | Kind.LOOP:
+            own = _filled(arg)
+            return own if own.any() else _pulled(anchor, starts)
+        case _:
+            return _pulled(anchor, starts)
+
+
+def _filled(values: I64) -> I64:
+    """Zeros replaced by the last value before them that is not zero, leading ones by the first."""
+    known = np.flatnonzero(values > 0)
+    if len(known) == 0:
+        return np.zeros(len(values), np.int64)
+    at = np.maximum(np.searchsorted(known, np.arange(len(values)), side="right") - 1, 0)
+    result: I64 = values[known[at]]
+    return result
+
+
+def _batch_sizes(anchor: Anchor, starts: I64) -> F64:
+    """Mean samples per batch for each execution, from the ``batch`` event of the loop it runs in."""
+    sizes = np.zeros(len(starts))
+    batches = sorted((b for b in anchor.worker.all(BatchSeen) if b.role in TRAIN_ROLES), key=lambda b: b.loop)
+    if anchor.name.role not in TRAIN_ROLES:
+        batches = sorted((b for b in anchor.worker.all(BatchSeen) if b.role not in TRAIN_ROLES), key=lambda b: b.loop)
+    for batch in batches:
+        mean = batch.samples / batch.steps if batch.samples > 0 and batch.steps > 0 else float(batch.size)
+        sizes[starts >= batch.loop] = mean
+    return sizes
+
+
+def _loop_samples(anchor: Anchor, starts: I64) -> I64:
+    """Samples of the Keras call around each execution: train_on_batch knows its batch."""
+    records = anchor.worker.records
+    loops = (records.kind == Kind.LOOP) & (records.thread == anchor.thread)
+    loop_starts, args = records.start_ns[loops], records.arg[loops]
+    if len(loop_starts) == 0:
+        return np.zeros(len(starts), np.int64)
+    at = np.searchsorted(loop_starts, starts, side="right") - 1
+    return _filled(np.where(at >= 0, args[np.maximum(at, 0)], 0))
+
+
+def _pulled(anchor: Anchor, starts: I64) -> I64:
+    """Samples from the batches or calls that the step itself made: tf.data elements, else a function's argument."""
+    records: RecordTable = anchor.worker.records
+    sizes = {i.id: i.batch for i in anchor.worker.all(IteratorMade) if i.batch > 0}
+    consumed = {m.iterator: m for m in anchor.worker.all(IteratorModel) if m.executions > 0}
+    thread = records.thread == anchor.thread
+    pulls = thread & (records.kind == Kind.NEXT) & ((records.flags & Flag.END) == 0)
+    result = np.zeros(len(starts), np.int64)
+    if pulls.any() and sizes:
+        per = np.array([sizes.get(int(i), 0) for i in records.arg[pulls]], np.int64)
+        at = np.searchsorted(starts, records.start_ns[pulls], side="right") - 1
+        np.add.at(result, at[at >= 0], per[at >= 0])
+        return _filled(result)
+    if anchor.kind == Kind.FUNCTION and len(consumed) == 1 and consumed.keys() <= sizes.keys():
+        return np.full(len(starts), sizes[next(iter(consumed))], np.int64)
+    for kind in (Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE):
+        calls = thread & (records.kind == kind) & (records.arg > 0)
+        if calls.any():
+            at = np.searchsorted(starts, records.start_ns[calls], side="right") - 1
+            good = at >= 0
+            result[at[good]] = records.arg[calls][good]
+            return _filled(result)
+    return result

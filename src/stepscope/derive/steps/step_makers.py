@@ -1,0 +1,187 @@
+"""Makers of steps: what trains, what evaluates and what predicts, each at its place, over all threads of a process.
+
+Calls at one place that predict or evaluate are one maker, however many threads make them: requests are alike. Threads
+that train are a maker each. What is a part of another's step is none: the compiled function of a ``predict``, the
+``fit`` that holds the steps, evaluations and predictions of a fit's callbacks, functions called in a step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import evaluations, step_finder
+from stepscope.derive.steps.anchor import ENQUEUE
+from stepscope.derive.steps.step_candidates import MIN_CALLS
+from stepscope.model.events import Name
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.model.step_summary import MakerKind
+
+KINDS = frozenset({Kind.EXECUTION, Kind.LOOP, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maker:
+    """One maker: the steps of each of its threads."""
+
+    purpose: MakerKind
+    threads: tuple[Steps, ...]
+    name: Name
+    """That of most of its calls."""
+    main: bool = False
+
+    @property
+    def steps(self) -> Steps:
+        """Those of its busiest thread."""
+        return self.threads[0]
+
+    @property
+    def count(self) -> int:
+        """All steps."""
+        return sum(steps.count for steps in self.threads)
+
+    @property
+    def rate(self) -> float | None:
+        """Steps a second of all threads, while any of them was at work."""
+        return self._rate([steps.steady_count for steps in self.threads])
+
+    @property
+    def samples_per_s(self) -> float | None:
+        """None where it is not known what a step holds."""
+        held = [int(steps.samples[steps.steady].sum()) for steps in self.threads]
+        return self._rate(held) if all(held) else None
+
+    def _rate(self, amounts: Sequence[int]) -> float | None:
+        """Amounts of the steady steps of each thread a second; threads that take turns do not add up."""
+        known = [(amount, one) for amount, one in zip(amounts, self.threads, strict=True) if one.steady_ns > 0]
+        if not known:
+            return None
+        if len(known) == 1:
+            return known[0][0] * 1e9 / known[0][1].steady_ns
+        spans = [(int(one.starts[0]), int(one.ends[-1])) for _, one in known]
+        starts, ends = (np.array(side, np.int64) for side in zip(*sorted(spans), strict=True))
+        whole = intervals.total(intervals.merge(starts, ends))
+        rates = [
+            amount / one.steady_ns * (end - start) for (amount, one), (start, end) in zip(known, spans, strict=True)
+        ]
+        return sum(rates) * 1e9 / max(1, whole)
+
+
+def build(steps: Steps) -> tuple[Maker, ...]:
+    """All makers, the main ones first, the others by how often they step."""
+    main = steps.anchor
+    chosen = (
+        [main] if main.kind == Kind.STEP else [one for one in steps.candidates if one is main or _makes(one, steps)]
+    )
+    groups: dict[tuple[object, ...], list[Anchor]] = {}
+    for one in chosen:
+        trains = one.purpose in {"training", "step"}
+        key = (one.worker.info.key, one.kind, one.place, one.thread if trains else 0)
+        groups.setdefault(key, []).append(one)
+    makers = [_maker(group, steps) for group in groups.values()]
+    order = {id(maker): (not maker.main, maker.steps is not steps, -maker.count) for maker in makers}
+    return tuple(sorted(makers, key=lambda maker: order[id(maker)]))
+
+
+def _maker(group: Sequence[Anchor], steps: Steps) -> Maker:
+    main = steps.anchor
+    first = next((one for one in group if one is main), max(group, key=lambda one: len(one.index)))
+    threads = [first, *(one for one in group if one is not first)]
+    ours = main.worker is first.worker and (main.kind, main.place) == (first.kind, first.place)
+    purpose = first.purpose
+    if purpose == "call" and ours:
+        purpose = "training" if _updated(first) else "step"
+    elif purpose == "call" and not ours and first.place[:3] == main.place[:3]:
+        purpose = "evaluation"
+    return Maker(
+        purpose=purpose,
+        threads=tuple(steps if one is main else evaluations.counted(step_finder.build(one)) for one in threads),
+        name=_usual_name(threads),
+        main=ours,
+    )
+
+
+def _updated(one: Anchor) -> bool:
+    """Whether an optimizer is applied on the thread of these calls: they are the forward passes of a training."""
+    records = one.worker.records
+    return bool(((records.kind == Kind.APPLY) & (records.thread == one.thread)).any())
+
+
+def _makes(one: Anchor, steps: Steps) -> bool:
+    """Whether a candidate that is not the main one makes steps of its own kind."""
+    main = steps.anchor
+    if one.worker is main.worker and (one.kind, one.place) == (main.kind, main.place):
+        return True
+    if one.kind not in KINDS or one.purpose == "step" or one.name.role == ENQUEUE:
+        return False
+    if one.purpose == "call" and not _in_rows(one, main):
+        return False
+    return not any(_is_part(one, other, steps) for other in steps.candidates) and not _in_fits(one)
+
+
+def _in_rows(one: Anchor, main: Anchor) -> bool:
+    """Whether a function is called in a loop of its own between steps, many times in a row: it is no part of a step."""
+    gaps = np.searchsorted(main.starts, one.starts)
+    return len(one.index) >= MIN_CALLS * len(np.unique(gaps))
+
+
+def _is_part(one: Anchor, other: Anchor, steps: Steps) -> bool:
+    """Whether ``one`` is what ``other`` consists of, or holds its steps."""
+    if other is one or other.worker is not one.worker or other.thread != one.thread:
+        return False
+    if other.kind not in KINDS or one is steps.anchor:
+        return False
+    if one.kind == Kind.LOOP and (one.purpose == "training" or other is steps.anchor):
+        return other.kind == Kind.EXECUTION and other.purpose == one.purpose and _inside(other, one)
+    trains = one.kind == Kind.EXECUTION and one.purpose == "training"
+    return not (trains and other.kind == Kind.LOOP) and _inside(one, other)
+
+
+def _inside(one: Anchor, other: Anchor) -> bool:
+    """Whether most calls of ``one`` lie in calls of ``other``."""
+    spans = intervals.merge(other.starts, other.ends)
+    at = np.searchsorted(spans[0], one.starts, side="right") - 1
+    inside = (at >= 0) & (one.starts < spans[1][np.maximum(at, 0)])
+    same = len(one.index) == len(other.index) and bool((one.starts == other.starts).all())
+    return 2 * int(inside.sum()) > len(one.index) and not same
+
+
+def _in_fits(one: Anchor) -> bool:
+    """Whether most calls lie in calls of Keras' fit, and are not its steps: a validation, a callback's predictions."""
+    if one.kind == Kind.EXECUTION and one.purpose == "training":
+        return False
+    records = one.worker.records
+    fits = [name.id for name in one.worker.all(Name) if name.role == "fit"]
+    mine = (records.kind == Kind.LOOP) & np.isin(records.name, fits) & (records.thread == one.thread)
+    if one.kind == Kind.LOOP and one.purpose == "training":
+        return False
+    starts = records.start_ns[mine]
+    spans = intervals.merge(starts, starts + records.dur_ns[mine])
+    at = np.searchsorted(spans[0], one.starts, side="right") - 1
+    inside = (at >= 0) & (one.starts < spans[1][np.maximum(at, 0)]) if len(spans[0]) else np.zeros(len(one.index), bool)
+    return 2 * int(inside.sum()) > len(one.index)
+
+
+def _usual_name(anchors: Sequence[Anchor]) -> Name:
+    """The name by which most of the calls go; of Keras' compiled functions that of the calls that hold them."""
+    one = anchors[0]
+    records, names = one.worker.records, {name.id: name for name in one.worker.all(Name)}
+    used: Counter[int] = Counter()
+    for anchor in anchors:
+        index = anchor.index
+        if anchor.kind == Kind.EXECUTION:
+            loops = np.flatnonzero((records.kind == Kind.LOOP) & (records.thread == anchor.thread))
+            at = np.searchsorted(records.start_ns[loops], anchor.starts, side="right") - 1
+            index = loops[at[at >= 0]]
+        used.update(records.name[index].tolist())
+    return names.get(used.most_common(1)[0][0], one.name) if used else one.name

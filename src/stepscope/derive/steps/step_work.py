@@ -1,0 +1,89 @@
+"""What the calls are that make steps: training, evaluation or prediction; where they are made; what else steps call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.steps.anchor import EVALUATIONS, TRAIN_ROLES
+from stepscope.derive.steps.steps import names_of
+from stepscope.model.events import BatchSeen, Traced
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.steps.steps import Steps
+
+CALLS = (Kind.STEP, Kind.EXECUTION, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE)
+"""As ``agent.capture.watch``: records of what an evaluation may be made of."""
+OFTEN = 0.5
+"""Of the steady steps: what so many make belongs to a step."""
+MAX_USUAL = 64
+_LOOPS = {"train": "fit", "test": "evaluate", "predict": "predict"}
+
+
+def work(steps: Steps) -> str:
+    """One of training, evaluation, prediction; "" where the calls do not say."""
+    anchor = steps.anchors
+    if anchor is None:
+        return ""
+    if anchor.role in TRAIN_ROLES or steps.kind == Kind.APPLY:
+        return "training"
+    if anchor.role in EVALUATIONS:
+        return "evaluation"
+    if "predict" in anchor.role:
+        return "prediction"
+    updates = any(
+        traced.updates > 0 and (traced.file, traced.line) == (anchor.file, anchor.line)
+        for traced in steps.worker.all(Traced)
+    )
+    return "training" if anchor.file and updates else ""
+
+
+def training_beside(steps: Steps) -> tuple[int, ...]:
+    """Names of the calls that train, where the steps are evaluations of a fit that goes on; none otherwise.
+
+    While a fit validates for the first time, nothing has trained after an evaluation yet.
+    """
+    worker, records, names = steps.worker, steps.worker.records, names_of(steps.worker)
+    if steps.kind != Kind.EXECUTION or steps.anchors is None or steps.anchors.role not in EVALUATIONS:
+        return ()
+    fits = [name.id for name in names.values() if name.role == "fit"]
+    over = records.start_ns[(records.kind == Kind.LOOP) & np.isin(records.name, fits)]
+    begun = [batch.loop for batch in worker.all(BatchSeen) if batch.role == "train" and batch.loop]
+    if not begun or max(begun) in over:
+        return ()
+    trains = [name.id for name in names.values() if name.role in TRAIN_ROLES]
+    mine = (records.kind == Kind.EXECUTION) & (records.thread == steps.thread) & np.isin(records.name, trains)
+    return tuple(np.unique(records.name[mine]).tolist())
+
+
+def place(steps: Steps) -> tuple[str, int] | None:
+    """(file, line) of the user's that calls the steps, or Keras' loop around them; None where that is not known."""
+    anchor = steps.anchors
+    if anchor is None:
+        return None
+    if anchor.call_file:
+        return anchor.call_file, anchor.call_line
+    return loop_place(steps, _LOOPS.get(anchor.role, ""))
+
+
+def loop_place(steps: Steps, role: str) -> tuple[str, int] | None:
+    """(file, line) of the user's that calls a loop of Keras'; None where that is not known."""
+    names = names_of(steps.worker).values()
+    around = [name for name in names if name.role == role and name.call_file]
+    return (around[-1].call_file, around[-1].call_line) if around else None
+
+
+def usual(steps: Steps) -> tuple[tuple[int, int], ...]:
+    """(kind, name) of the other calls that most of the steady steps make, on their thread."""
+    records = steps.worker.records
+    starts, _ = steps.windows
+    mine = (records.thread == steps.thread) & np.isin(records.kind, CALLS) & ((records.flags & Flag.NESTED) == 0)
+    found = []
+    for kind, name in sorted(set(zip(records.kind[mine].tolist(), records.name[mine].tolist(), strict=True))):
+        rows = mine & (records.kind == kind) & (records.name == name)
+        within = np.searchsorted(starts, records.start_ns[rows], side="right")
+        if len(np.unique(within[within > 0])) >= OFTEN * len(starts):
+            found.append((int(kind), int(name)))
+    return tuple(found[:MAX_USUAL])

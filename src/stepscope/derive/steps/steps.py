@@ -1,0 +1,89 @@
+"""Steps: when each began and ended, and which of them are steady."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import rest
+from stepscope.model.events import Name
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.derive.steps.choice import LeftOut
+    from stepscope.model.records import I64, Bool
+    from stepscope.model.session import Worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """The steps of one thread of one worker. Shapes: [step]; times ns since session start."""
+
+    worker: Worker
+    thread: int
+    kind: Kind
+    title: str
+    """What a step is: "Keras fit", "tf.function train_step", "Session.run" ..."""
+    anchors: Name | None
+    starts: I64
+    ends: I64
+    call_ends: I64
+    samples: I64
+    """0 where unknown."""
+    steady: Bool
+    recurring: Bool
+    """False for steps that hold an epoch's end or another rare, long interruption; only for step-time statistics."""
+    rested: Bool
+    """Whether a rest (``derive.steps.rest``) begins in it: it then stands for many steps, and is not steady."""
+    anchor: Anchor
+    """The calls that make them."""
+    skipped: int = 0
+    """Steps that were only counted."""
+    candidates: tuple[Anchor, ...] = ()
+    """All calls of the job that may have been steps."""
+    why: tuple[LeftOut, ...] = ()
+    """What each rule left out before this was the step (``step_choice.RULES``)."""
+
+    def __len__(self) -> int:
+        """All steps, warm-up included."""
+        return len(self.starts)
+
+    @property
+    def count(self) -> int:
+        """All steps, those included that were only counted."""
+        return len(self.starts) + self.skipped
+
+    @property
+    def windows(self) -> Intervals:
+        """The steady steps as disjoint sorted intervals."""
+        return self.starts[self.steady], self.ends[self.steady]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """From the first steady step to the last step's end, those in rests included: for what is sampled by time."""
+        lo, hi = self.windows
+        last = rest.counted_until(self.worker.records, self.kind) if self.rested.any() or self.skipped else 0
+        return int(lo[0]), max(int(hi[-1]), last)
+
+    @property
+    def steady_ns(self) -> int:
+        """Wall time of the steady steps."""
+        return intervals.total(self.windows)
+
+    @property
+    def steady_count(self) -> int:
+        """Number of steady steps."""
+        return int(self.steady.sum())
+
+    @property
+    def durations(self) -> I64:
+        """Duration of every step."""
+        return self.ends - self.starts
+
+
+def names_of(worker: Worker) -> dict[int, Name]:
+    """Name lines by id."""
+    return {n.id: n for n in worker.all(Name)}

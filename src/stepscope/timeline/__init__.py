@@ -1,0 +1,1 @@
+"""The timeline of a session: its tracks, and each track at several levels of detail."""
