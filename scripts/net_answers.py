@@ -63,7 +63,8 @@ def served(sessions: Path, out: Path) -> None:
         _wait(root)
         operations = json.loads(ask(root + "/openapi.json"))["paths"]
         listed = json.loads(ask(root + "/sessions?limit=100"))["items"]
-        for session in sorted(listed, key=lambda one: str(one["name"])):
+        ours = [one for one in listed if str(one["path"]).startswith(str(sessions))]
+        for session in sorted(ours, key=lambda one: str(one["name"])):
             folder = out / "rest" / str(session["name"])
             folder.mkdir(parents=True)
             build = json.loads(ask(f"{root}/sessions/{session['key']}/timeline?wait_s=10")).get("build", "")

@@ -23,7 +23,7 @@ registry = importlib.import_module("stepscope.detectors.registry")
 def _files() -> list[str]:
     """Modules of the package that define a detector."""
     defines = re.compile(r"^DETECTOR\b", re.MULTILINE)
-    return [path.stem for path in sorted(DETECTORS.glob("*.py")) if defines.search(path.read_text())]
+    return sorted(path.stem for path in DETECTORS.rglob("*.py") if defines.search(path.read_text()))
 
 
 def test_every_file_is_registered() -> None:
@@ -32,6 +32,13 @@ def test_every_file_is_registered() -> None:
     assert sorted(modules) == _files()
     codes = [detector.code for detector in registry.ALL]
     assert codes == sorted(set(codes))
+
+
+@pytest.mark.parametrize("detector", registry.ALL, ids=lambda detector: detector.code)
+def test_a_detector_lives_in_the_file_of_its_name(detector: Any) -> None:
+    """Who reads a finding's name finds its code; detectors stand in folders, none at the top."""
+    *_, package, _, file = detector.detect.__module__.split(".")
+    assert (package, file) == ("detectors", detector.name.replace("-", "_"))
 
 
 @pytest.mark.parametrize("detector", registry.ALL, ids=lambda detector: detector.code)

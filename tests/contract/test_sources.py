@@ -30,7 +30,7 @@ def _citations() -> list[tuple[str, str]]:
     """(file, reference): those under the detectors' and rules' "References", each on one line."""
     found = []
     for folder in ("detectors", "checker/rules"):
-        for path in sorted((ROOT / "src" / "stepscope" / folder).glob("*.py")):
+        for path in sorted((ROOT / "src" / "stepscope" / folder).rglob("*.py")):
             _, _, text = path.read_text().partition("## References\n")
             body = " ".join(text.partition('"""')[0].split())
             found += [(path.name, part) for part in re.split(r";\s|(?<=[a-z)\d])\.\s", body) if part]

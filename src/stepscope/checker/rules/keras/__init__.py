@@ -1,0 +1,1 @@
+"""Rules about Keras models and their loops."""

@@ -1,0 +1,1 @@
+"""Rules about versions of libraries, processes and devices."""

@@ -1,0 +1,1 @@
+"""Rules about ops that loops repeat."""

@@ -1,0 +1,1 @@
+"""Rules about tf.function: what is traced, when, and how often."""

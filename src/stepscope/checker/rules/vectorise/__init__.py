@@ -1,0 +1,1 @@
+"""Rules about work row by row that one call does for all rows."""

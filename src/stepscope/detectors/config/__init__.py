@@ -1,0 +1,1 @@
+"""Detectors of settings that cost time."""

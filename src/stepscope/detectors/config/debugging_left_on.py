@@ -1,0 +1,146 @@
+"""A debugging mode of TensorFlow checks, or writes down, what every op of the step gives.
+
+## What it detects
+`tf.debugging.enable_check_numerics()` or `tf.debugging.experimental.enable_dump_debug_info()` in a job whose compiled
+steps spend a tenth of their time or more in the ops that these put behind every other op.
+
+## Why it matters
+The check reads every tensor that the step makes once more, and nothing can be fused across it: steps of many
+small ops take several times as long. It is there to find one NaN, and stays on when that is found.
+
+## Evidence
+From the log of the run: which mode was turned on, and where. From the graph: `checking_ops`. From an op trace:
+`checking_ratio`, share of the steps in these ops, and of what the framework spends around ops by their part of these
+(`handing_out_ratio`).
+
+## Known limits
+Ops that could be fused without the checks are not part of the cost: more is saved. Checks that the program itself asks
+for (`tf.debugging.check_numerics`) are not meant. The debug mode of tf.data is told with the Python that it runs
+(INP002).
+
+## Remedy
+Turn the mode off (`tf.debugging.disable_check_numerics`), or on by a flag of the program; `tf.debugging.check_numerics`
+on the loss alone finds a NaN as well, a step late.
+
+## References
+TensorFlow: tf.debugging.enable_check_numerics ("comes at a performance cost"), Debugger V2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors import graph_cost, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.model.program import Setting
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.view import SessionView
+
+MODES = {
+    "check_numerics": "tf.debugging.enable_check_numerics",
+    "dump_debug_info": "tf.debugging.experimental.enable_dump_debug_info",
+}
+CHECKS = (
+    "CheckNumericsV2",
+    "DebugNumericSummaryV2",
+    "DebugIdentityV2",
+)
+"""Ops that nobody but these modes makes. Source: tensorflow/python/debug/lib."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of the traced steps."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+    """Yield at most one finding."""
+    index, on = session.graphs, _mode(session)
+    if index is None or on is None:
+        return
+    rows = [row for row in index.table.of_types(*CHECKS).tolist() if not index.of_data(int(index.table.graph[row]))]
+    if not rows:
+        return
+    if session.step_ops is None:
+        yield graph_cost.question(
+            f"{len(rows):,} ops of the graphs check what the others give ({MODES[on.name]}); their cost"
+        )
+    elif sum(_ratios(session.step_ops, rows)) >= params.min_ratio:
+        yield _finding(session, session.step_ops, on, rows, params)
+
+
+def _ratios(ops: StepOps, rows: list[int]) -> tuple[float, float]:
+    """Shares of the steps: in the checks themselves, and in what handing them out takes, by their part of all ops."""
+    mine, every = ops.of_nodes(rows), ops.of_nodes(range(len(ops.index.table)))
+    part = mine.calls_per_step / every.calls_per_step if every.calls_per_step else 0.0
+    return mine.ratio, part * ops.trace.breakdown.ratio("runtime")
+
+
+def _finding(session: SessionView, ops: StepOps, on: Setting, rows: list[int], params: Params) -> Finding:
+    checks, handing = _ratios(ops, rows)
+    ratio = min(1.0, checks + handing)
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"{MODES[on.name]} is on: {format_ratio(ratio)} of the step goes to {len(rows):,} ops that check "
+        "what the others give",
+        severity=severity_of(ratio),
+        confidence=0.95,
+        symptom="Time: slow execution time",
+        cause="API: inefficient API usage",
+        introduced_stage="environment setting",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="forward-backward",
+        where=(session.place(on.file, on.line, function=on.function),) if on.file else (),
+        evidence=(
+            trace_evidence.evidence(ops.trace, "checking_ratio", ratio, "ratio", params.min_ratio),
+            trace_evidence.evidence(ops.trace, "handing_out_ratio", handing, "ratio"),
+            Evidence(metric="checking_ops", value=len(rows), unit="ops"),
+            trace_evidence.steps(ops.trace),
+        ),
+        cost=cost_of(session, ratio, low=checks, high=1.0),
+        remedies=(
+            Remedy(
+                id="debugging-off",
+                text=f"turn it off: remove {MODES[on.name]}, or let a flag of the program ask for it; to watch for a "
+                "NaN check the loss alone",
+            ),
+        ),
+        explanation="The graph shows an op behind each other one that the mode put there, the op trace their time. "
+        "What the framework spends on handing them out is counted by their part of all ops; what could be fused "
+        "without them is not: more is saved.",
+    )
+
+
+def _mode(session: SessionView) -> Setting | None:
+    """The debugging mode that was turned on last, and not off again."""
+    on: dict[str, Setting] = {}
+    for setting in session.worker.all(Setting) if session.worker is not None else ():
+        on.pop(setting.name, None)
+        if setting.value and setting.name in MODES:
+            on[setting.name] = setting
+    return next(reversed(on.values()), None)
+
+
+def _off(session: SessionView) -> str:
+    return "" if session.steps is None or _mode(session) is not None else "no debugging mode is on"
+
+
+DETECTOR = Detector(
+    code="CFG005",
+    name="debugging-left-on",
+    needs=frozenset({Signal.STEPS, Signal.NODES}),
+    params=Params(),
+    detect=detect,
+    applies=_off,
+)

@@ -1,0 +1,1 @@
+"""Detectors of how devices are used."""

@@ -1,0 +1,104 @@
+"""Matrix products and convolutions run in 32 bits on a device with tensor cores.
+
+## What it detects
+Kernels of matrix products and convolutions that use no tensor cores and no 16-bit numbers, on a GPU that has them, for
+a large part of the step.
+
+## Why it matters
+Tensor cores do such kernels two to eight times as fast in 16 bits, and half of the bytes are moved.
+
+## Evidence
+From an op trace with a device's work: `full_precision_ratio`, share of the steps in such kernels; `tensor_core_ratio`,
+share in kernels with tensor cores; `capability`: major compute capability.
+
+## Known limits
+Kernels are told by their names (884, 1688, hmma, xmma ...). The gain is modelled: half of the time, between a third
+and four fifths. Mixed precision changes numbers; a loss scale may be needed.
+
+## Remedy
+`keras.mixed_precision.set_global_policy("mixed_float16")` (or bfloat16 from Ampere on); sizes of layers in multiples
+of 8.
+
+## References
+NVIDIA: training with mixed precision; xprof's kernel statistics, by which tensor cores are told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors import trace_evidence
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Finding, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.3)
+    """Of the traced steps: below it twice the speed gains little."""
+
+
+GAIN, LEAST, MOST = 0.5, 0.33, 0.8
+"""Shares of such kernels' time that mixed precision saves. Source: NVIDIA's mixed-precision guide, 1.5 to 5 times."""
+
+_MIXED = {
+    "tensorflow": 'keras.mixed_precision.set_global_policy("mixed_float16")',
+    "jax": "compute in jnp.bfloat16, or jax.default_matmul_precision",
+    "torch": 'torch.autocast("cuda", dtype=torch.float16) around the forward pass',
+}
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    trace = session.op_traces.main
+    kernels = trace.kernels if trace is not None else None
+    if trace is None or kernels is None:
+        return
+    plain = kernels.eligible & ~kernels.tensor_core & ~kernels.sixteen_bit
+    ratio = kernels.ratio(plain)
+    if ratio < params.min_ratio:
+        return
+    if not kernels.has_tensor_cores:
+        if not kernels.capability:
+            yield Undecided(missing=Signal.DEVICE_TRACE, hint="the trace does not say which device it is of")
+        return
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"matrix products and convolutions run in 32 bits for {format_ratio(ratio)} of the step, on a GPU whose "
+        "tensor cores do them in 16 (mixed precision)",
+        severity=severity_of(GAIN * ratio),
+        confidence=0.8,
+        symptom="Time: slow execution time",
+        cause="Hardware: hardware and code mismatch",
+        introduced_stage="model building",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="forward-backward",
+        evidence=(
+            trace_evidence.evidence(trace, "full_precision_ratio", ratio, "ratio", params.min_ratio),
+            trace_evidence.evidence(trace, "tensor_core_ratio", kernels.ratio(kernels.tensor_core), "ratio"),
+            trace_evidence.evidence(trace, "capability", kernels.capability, "version"),
+            trace_evidence.steps(trace),
+        ),
+        cost=cost_of(session, GAIN * ratio, low=LEAST * ratio, high=MOST * ratio, basis="modelled"),
+        remedies=(Remedy(id="mixed-precision", text=f"{_MIXED[trace.framework]}; layer sizes in multiples of 8"),),
+        explanation="The kernels' names say that they compute in 32 bits without tensor cores.",
+    )
+
+
+DETECTOR = Detector(
+    code="KRN004",
+    name="full-precision-matmul",
+    needs=frozenset({Signal.DEVICE_TRACE}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,107 @@
+"""Steps wait for copies from the host to the device.
+
+## What it detects
+Copies from host to device during which the device computes nothing.
+
+## Why it matters
+The bus is ten to a hundred times slower than the device's memory. Frames that are sent as 32-bit floats take four
+times as long as the bytes that they were decoded to, and larger ones than the model looks at take longer still.
+
+## Evidence
+From an op trace with a device's work: `copy_ratio`, share of the steps in copies to the device that no kernel hides;
+`bytes_per_step` and `bytes_per_s` where the trace tells sizes.
+
+## Known limits
+What kernels hide costs nothing and is not counted. Copies within and between devices are others.
+
+## Remedy
+Copy while the device computes (`prefetch_to_device`, prefetch as the last stage), send small types (uint8) and convert
+on the device, resize and crop before the copy.
+
+## References
+Training-pipeline analysis (Rand 2020), the case of frames ten times as large; tf.data: prefetch_to_device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.optrace.device import device_work
+from stepscope.detectors import trace_evidence
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Finding, Remedy
+from stepscope.model.optrace_stats import StatName
+from stepscope.units import Ratio, format_bytes, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of the traced steps: Nsight and xprof tell of transfers from a tenth on."""
+
+
+_AHEAD = {
+    "tensorflow": "prefetch_to_device last",
+    "jax": "jax.device_put it before the step is called",
+    "torch": "pin_memory=True in the DataLoader and .to(device, non_blocking=True)",
+}
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    trace = session.op_traces.main
+    if trace is None or trace.device < 0:
+        return
+    ratio = trace.breakdown.ratio("copy-to-device")
+    if ratio < params.min_ratio:
+        return
+    rows = device_work.copies(trace.trace, trace.device, device_work.TO_DEVICE)
+    sent = int(trace.trace.ints(StatName.TRANSFER_BYTES, 0)[rows].sum())
+    per_step = sent / max(1, len(trace.periods))
+    seconds = 1e-9 * float(trace.trace.events.dur_ns[rows].sum())
+    size = f" ({format_bytes(per_step)} a step)" if sent else ""
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"copies from host to device{size} take {format_ratio(ratio)} of the step, with no kernel beside them",
+        severity=severity_of(ratio),
+        confidence=0.9,
+        symptom="Processor: abnormal GPU utilization",
+        cause="Data: inefficient data transmission",
+        introduced_stage="data preparation",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="host-to-device",
+        evidence=(
+            trace_evidence.evidence(trace, "copy_ratio", ratio, "ratio", params.min_ratio),
+            trace_evidence.evidence(trace, "bytes_per_step", per_step, "bytes"),
+            trace_evidence.evidence(trace, "bytes_per_s", sent / seconds if seconds else 0.0, "bytes/s"),
+            trace_evidence.steps(trace),
+        ),
+        cost=cost_of(session, ratio),
+        remedies=(
+            Remedy(
+                id="prefetch-to-device",
+                text=f"copy the next batch while the device computes: {_AHEAD[trace.framework]}",
+            ),
+            Remedy(id="smaller-types", text="send the type that was decoded (uint8) and convert it on the device"),
+            Remedy(id="smaller-inputs", text="resize and crop before the copy to what the model looks at"),
+        ),
+        explanation="Only copies that no kernel hides are counted.",
+    )
+
+
+DETECTOR = Detector(
+    code="KRN002",
+    name="host-to-device-copy-bound",
+    needs=frozenset({Signal.DEVICE_TRACE}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,116 @@
+"""Tensors are transposed between layouts in every step.
+
+## What it detects
+Transposes that change the order of channels for convolutions: those that TensorFlow's layout optimiser put into the
+graph, and the conversion kernels of cuDNN.
+
+## Why it matters
+A transpose computes nothing and moves every byte twice. They come in where parts of a model want channels first and
+others last, or where an op exists in one layout only, so that the optimiser cannot cancel them.
+
+## Evidence
+From an op trace: `transpose_ratio`, share of the steps in such ops on the device (on the host where there is none);
+`transposes_per_step`.
+
+## Known limits
+Transposes that the model itself asks for (attention) are not meant, and are not counted.
+
+## Remedy
+One layout for the whole model: `data_format="channels_last"` (and with mixed precision on tensor cores), no
+`tf.transpose` around convolutions.
+
+## References
+TensorFlow: generic_layout_optimizer.cc; NVIDIA: tensor layouts of convolutional layers.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace.device import device_work
+from stepscope.derive.optrace.host.activity import Activity
+from stepscope.detectors import trace_evidence
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Finding, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.optrace.trace_view import OpView
+    from stepscope.derive.view import SessionView
+    from stepscope.model.records import I64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.05)
+    """Of the traced steps."""
+
+
+_OPTIMISER = "LayoutOptimizer"
+_KERNELS = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|nchwTo4|SwapDimension\w*Tensor")
+"""cuDNN's conversions and TensorFlow's transposing kernels for images."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    trace = session.op_traces.main
+    if trace is None:
+        return
+    rows = _transposes(trace)
+    events = trace.trace.events
+    spent = int(intervals.clipped_sum(events.start_ns[rows], events.end_ns[rows], trace.periods.windows).sum())
+    wall = float(trace.periods.dur_ns.sum())
+    ratio = spent / wall if wall else 0.0
+    if ratio < params.min_ratio:
+        return
+    per_step = len(rows) / max(1, len(trace.periods))
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"{per_step:.0f} layout transposes a step take {format_ratio(ratio)} of it: parts of the model want "
+        "channels first, others last",
+        severity=severity_of(ratio),
+        confidence=0.85,
+        symptom="Time: slow execution time",
+        cause="Model: improper model parameter",
+        introduced_stage="model building",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="forward-backward",
+        evidence=(
+            trace_evidence.evidence(trace, "transpose_ratio", ratio, "ratio", params.min_ratio),
+            trace_evidence.evidence(trace, "transposes_per_step", per_step, "ops"),
+            trace_evidence.steps(trace),
+        ),
+        cost=cost_of(session, ratio, low=ratio / 2),
+        remedies=(Remedy(id="one-layout", text='one layout for the whole model: data_format="channels_last"'),),
+        explanation="The transposes were put in by TensorFlow's layout optimiser or by cuDNN, not by the model.",
+    )
+
+
+def _transposes(trace: OpView) -> I64:
+    """Rows of the transposes where the step's ops run: on its device, else on the host."""
+    strings, names = trace.trace.strings, trace.trace.names()
+    on_host = trace.device < 0
+    rows = trace.domain.rows(Activity.OP) if on_host else device_work.rows(trace.trace, trace.device)
+    optimised = np.array([_OPTIMISER in name for name, _ in trace.labels.ops] + [False], np.bool_)
+    conversions = np.array([_KERNELS.search(text) is not None for text in strings], np.bool_)
+    wanted: I64 = rows[optimised[trace.labels.index[rows]] | conversions[names[rows]]]
+    return wanted
+
+
+DETECTOR = Detector(
+    code="LAY001",
+    name="layout-transposes",
+    needs=frozenset({Signal.OP_TRACE}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,111 @@
+"""An op runs on the host's CPUs in the middle of a step, and the device waits for it.
+
+## What it detects
+Ops on the host's executor threads that do not launch anything on the device, while the device is idle with nothing in
+its queue.
+
+## Why it matters
+An op without a kernel for the device, or placed on the CPU, breaks the step in two: its inputs are copied back, the
+device runs dry, the host computes, the result is copied there again.
+
+## Evidence
+From an op trace with a device's work: `host_op_ratio`, share of the steps in which the device was idle and ops ran on
+the host; `op_ns_per_step`: time of the op with the most of it.
+
+## Known limits
+Ops of the input pipeline are not meant. What the device could not have done anyway (string ops) cannot move.
+
+## Remedy
+Use an op that has a kernel for the device (types: int32 and strings often have none), drop `with tf.device("cpu")`, or
+move the op into the input pipeline.
+
+## References
+TensorFlow guide, "Use a GPU": logging device placement; `tf.debugging.set_log_device_placement`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace.host.activity import Activity
+from stepscope.detectors import trace_evidence
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Finding, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.optrace.host.event_labels import Op
+    from stepscope.derive.optrace.trace_view import OpView
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of the traced steps."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    trace = session.op_traces.main
+    if trace is None or trace.device < 0:
+        return
+    ratio = trace.breakdown.ratio("host-compute")
+    if ratio < params.min_ratio:
+        return
+    (name, kind), longest = _longest(trace)
+    per_step = longest / max(1, len(trace.periods))
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"{trace_evidence.short(name)} ({kind}) runs on the host's CPU in each step, {format_ns(per_step)}, and "
+        f"the device waits {format_ratio(ratio)} of the step for ops on the host",
+        severity=severity_of(ratio),
+        confidence=0.85,
+        symptom="Processor: abnormal GPU utilization",
+        cause="Hardware: hardware and code mismatch",
+        introduced_stage="model building",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="forward-backward",
+        evidence=(
+            trace_evidence.evidence(trace, "host_op_ratio", ratio, "ratio", params.min_ratio),
+            trace_evidence.evidence(trace, "op_ns_per_step", per_step, "ns"),
+            trace_evidence.steps(trace),
+        ),
+        cost=cost_of(session, ratio),
+        remedies=(
+            Remedy(
+                id="op-on-device", text=f"use an op with a kernel for the device instead of {kind}, or another dtype"
+            ),
+            Remedy(id="op-in-pipeline", text="or do it in the input pipeline, where it runs while the device computes"),
+        ),
+        explanation="The device had nothing in its queue while the op ran.",
+    )
+
+
+def _longest(trace: OpView) -> tuple[Op, int]:
+    """The host's op with the most time in which the device waits for it."""
+    events, windows = trace.trace.events, trace.breakdown.when("host-compute")
+    rows = trace.domain.rows(Activity.OP)
+    inside = intervals.clipped_sum(events.start_ns[rows], events.end_ns[rows], windows)
+    index = trace.labels.index[rows]
+    sums = np.bincount(np.maximum(index, 0), weights=inside * (index >= 0), minlength=len(trace.labels.ops))
+    best = int(sums.argmax())
+    return trace.labels.ops[best], int(sums[best])
+
+
+DETECTOR = Detector(
+    code="KRN003",
+    name="op-on-host-in-device-step",
+    needs=frozenset({Signal.DEVICE_TRACE}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,1 @@
+"""Detectors of work in the step's graphs that is not needed."""

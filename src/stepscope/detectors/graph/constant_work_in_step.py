@@ -1,0 +1,117 @@
+"""The compiled step computes something anew in each call that never changes.
+
+## What it detects
+Costly ops (products, solves, factorisations, convolutions, transforms, sorts, look-ups of many rows) of the compiled
+step that depend on nothing but tensors which the function captured from outside, constants, and variables that neither
+a graph of the process nor Python writes: the inverse of a fixed covariance, a basis that is made orthogonal, a table of
+positions; in a loop that only predicts whatever is made of the weights alone.
+
+## Why it matters
+A `tf.function` is compiled once, but all of its ops run in each call. TensorFlow computes beforehand only what is made
+of constants within the function; a tensor that it captured is an argument, which might be another next time.
+
+## Evidence
+From the graph: which nodes depend on neither the arguments nor on anything that is written. From an op trace:
+`constant_ratio`, share of the steps in these nodes.
+
+Measured on TensorFlow 2.21: bench/cases/77-inverse-each-call 2.02 times as fast (50 %), said was 49 %; a solve of
+weights in a loop that predicts 21 times (95 %), said was 89 %; both beside other work.
+
+## Known limits
+Ops of a few microseconds are in no trace once they have run some 90 times. Where Python itself sets a variable, in a
+loop or function and outside of any graph (`v.assign`, `set_weights`, an optimizer in eager code), no variable counts as
+one that never changes. Code of a library that does so is not seen. Work inside of functions that read variables, and
+what TensorFlow 1's sessions compute, is not seen.
+
+## Remedy
+Compute it once outside of the function, where the tensor is made (`__init__`, `build`), and use the result; keep it in
+a variable with `trainable=False` where it belongs into checkpoints, or changes now and then.
+
+## References
+TensorFlow guide "Better performance with tf.function", captured tensors; FSE'22 study, inefficient API usage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.causes.graph import constant_work
+from stepscope.detectors import graph_cost, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Finding, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.causes.graph.constant_work import ConstantWork
+    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.view import SessionView
+
+_NAMED = 2
+"""Types of ops in a title."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of the traced steps."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+    """Yield at most one finding: all such work of a step."""
+    index = session.graphs
+    found = constant_work.build(index, session.session.sources) if index is not None else None
+    if found is None:
+        return
+    ops = session.step_ops
+    if ops is None:
+        yield graph_cost.question("each call computes what never changes; what that costs")
+    elif ops.of_nodes(found.nodes).ratio >= params.min_ratio:
+        yield _finding(session, ops, found, params)
+
+
+def _finding(session: SessionView, ops: StepOps, found: ConstantWork, params: Params) -> Finding:
+    share = ops.of_nodes(found.nodes)
+    heavy = ops.costliest(found.heavy) or list(found.heavy)
+    kinds = list(dict.fromkeys(ops.index.table.type_of(row) for row in heavy))[:_NAMED]
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"each call of the step computes the same {' and '.join(kinds)}, from values that never change: "
+        f"{format_ratio(share.ratio)} of the step",
+        severity=severity_of(share.ratio),
+        confidence=0.85,
+        symptom="Time: slow execution time",
+        cause="API: inefficient API usage",
+        introduced_stage="model building",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="forward-backward",
+        where=graph_cost.places(session, ops.index, heavy),
+        evidence=(
+            trace_evidence.evidence(ops.trace, "constant_ratio", share.ratio, "ratio", params.min_ratio),
+            trace_evidence.steps(ops.trace),
+        ),
+        cost=cost_of(session, share.ratio, low=share.low, high=share.high),
+        remedies=(
+            Remedy(
+                id="compute-once",
+                text="compute it once outside of the compiled function, where these values are made, and use the "
+                "result; in a variable with trainable=False where they change now and then",
+            ),
+        ),
+        explanation="These nodes of the graph read captured tensors, constants, and variables that nothing writes, "
+        "and no argument of the function: each call gets the same result. The op trace shows their time.",
+    )
+
+
+DETECTOR = Detector(
+    code="GRF019",
+    name="constant-work-in-step",
+    needs=frozenset({Signal.STEPS, Signal.NODES}),
+    params=Params(),
+    detect=detect,
+)

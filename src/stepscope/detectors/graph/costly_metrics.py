@@ -1,0 +1,123 @@
+"""Metrics that are updated in each training step take a large part of it.
+
+## What it detects
+Ops of the compiled training step of which nothing but a metric's counters comes - neither the loss nor a gradient, nor
+anything that the step hands out, needs them - and which take 15 % of the step or more: an AUC that compares each
+prediction with hundreds of thresholds, a confusion matrix of every pixel.
+
+## Why it matters
+A metric of the training data is read once an epoch and computed in each step. Validation computes the same on the data
+that matter, in a fraction of the steps.
+
+## Evidence
+From the graph: which nodes serve metrics alone. From an op trace: `metric_ratio`, share of the steps in them;
+`metric_ops`, how many they are.
+
+## Known limits
+Metrics that are computed in called functions, or eagerly, are not seen. What a metric shares with the loss is not
+counted. Other counters that the program keeps itself (how often a class was seen) look the same and are named by their
+variables; those that gradients are made with (a codebook, a bank of features) are none.
+
+## Remedy
+Measure it on validation data only (`evaluate`, or a callback each epoch); for AUC `num_thresholds` in place of a list
+of thresholds: evenly spaced ones are counted in buckets, whatever their number.
+
+## References
+Keras, AUC and metrics_utils.update_confusion_matrix_variables (`thresholds_distributed_evenly`); FSE'22 study,
+inefficient API usage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.causes.graph import metric_work
+from stepscope.detectors import graph_cost, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stepscope.causes.graph.metric_work import MetricWork
+    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.15)
+    """Of the traced steps. Accuracy and averages take some per cent of the steps of small models."""
+    named_ratio: Ratio = Ratio(0.25)
+    """Of all metrics' time: one that takes less is not named."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+    """Yield at most one finding: all metrics of a step."""
+    index, ops = session.graphs, session.step_ops
+    if index is None or ops is None:
+        return
+    found = metric_work.build(index)
+    nodes = sorted({row for one in found for row in one.nodes})
+    if nodes and ops.of_nodes(nodes).ratio >= params.min_ratio:
+        yield _finding(session, ops, found, nodes, params)
+
+
+def _finding(
+    session: SessionView, ops: StepOps, found: Sequence[MetricWork], nodes: Sequence[int], params: Params
+) -> Finding:
+    share = ops.of_nodes(nodes)
+    each = {one.name: ops.of_nodes(one.nodes).ratio for one in found}
+    named = [name for name, ratio in each.items() if name and ratio >= params.named_ratio * share.ratio]
+    words = ", ".join(sorted(named, key=lambda name: -each[name])) or "counters"
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"{words}: {format_ratio(share.ratio)} of the training step goes to metrics and serves nothing else",
+        severity=severity_of(share.ratio),
+        confidence=0.85,
+        symptom="Time: slow execution time",
+        cause="API: inefficient API usage",
+        introduced_stage="training",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="output-processing",
+        where=_places(session, ops, sorted(named, key=lambda name: -each[name]), nodes),
+        evidence=(
+            trace_evidence.evidence(ops.trace, "metric_ratio", share.ratio, "ratio", params.min_ratio),
+            Evidence(metric="metric_ops", value=len(nodes), unit="ops"),
+            trace_evidence.steps(ops.trace),
+        ),
+        cost=cost_of(session, share.ratio, low=share.low, high=share.high),
+        remedies=(
+            Remedy(
+                id="metric-on-validation",
+                text="compute it on validation data only, or once in many steps; an AUC with num_thresholds in place "
+                "of thresholds counts in buckets",
+                safety="review",
+            ),
+        ),
+        explanation="In the graph of the step these nodes lead to counters alone: variables that are not trained, "
+        "written with what no gradient has a part in. The op trace shows their time.",
+    )
+
+
+def _places(session: SessionView, ops: StepOps, metrics: Sequence[str], nodes: Sequence[int]) -> tuple[Place, ...]:
+    """Lines that made the metrics, as far as they are known, then lines of code that is no layer's."""
+    made = {layer.name: layer for layer in ops.index.layers.values() if layer.line}
+    built = [made[name.partition("/")[0]] for name in metrics if name.partition("/")[0] in made]
+    places = [session.place(layer.file, layer.line, function=layer.function) for layer in built]
+    free = [row for row in nodes if ops.index.maker_of(row)[1] is None]
+    return tuple(dict.fromkeys([*places, *graph_cost.places(session, ops.index, free)]))
+
+
+DETECTOR = Detector(
+    code="GRF018",
+    name="costly-metrics",
+    needs=frozenset({Signal.STEPS, Signal.NODES, Signal.OP_TRACE}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,130 @@
+"""Part of the step is computed in double precision, in a model of single precision.
+
+## What it detects
+Ops of the step that make or read `float64` or `complex128` and take a large part of it, in a graph whose trainable
+weights are not `float64`.
+
+## Why it matters
+NumPy's numbers are `float64` unless told otherwise, and TensorFlow keeps what it is given: constants, tables and
+batches made with NumPy carry double precision into everything that they touch, until somebody casts. Twice the bytes
+are moved, half as many numbers fit a vector unit, oneDNN has no such kernels, and most GPUs compute them at a 32nd of
+the speed.
+
+## Evidence
+From the graph: types, and those of the weights. From an op trace: `double_ratio`, share of the steps in such ops.
+
+Measured (bench/cases/37-double-precision-features): TensorFlow 2.21: 2.7 times less CPU time in single precision;
+said was that 56 % would be saved, and 63 % were. TensorFlow 2.15: said was 56 %.
+
+## Known limits
+The gain is modelled: 60 % of the time. Where the weights themselves are `float64` the precision was chosen, and
+nothing is said; nor where results need it (sums of many small numbers, ill-conditioned systems) can be told.
+
+## Remedy
+`astype("float32")` where arrays are made, `tf.constant(x, tf.float32)`, `tf.cast` at the beginning of the step.
+
+## References
+TensorFlow guide, "Tensors": conversion of NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.causes.graph import precision, whole_arrays
+from stepscope.detectors import graph_cost, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Finding, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.graph.index import GraphIndex
+    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.view import SessionView
+
+DOUBLE = frozenset({"float64", "complex128"})
+GAIN, LEAST, MOST = 0.6, 0.5, 0.8
+"""Shares of the time that single precision saves: half of the bytes, and 0.68 of a product and a cosine together
+(measured on the pair above)."""
+MIN_ELEMENTS = 10_000
+"""Of an array that is worth asking about without a trace; a dimension that is not known may be of any size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of the traced steps, that single precision is predicted to save."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+    """Yield at most one finding."""
+    index = session.graphs
+    if index is None:
+        return
+    rows = precision.working_in(index, DOUBLE)
+    weights = whole_arrays.weights(index)
+    if not rows or not weights or any(weight.dtype in DOUBLE for weight in weights):
+        return
+    ops = session.step_ops
+    if ops is None:
+        if any(_large(index, row) for row in rows):
+            yield graph_cost.question(
+                "a model of single precision works in double precision here and there; what that costs"
+            )
+        return
+    share = ops.of_nodes(rows)
+    if GAIN * share.ratio >= params.min_ratio:
+        yield _finding(session, ops, rows, params)
+
+
+def _large(index: GraphIndex, row: int) -> bool:
+    made = [spec for spec in index.table.specs_of(row) if spec.dtype in DOUBLE and spec.shape is not None]
+    return any(spec.elements >= MIN_ELEMENTS or -1 in (spec.shape or ()) for spec in made)
+
+
+def _finding(session: SessionView, ops: StepOps, rows: list[int], params: Params) -> Finding:
+    share = ops.of_nodes(rows)
+    saved = GAIN * share.ratio
+    costliest = ops.costliest(rows)
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"{format_ratio(share.ratio)} of the step is computed in double precision (float64), though the weights "
+        "are of single precision",
+        severity=severity_of(saved),
+        confidence=0.8,
+        symptom="Time: slow execution time",
+        cause="API: inefficient API usage",
+        introduced_stage="data preparation",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="forward-backward",
+        where=graph_cost.places(session, ops.index, costliest),
+        evidence=(
+            trace_evidence.evidence(ops.trace, "double_ratio", share.ratio, "ratio"),
+            trace_evidence.evidence(ops.trace, "saved_ratio", saved, "ratio", params.min_ratio),
+            trace_evidence.steps(ops.trace),
+        ),
+        cost=cost_of(session, saved, low=LEAST * share.low, high=MOST * share.high, basis="modelled"),
+        remedies=(
+            Remedy(
+                id="single-precision",
+                text='make arrays float32 where they come from (NumPy makes float64): astype("float32"), '
+                "tf.constant(x, tf.float32), or tf.cast at the beginning of the step",
+            ),
+        ),
+        explanation="The graph shows the types of all tensors, the op trace the time of the ops that work on float64.",
+    )
+
+
+DETECTOR = Detector(
+    code="GRF009",
+    name="double-precision-in-step",
+    needs=frozenset({Signal.STEPS, Signal.NODES}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,128 @@
+"""The step computes in half precision on a CPU.
+
+## What it detects
+Ops of a step on the CPU that compute with `float16`, products or convolutions among them, and take a large part of it:
+a program of mixed precision, written for a GPU, that runs where there is none.
+
+## Why it matters
+TensorFlow's kernels for CPUs compute `float16` number by number, by turning each into single precision and back. What
+halves the time on a GPU multiplies it here.
+
+## Evidence
+From the graph: types. From an op trace without a device's work: `half_ratio`, share of the steps in such ops.
+
+Measured (bench/cases/72-half-precision-on-cpu, a CPU with instructions for float16): 47 times the time of single
+precision on TensorFlow 2.21; dense layers of 512 took 160 times as long, and in `bfloat16` 1.25 times.
+
+## Known limits
+The gain is modelled. Whether a CPU and a build of TensorFlow have kernels of their own for `float16` (AMX-FP16) is not
+looked at. Tables and batches that are only stored in it are not meant. Types are known where the graph was read, so
+an eager step is not seen; nor is `bfloat16` meant, for which many CPUs have instructions.
+
+## Remedy
+`keras.mixed_precision.set_global_policy("float32")` where no GPU is there, or run the job on one.
+
+## References
+TensorFlow guide "Mixed precision": float16 is for GPUs of compute capability 7.0 and later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.causes.graph import precision
+from stepscope.causes.graph.repeated_passes import HEAVY
+from stepscope.detectors import graph_cost, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Finding, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.graph.index import GraphIndex
+    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.view import SessionView
+
+HALF = frozenset({"float16"})
+MOVES = frozenset(
+    {
+        *("Cast", "Concat", "ConcatV2", "ExpandDims", "Gather", "GatherV2", "Identity", "IdentityN", "IteratorGetNext"),
+        *("Pack", "Pad", "PadV2", "ReadVariableOp", "Reshape", "ResourceGather", "Slice", "Split", "SplitV", "Squeeze"),
+        *("StridedSlice", "Tile", "Transpose", "Unpack"),
+    }
+)
+"""Ops that copy or convert numbers and compute none: as quick in half precision."""
+GAIN, LEAST, MOST = 0.98, 0.9, 0.995
+"""Shares of the time that single precision saves. Measured: 0.98 of convolutions, 0.994 of products."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of the traced steps, that single precision is predicted to save."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+    """Yield at most one finding."""
+    index = session.graphs
+    rows = _emulated(index) if index is not None else []
+    if not rows:
+        return
+    ops = session.step_ops
+    if ops is None:
+        yield graph_cost.question("the step computes in half precision; whether on a CPU, and what that costs")
+    elif ops.trace.launches is None and GAIN * ops.of_nodes(rows).ratio >= params.min_ratio:
+        yield _finding(session, ops, rows, params)
+
+
+def _emulated(index: GraphIndex) -> list[int]:
+    """Rows of ops that compute; none without products, which may run under the name of what is fused to them."""
+    rows = [row for row in precision.working_in(index, HALF) if index.table.type_of(row) not in MOVES]
+    return rows if any(index.table.type_of(row) in HEAVY for row in rows) else []
+
+
+def _finding(session: SessionView, ops: StepOps, rows: list[int], params: Params) -> Finding:
+    share = ops.of_nodes(rows)
+    saved = GAIN * share.ratio
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"{format_ratio(share.ratio)} of the step is computed in half precision (float16) on a CPU, which has "
+        "to be emulated",
+        severity=severity_of(saved),
+        confidence=0.9,
+        symptom="Time: slow execution time",
+        cause="Hardware: hardware and code mismatch",
+        introduced_stage="environment setting",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="forward-backward",
+        where=graph_cost.places(session, ops.index, ops.costliest(rows)),
+        evidence=(
+            trace_evidence.evidence(ops.trace, "half_ratio", share.ratio, "ratio"),
+            trace_evidence.evidence(ops.trace, "saved_ratio", saved, "ratio", params.min_ratio),
+            trace_evidence.steps(ops.trace),
+        ),
+        cost=cost_of(session, saved, low=LEAST * share.low, high=MOST * share.high, basis="modelled"),
+        remedies=(
+            Remedy(
+                id="single-precision",
+                text='compute in single precision where no GPU is: keras.mixed_precision.set_global_policy("float32"), '
+                "or tf.float32 where float16 is asked for",
+            ),
+        ),
+        explanation="The graph shows the types of all tensors, the op trace that the ops which work on float16 run on "
+        "the CPU, and their time.",
+    )
+
+
+DETECTOR = Detector(
+    code="GRF015",
+    name="half-precision-on-cpu",
+    needs=frozenset({Signal.STEPS, Signal.NODES}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,154 @@
+"""A loop of the graph computes the same in each of its turns.
+
+## What it detects
+Costly ops (products, solves, factorisations, convolutions, transforms, sorts, look-ups of many rows) in the body of a
+loop of the compiled step - `tf.while_loop`, `for ... in tf.range` under AutoGraph, `tf.scan`, a Keras RNN with its
+cell - that depend only on what no turn changes: captured tensors, variables that the body does not write, variables of
+the loop that it hands back as they were, constants. An RNN cell that derives its transition matrix from the weights is
+one, or a decoder that projects the encoder's output once more for each word.
+
+## Why it matters
+TensorFlow runs the whole body in each turn; only XLA moves such work out of a loop. For 72 time steps it is done 72
+times where once would do, and so is its gradient.
+
+## Evidence
+From the graph: what a turn can change, and so which nodes give the same in all of them. From an op trace:
+`invariant_ratio`, share of the steps in these nodes and their gradients; `turns`, how often one of them ran each time
+the loop did; `saved_ratio`, all but one turn of it.
+
+Measured on TensorFlow 2.21: bench/cases/74-projection-each-word 2.48 times as fast (60 %), said was 51 %; an
+orthogonal RNN cell that solves at 72 time steps 2.4 times (59 %), said was 72 %.
+
+## Known limits
+Ops of a few microseconds are in no trace once they have run some 90 times: beside many of them more is said than saved.
+Of a gradient what runs in the ops' own gradient counts; lists that keep a result of each turn for it, which a result
+made once does not need, do not. Work inside of functions that read variables (a `tf.function` called in the body), in
+branches that a turn decides on, and behind the shape of something that changes is not seen, nor loops of TensorFlow 1's
+control flow. What is made of constants alone is computed before the loop by TensorFlow itself.
+A loop of Python around calls of a compiled function is none of this.
+
+## Remedy
+Compute it before the loop and hand the result in: in `call` of the layer that holds the cell (`class MyRNN(RNN)`, which
+sets it on the cell before `super().call`), or above the loop. The gradient is taken once as well.
+
+## References
+TensorFlow: grappler's loop optimizer moves invariant nodes only when it is set to aggressive; FSE'22 study, inefficient
+API usage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.causes.graph import invariant_work
+from stepscope.detectors import graph_cost, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Finding, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.causes.graph.invariant_work import InvariantWork
+    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.derive.view import SessionView
+
+_NAMED = 2
+"""Types of ops in a title."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of the traced steps, that computing it once is predicted to save."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cost:
+    """Of one loop."""
+
+    work: InvariantWork
+    share: OpShare
+    turns: float
+    """Each time that the loop runs."""
+
+    @property
+    def left_out(self) -> float:
+        """Of the share, with one turn of it kept."""
+        return 1 - 1 / self.turns if self.turns > 1 else 0.0
+
+    @property
+    def saved(self) -> float:
+        return self.share.ratio * self.left_out
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+    """Yield at most one finding: the loop in which most could be saved."""
+    index = session.graphs
+    found = invariant_work.build(index) if index is not None else ()
+    if not found:
+        return
+    ops = session.step_ops
+    if ops is None:
+        yield graph_cost.question("a loop of the graph computes the same in each of its turns; what that costs")
+        return
+    worst = max((_cost(ops, work) for work in found), key=lambda cost: cost.saved)
+    if worst.saved >= params.min_ratio:
+        yield _finding(session, ops, worst, params)
+
+
+def _cost(ops: StepOps, work: InvariantWork) -> _Cost:
+    begun = max(1.0, ops.turns(work.around))
+    return _Cost(work=work, share=ops.of_nodes(work.nodes, gradients=True), turns=ops.turns(work.nodes) / begun)
+
+
+def _finding(session: SessionView, ops: StepOps, cost: _Cost, params: Params) -> Finding:
+    share, saved = cost.share, cost.saved
+    heavy = ops.costliest(cost.work.heavy) or list(cost.work.heavy)
+    kinds = list(dict.fromkeys(ops.index.table.type_of(row) for row in heavy))[:_NAMED]
+    places = graph_cost.places(session, ops.index, heavy)
+    where = f" in {places[0].function}" if places and places[0].function else ""
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"a loop of the graph computes the same {' and '.join(kinds)}{where} in each of its "
+        f"{cost.turns:,.0f} turns, from what no turn changes: {format_ratio(share.ratio)} of the step",
+        severity=severity_of(saved),
+        confidence=0.85,
+        symptom="Time: slow execution time",
+        cause="API: inefficient API usage",
+        introduced_stage="model building",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="forward-backward",
+        where=places,
+        evidence=(
+            trace_evidence.evidence(ops.trace, "invariant_ratio", share.ratio, "ratio"),
+            trace_evidence.evidence(ops.trace, "saved_ratio", saved, "ratio", params.min_ratio),
+            trace_evidence.evidence(ops.trace, "turns", cost.turns, "turns"),
+            trace_evidence.steps(ops.trace),
+        ),
+        cost=cost_of(session, saved, low=share.low * cost.left_out, high=share.high * cost.left_out, basis="modelled"),
+        remedies=(
+            Remedy(
+                id="compute-before-loop",
+                text="compute it once before the loop and hand the result in; of an RNN's cell in call of the layer "
+                "around it, which sets it on the cell before super().call",
+                safety="review",
+            ),
+        ),
+        explanation="These nodes of the loop's body read captured tensors, variables that it does not write, and "
+        "constants, so each turn (of an RNN each time step) gets the same result. The op trace shows their time and "
+        "that of their gradients.",
+    )
+
+
+DETECTOR = Detector(
+    code="GRF016",
+    name="invariant-work-in-loop",
+    needs=frozenset({Signal.STEPS, Signal.NODES}),
+    params=Params(),
+    detect=detect,
+)

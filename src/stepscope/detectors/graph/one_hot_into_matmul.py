@@ -1,0 +1,139 @@
+"""Rows of a table are looked up by multiplying it with a one-hot matrix.
+
+## What it detects
+`tf.one_hot` whose result goes into a matrix product (`tf.matmul`, `tensordot`, `einsum`, a `Dense` layer) of the
+compiled step, where the matrix and the product take a large part of the step. Likewise a multi-hot or count matrix
+(`CategoryEncoding`, `tf.math.bincount`, the maximum or sum of one-hot rows): a bag of words. Likewise the product with
+the matrix on its side (`tf.matmul(one_hot, rows, transpose_a=True)`), which adds up rows by category.
+
+## Why it matters
+A product with a one-hot matrix multiplies every row of the table with zero but one: for 12,000 categories 12,000
+times the work of copying that row, once more for the gradient, and the matrix has to be made and read.
+
+## Evidence
+From the graph: the one-hot matrix, its `depth`, and the products with it. From an op trace: `product_ratio`, share of
+the steps in these and their gradients.
+
+Measured (bench/cases/35-one-hot-into-matmul): TensorFlow 2.21, 12,000 categories: 13 times
+as fast with a gather; said was that 89 % would be saved, and 92 % were. TensorFlow 2.15: 9.8 times, 95 and 90 %.
+
+## Known limits
+A matrix that is changed before it is multiplied (masked, smoothed) is not followed. On TPUs, whose matrix units are
+made for it, nothing is said.
+
+## Remedy
+`tf.gather(table, ids)` or `tf.nn.embedding_lookup`, `keras.layers.Embedding` instead of one-hot and `Dense`. For a
+multi-hot matrix the sum of these rows; where an id that occurs twice must count once, `tf.unique` or weights of 0.
+Sums by category are `tf.math.unsorted_segment_sum`.
+
+## References
+TensorFlow: `tf.nn.embedding_lookup`; FSE'22 study, not using an efficient API.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.causes.graph import one_hot_products
+from stepscope.detectors import graph_cost, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.model.optrace import PlaneKind
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stepscope.causes.graph.one_hot_products import OneHotProducts
+    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of the traced steps."""
+    min_depth: int = 256
+    """Without a trace: a product with fewer columns is no more work than what is around it, and nothing is asked."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+    """Yield at most one finding: all one-hot products of a step."""
+    index = session.graphs
+    found = one_hot_products.build(index) if index is not None else ()
+    if index is None or not found:
+        return
+    ops = session.step_ops
+    if ops is None:
+        deepest = max(one.columns for one in found)
+        if deepest >= params.min_depth:
+            kind = _kind(found)
+            yield graph_cost.question(f"a {kind} matrix of {deepest:,} columns is multiplied; what that costs")
+        return
+    if ops.trace.device >= 0 and ops.trace.trace.planes[ops.trace.device].kind is PlaneKind.TPU:
+        return
+    costs = sorted(((ops.of_nodes(one.nodes, gradients=True).ratio, one) for one in found), key=lambda cost: -cost[0])
+    if ops.of_nodes([row for _, one in costs for row in one.nodes], gradients=True).ratio >= params.min_ratio:
+        yield _finding(session, ops, [one for ratio, one in costs if ratio > 0], params)
+
+
+def _finding(session: SessionView, ops: StepOps, found: list[OneHotProducts], params: Params) -> Finding:
+    share = ops.of_nodes([row for one in found for row in one.nodes], gradients=True)
+    depth = found[0].columns
+    columns = f" of {depth:,} columns" if depth else ""
+    bag, grouped = found[0].bag, found[0].products == found[0].by_category
+    what, instead = ("added up by category", "a segment sum") if grouped else ("looked up", "gather")
+    if bag and not grouped:
+        what = "added up"
+    places = graph_cost.places(session, ops.index, [row for one in found for row in (one.one_hot, *one.products)])
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"rows are {what} by multiplying with a {_kind(found)} matrix{columns}: "
+        f"{format_ratio(share.ratio)} of the step, {instead} does it for next to nothing",
+        severity=severity_of(share.ratio),
+        confidence=0.9,
+        symptom="Time: slow execution time",
+        cause="API: not using efficient API",
+        introduced_stage="model building",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="forward-backward",
+        where=places,
+        evidence=(
+            trace_evidence.evidence(ops.trace, "product_ratio", share.ratio, "ratio", params.min_ratio),
+            *((Evidence(metric="depth", value=depth, unit="columns"),) if depth else ()),
+            trace_evidence.steps(ops.trace),
+        ),
+        cost=cost_of(session, share.ratio, low=share.low, high=share.high),
+        remedies=_remedies(found, bag=bag),
+        explanation=f"The graph shows the {_kind(found)} matrix on one side of the products, the op trace their time "
+        "and that of their gradients.",
+    )
+
+
+def _remedies(found: Sequence[OneHotProducts], *, bag: bool) -> tuple[Remedy, ...]:
+    remedies = []
+    if any(set(one.products) - set(one.by_category) for one in found):
+        text = "look the rows up: tf.gather(table, ids), tf.nn.embedding_lookup, or keras.layers.Embedding"
+        text += ", and add them up: tf.reduce_sum over the ids of a sample" if bag else ""
+        remedies.append(Remedy(id="gather", text=text))
+    if any(one.by_category for one in found):
+        text = "add the rows up by their ids: tf.math.unsorted_segment_sum(rows, ids, num_segments)"
+        remedies.append(Remedy(id="segment-sum", text=text))
+    return tuple(remedies)
+
+
+def _kind(found: Sequence[OneHotProducts]) -> str:
+    return "multi-hot" if found[0].bag else "one-hot"
+
+
+DETECTOR = Detector(
+    code="GRF007",
+    name="one-hot-into-matmul",
+    needs=frozenset({Signal.STEPS, Signal.NODES}),
+    params=Params(),
+    detect=detect,
+)

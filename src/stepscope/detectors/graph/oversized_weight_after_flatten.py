@@ -1,0 +1,117 @@
+"""A dense layer on flattened feature maps holds a weight so large that working on it takes the step.
+
+## What it detects
+A `Flatten` of feature maps (or `tf.reshape`) before a matrix product with a weight of at least four million numbers,
+where the ops on arrays of that weight's shape (product, gradient, optimizer) take a quarter of the step or more.
+
+## Why it matters
+Each position of the maps has weights of its own: 64 x 64 positions of 16 channels into 256 units are 17 million. The
+product is cheap beside what training does with the weight: its gradient is as large, and Adam reads and writes three
+arrays of that size in every step, however small the batch.
+
+## Evidence
+From the graph: `weight_elements`, and `positions` that were flattened. From an op trace: `weight_ratio`, share of the
+steps in ops on all of the weight.
+
+Measured (bench/cases/38-dense-after-flatten): TensorFlow 2.21: 13.9 times as fast with
+GlobalAveragePooling2D; said was that 76 % would be saved, and 93 % were. TensorFlow 2.15: said was 77 %.
+
+## Known limits
+It is a matter of the model: pooling changes what the network can tell, for most images to its good. Output weights of
+large vocabularies, which no Flatten feeds, are not meant.
+
+## Remedy
+`GlobalAveragePooling2D` (or a convolution with strides, or `MaxPooling2D` down to a few positions) before the dense
+layer; fewer units.
+
+## References
+FSE'22 study, improper model parameter: "Dense too large after Flatten" (Stack Overflow 58125788, 64191241).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.causes.graph import whole_arrays
+from stepscope.detectors import graph_cost, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.causes.graph.whole_arrays import FlatProduct
+    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.25)
+    """Of the traced steps: the remedy changes the model, so that it has to bring much."""
+    min_elements: int = 4_000_000
+    """Of the weight: 16 MB, and 48 MB more of gradient and moments, beyond the caches of a core."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+    """Yield at most one finding: the costliest weight."""
+    index = session.graphs
+    found = list(whole_arrays.flat_products(index, params.min_elements)) if index is not None else []
+    if not found:
+        return
+    ops = session.step_ops
+    if ops is None:
+        yield graph_cost.question(
+            f"a dense layer on flattened maps has {found[0].weight.elements:,} weights; what that costs"
+        )
+        return
+    ratio, worst = max(((ops.of_nodes(one.nodes).ratio, one) for one in found), key=lambda cost: cost[0])
+    if ratio >= params.min_ratio:
+        yield _finding(session, ops, worst, params)
+
+
+def _finding(session: SessionView, ops: StepOps, found: FlatProduct, params: Params) -> Finding:
+    share = ops.of_nodes(found.nodes)
+    saved = share.ratio * (1 - 1 / found.places)
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"a dense layer on flattened maps of {found.places:,} positions has {found.weight.elements:,} weights: "
+        f"{format_ratio(share.ratio)} of the step is work on them",
+        severity=severity_of(saved),
+        confidence=0.75,
+        symptom="Time: slow execution time",
+        cause="Model: improper model parameter",
+        introduced_stage="model building",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="forward-backward",
+        where=graph_cost.places(session, ops.index, [found.product]),
+        evidence=(
+            trace_evidence.evidence(ops.trace, "weight_ratio", share.ratio, "ratio", params.min_ratio),
+            Evidence(metric="weight_elements", value=found.weight.elements, unit="elements"),
+            Evidence(metric="positions", value=found.places, unit="positions"),
+            trace_evidence.steps(ops.trace),
+        ),
+        cost=cost_of(session, saved, low=share.low * (1 - 1 / found.places), high=share.high),
+        remedies=(
+            Remedy(
+                id="pool-before-dense",
+                text="GlobalAveragePooling2D, or pooling and strides down to a few positions, before the dense layer; "
+                "or fewer units",
+            ),
+        ),
+        explanation="Ops on the weight are those that make or read arrays of its shape: product, gradient, optimizer.",
+    )
+
+
+DETECTOR = Detector(
+    code="GRF011",
+    name="oversized-weight-after-flatten",
+    needs=frozenset({Signal.STEPS, Signal.NODES}),
+    params=Params(),
+    detect=detect,
+)

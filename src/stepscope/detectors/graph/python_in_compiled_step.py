@@ -1,0 +1,148 @@
+"""Python code runs inside of the compiled step: `tf.py_function` or `tf.numpy_function` in the model, loss or metric.
+
+## What it detects
+Functions that were put into the graph of the step (not of the input pipeline) with `tf.py_function` or
+`tf.numpy_function`, and that run for a large part of the steady steps.
+
+## Why it matters
+The function holds Python's interpreter lock, runs on one core, and its tensors are handed out of the runtime and back;
+on a GPU the step waits for the copies besides. Nothing of it can be fused, placed or run at the same time.
+
+## Evidence
+From the graph: the node that calls Python, outside of functions of tf.data, and its line. From the records of level 0,
+call by call, no trace needed: `python_busy_ratio`, share of the steady steps in which the functions ran;
+`python_ns_per_step`; `python_calls`.
+
+Measured (bench/cases/34-numpy-function-in-step): TensorFlow 2.21: 2.2 times as fast with
+TensorFlow ops; said was that 58 % would be saved, and 56 % were. TensorFlow 2.15: 2.0 times in CPU time,
+said was 57 %.
+
+## Known limits
+The ops that replace the Python need time too: `low` of the cost is half. Python that the runtime runs beside other ops
+counts in full.
+
+## Remedy
+TensorFlow ops; or do it in the input pipeline, where it runs while the step computes; or once before training.
+
+## References
+Documentation of `tf.py_function` and `tf.numpy_function` on the interpreter lock and serialisation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.input import pipeline_python
+from stepscope.detectors import trace_evidence
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.graph.index import GraphIndex
+    from stepscope.derive.input.pipeline_python import PythonFunction
+    from stepscope.derive.view import SessionView
+
+CALLS_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+LEAST = 0.5
+"""Of the time in Python, what ops that do the same are taken to save at least. Source: M2 of the static-check
+measurements, 2.1 to 3.0 times for functions that do next to nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of the steady steps."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding: all Python of the step."""
+    index, steps = session.graphs, session.steps
+    if index is None or steps is None:
+        return
+    lines = _lines(index)
+    functions = [f for f in pipeline_python.build(steps) if _called_at(f) in lines] if lines else []
+    ratio = min(1.0, sum(f.total_ns for f in functions) / max(1, steps.steady_ns))
+    if ratio >= params.min_ratio:
+        yield _finding(session, functions, ratio, params)
+
+
+def _lines(index: GraphIndex) -> set[tuple[str, int]]:
+    """Lines that put calls of Python into graphs of the step."""
+    table = index.table
+    rows = [row for row in table.of_types(*CALLS_PYTHON).tolist() if not index.of_data(int(table.graph[row]))]
+    return {(table.text(table.file, row), int(table.line[row])) for row in rows if table.line[row]}
+
+
+def _called_at(function: PythonFunction) -> tuple[str, int] | None:
+    stack = function.made.stack if function.made is not None else []
+    return (stack[-1][0], stack[-1][2]) if stack else None
+
+
+def _finding(session: SessionView, functions: list[PythonFunction], ratio: float, params: Params) -> Finding:
+    first = functions[0]
+    count = session.steps.steady_count if session.steps is not None else 1
+    per_step = sum(f.total_ns for f in functions) / max(1, count)
+    more = f" and {len(functions) - 1} more" if len(functions) > 1 else ""
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"{first.name.text}{more} runs as Python inside of the compiled step (tf.{first.role}): "
+        f"{format_ns(per_step)}, {format_ratio(ratio)} of each",
+        severity=severity_of(ratio),
+        confidence=0.9,
+        symptom="Time: slow execution time",
+        cause="API: not using efficient API",
+        introduced_stage="model building",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="forward-backward",
+        where=_places(session, functions),
+        evidence=(
+            Evidence(metric="python_busy_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
+            Evidence(metric="python_ns_per_step", value=per_step, unit="ns"),
+            Evidence(
+                metric="python_calls",
+                value=sum(f.calls for f in functions),
+                unit="calls",
+                refs=tuple(f"name:{f.name.id}" for f in functions),
+            ),
+        ),
+        cost=cost_of(session, ratio, low=LEAST * ratio),
+        remedies=(
+            Remedy(
+                id="use-tensorflow-ops",
+                text=f"write {first.name.text} with TensorFlow ops: Python holds the interpreter lock (GIL), runs on "
+                "one core and takes its tensors out of the runtime and back",
+            ),
+            Remedy(id="python-in-pipeline", text="or call it in the input pipeline, while the step computes, or once"),
+        ),
+        explanation="The graph of the step holds the call of Python; each call was timed where TensorFlow makes it.",
+    )
+
+
+def _places(session: SessionView, functions: list[PythonFunction]) -> tuple[Place, ...]:
+    """Where the functions are defined, and where they were put into the graph."""
+    found = []
+    for function in functions:
+        name = function.name
+        if name.file and name.line:
+            found.append(session.place(name.file, name.line, name.end_line, name.text))
+        made = function.made
+        if made is not None and made.stack:
+            file, where, line = made.stack[-1]
+            found.append(session.place(file, line, function=where))
+    return tuple(dict.fromkeys(found))
+
+
+DETECTOR = Detector(
+    code="GRF006",
+    name="python-in-compiled-step",
+    needs=frozenset({Signal.STEPS, Signal.NODES}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,159 @@
+"""A program is compiled again while steps run.
+
+## What it detects
+Steps of an op trace in which XLA compiles a program that had run before in the trace under the same name: JAX's `jit`,
+or TensorFlow's `jit_compile`.
+
+## Why it matters
+A compiled program holds for one set of shapes. A batch of another size, a sequence of another length or a new static
+argument compiles it anew, which takes as long as many steps, and happens again for every new shape.
+
+## Evidence
+`recompilation_ratio`: what the steps with a repeated compilation took beyond the median of the others, of the time of
+all traced steps. `compilations`: how many programs they compiled. The cause is read from the programs' signatures,
+which the trace holds: the parameters whose shapes differ between the program that ran before and the one that ran
+after.
+
+## Known limits
+A program that is compiled for the first time in the trace is no repeated one. The share is of the traced steps: how
+often it happens in the rest of the job is not known from them. Where signatures are equal or not held, the cause is
+not told. A trace is asked for where a function with `jit_compile` was traced for shapes that are not known (one trace
+serves them all, and says nothing of what XLA does), or traced again.
+
+## Remedy
+Keep shapes constant: drop or pad the last partial batch, pad sequences to a few lengths (buckets), pass what changes
+as an array instead of a Python value.
+
+## References
+JAX documentation, "jax_explain_cache_misses"; XLA: shapes are part of a program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.detectors import trace_evidence
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.events import Traced
+from stepscope.model.finding import Finding, Place, Remedy
+from stepscope.units import Ratio, format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.optrace.kernels.compilations import Change, Compilation
+    from stepscope.derive.optrace.trace_view import OpView
+    from stepscope.derive.view import SessionView
+
+MAX_CHANGES = 2
+"""Parameters that the title names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of the traced steps. One compilation of 0.1 s in a hundred steps of 10 ms."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    trace = session.op_traces.main
+    if trace is None:
+        return
+    again = [c for c in trace.compiles.found if c.again]
+    wall = float(trace.periods.dur_ns.sum())
+    extra = sum(max(0.0, float(trace.periods.dur_ns[i]) - trace.compiles.usual_ns) for i in {c.step for c in again})
+    if not again or not trace.compiles.usual_ns or extra < params.min_ratio * wall:
+        return
+    yield _finding(session, trace, again, extra / wall, params)
+
+
+def _finding(session: SessionView, trace: OpView, again: list[Compilation], ratio: float, params: Params) -> Finding:
+    main = max(again, key=lambda c: c.dur_ns)
+    steps = sorted({int(trace.periods.number[c.step]) for c in again})
+    extra = ratio * float(trace.periods.dur_ns.sum())
+    places = _places(session, main)
+    name = places[0].function if len(places) == 1 and places[0].function in main.program else main.program
+    at = f"step {steps[0]}" if len(steps) == 1 else f"{len(steps)} of {len(trace.periods)} traced steps"
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"recompilation: {name or 'a program'} was compiled again in {at}, {format_ns(extra)} in all"
+        f"{_because(main.changes)}",
+        severity=severity_of(ratio),
+        confidence=0.95 if main.changes else 0.8,
+        symptom="Time: slow execution time",
+        cause="API: inefficient API usage",
+        introduced_stage="data preparation" if main.changes else "unknown",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="forward-backward",
+        where=places,
+        evidence=(
+            trace_evidence.evidence(trace, "recompilation_ratio", ratio, "ratio", params.min_ratio),
+            trace_evidence.evidence(trace, "compilations", len(again), "compilations"),
+            trace_evidence.steps(trace),
+        ),
+        cost=cost_of(session, ratio),
+        remedies=(
+            Remedy(
+                id="constant-shapes",
+                text="keep the shapes constant: drop or pad the last partial batch, pad sequences to a few lengths",
+            ),
+            Remedy(id="arrays-for-values", text="pass values that change as arrays, not as Python numbers or strings"),
+        ),
+        explanation=_told(main.changes) + "The share is of the traced steps.",
+    )
+
+
+def _places(session: SessionView, main: Compilation) -> tuple[Place, ...]:
+    """The user's function with ``jit_compile`` whose name the program bears; else the only one that there is."""
+    compiled = [t for t in _compiled(session) if t.owner == "user" and t.file]
+    named = [t for t in compiled if t.function and t.function in main.program] or compiled
+    found = dict.fromkeys(session.place(t.file, t.line, t.end_line, t.function) for t in named)
+    if len(found) == 1:
+        return tuple(found)
+    fit = session.fit_place()
+    return (fit,) if fit is not None and not found else ()
+
+
+def _compiled(session: SessionView) -> list[Traced]:
+    """Traces of functions that XLA compiles."""
+    traces = session.worker.all(Traced) if session.worker is not None else ()
+    return [t for t in traces if t.jit]
+
+
+def _of_many_shapes(session: SessionView) -> str:
+    """A function that XLA may compile again and again, although it is traced once."""
+    for made in _compiled(session):
+        if "None" in made.signature or made.ordinal > 1:
+            return f"XLA compiles {made.function} for each shape that it is called with, and its shapes change"
+    return ""
+
+
+def _because(changes: tuple[Change, ...]) -> str:
+    if not changes:
+        return ""
+    told = [f"{c.before} is {c.now} now" for c in changes[:MAX_CHANGES]]
+    more = f" and {len(changes) - MAX_CHANGES} more" if len(changes) > MAX_CHANGES else ""
+    return f", because shapes changed: {', '.join(told)}{more}"
+
+
+def _told(changes: tuple[Change, ...]) -> str:
+    if not changes:
+        return "The program ran before and was compiled again; its signatures do not say why. "
+    each = ", ".join(f"parameter {c.parameter} from {c.before} to {c.now}" for c in changes)
+    return f"The program that ran before and the one that ran after differ in: {each}. "
+
+
+DETECTOR = Detector(
+    code="GRF010",
+    name="repeated-compilation",
+    needs=frozenset({Signal.OP_TRACE}),
+    params=Params(),
+    detect=detect,
+    asks=_of_many_shapes,
+)
+"""JAX and XLA. Traces of tf.functions are GRF001's."""

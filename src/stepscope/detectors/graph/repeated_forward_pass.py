@@ -1,0 +1,128 @@
+"""The step computes the same part of a model twice on the same input.
+
+## What it detects
+Products and convolutions of the compiled step that another part of the same graph computes as well - the same ops, the
+same weights, the same input - taking a large part of the step: a model that is called once for the loss and once more
+for each metric, or one model for each layer whose output a loss looks at, all of which begin with the same layers.
+
+## Why it matters
+A forward pass is a third of a training step. TensorFlow merges equal ops, but not ones that read variables: each call
+of the model reads its weights anew, so all of it runs again.
+
+## Evidence
+From the graph: which nodes compute what others do. From an op trace: `repeated_ratio`, share of the steps in these
+nodes and in their gradients; `repeated_products`, how many of them are products and convolutions.
+
+## Known limits
+A second pass that follows the update of the weights sees the new ones. It is meant only where metrics alone come of it:
+with the first pass's result these are of the weights before the update, as Keras' own are. One behind an update whose
+result is handed out, or that gradients are taken of (sharpness-aware minimisation), is left alone. Dropout makes two
+passes differ from it on, and what differs is not meant. Updates inside of called functions are not seen.
+
+## Remedy
+Keep the result of the first call and hand it to the metrics: `accuracy.update_state(y, logits)`. Where several layers'
+outputs are needed, one model with all of them: `keras.Model(inputs, [a.output, b.output])`.
+
+## References
+Keras guide "Writing a training loop from scratch"; FSE'22 study, inefficient API usage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.causes.graph import repeated_passes
+from stepscope.causes.job import purpose
+from stepscope.detectors import graph_cost, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.units import Ratio, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stepscope.causes.graph.repeated_passes import Copy
+    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_ratio: Ratio = Ratio(0.10)
+    """Of the traced steps."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+    """Yield at most one finding: all copies of a step."""
+    index = session.graphs
+    found = repeated_passes.build(index) if index is not None else ()
+    if not found:
+        return
+    ops = session.step_ops
+    if ops is None:
+        heavy = sum(len(one.heavy) for one in found)
+        yield graph_cost.question(
+            f"{heavy:,} products of the step's graph are computed elsewhere in it; what they cost"
+        )
+    elif _share(ops, found).ratio >= params.min_ratio:
+        yield _finding(session, ops, found, params)
+
+
+def _finding(session: SessionView, ops: StepOps, found: Sequence[Copy], params: Params) -> Finding:
+    share = _share(ops, found)
+    heavy = [row for one in found for row in one.heavy]
+    ratio = share.ratio
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the step computes the same forward pass again on the same input: {_counted(len(heavy))} "
+        f"that are computed elsewhere in it, {format_ratio(ratio)} of the step",
+        severity=severity_of(ratio),
+        confidence=0.85,
+        symptom="Time: slow execution time",
+        cause="API: inefficient API usage",
+        introduced_stage="training" if session.get(purpose.trains) else "prediction",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="forward-backward",
+        where=graph_cost.places(session, ops.index, heavy),
+        evidence=(
+            trace_evidence.evidence(ops.trace, "repeated_ratio", ratio, "ratio", params.min_ratio),
+            Evidence(metric="repeated_products", value=len(heavy), unit="ops"),
+            trace_evidence.steps(ops.trace),
+        ),
+        cost=cost_of(session, ratio, low=share.low, high=share.high),
+        remedies=(
+            Remedy(
+                id="reuse-result",
+                text="call the model once and hand its result to the loss and to every metric, as in "
+                "accuracy.update_state(y, logits); for outputs of several layers make one model that gives them all",
+                safety="review",
+            ),
+        ),
+        explanation="Nodes of the graph that have the same type, read the same variables and get the same inputs "
+        "compute the same. A pass after the update of the weights counts where metrics alone come of it: with the "
+        "first pass's result they are of the weights before the update, as Keras' own are. The op trace shows the time "
+        "of what could be left out.",
+    )
+
+
+def _share(ops: StepOps, found: Sequence[Copy]) -> OpShare:
+    """With gradients where both passes have some: they add up before they pass the one that stays."""
+    gradients = all(one.differentiated for one in found)
+    return ops.of_nodes([row for one in found for row in one.nodes], gradients=gradients)
+
+
+def _counted(count: int) -> str:
+    return "a product or convolution" if count == 1 else f"{count:,} products and convolutions"
+
+
+DETECTOR = Detector(
+    code="GRF014",
+    name="repeated-forward-pass",
+    needs=frozenset({Signal.STEPS, Signal.NODES}),
+    params=Params(),
+    detect=detect,
+)

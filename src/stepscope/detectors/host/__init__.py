@@ -1,0 +1,1 @@
+"""Detectors of what Python and the framework do on the host."""

@@ -1,0 +1,1 @@
+"""Detectors of what makes steps wait for their input."""

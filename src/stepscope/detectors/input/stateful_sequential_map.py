@@ -1,0 +1,109 @@
+"""A map runs one element at a time because its function has a state.
+
+## What it detects
+The slowest stage of the input pipeline is a map on one thread whose function draws random numbers from a generator
+with a state, while steps wait for it.
+
+## Why it matters
+tf.data runs a map in parallel by itself only if its function has no state, for the order of the draws would change.
+The same augmentation with stateless random ops, or with `num_parallel_calls`, uses all CPUs.
+
+## Evidence
+From an op trace: `input_wait_ratio`, share of the traced steps; `stage_parallelism`: 1; `stateful_op_ratio`: share of
+the function's time in ops of random numbers with a state; `stage_ns_per_batch`.
+
+## Known limits
+Only ops that run are seen, and only random ones are named. The gain is modelled for the CPUs that the job may use;
+where others take them it is less.
+
+## Remedy
+`num_parallel_calls=tf.data.AUTOTUNE` (with `deterministic=False` where the order does not matter), or
+`tf.random.stateless_*` ops with a seed from `Dataset.random` or a counter; where op determinism is on, only these.
+
+## References
+tf.data: map_parallelization rewrite; TensorFlow guide, random number generation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.causes.system import contention
+from stepscope.derive.optrace.host import map_kind
+from stepscope.detectors import determinism, trace_evidence
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Finding, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_wait_ratio: Ratio = Ratio(0.15)
+    """Of the traced steps; see INP001."""
+    assumed_cpus: int = 2
+    """Where the host's CPUs are not known."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    trace = session.op_traces.main
+    if trace is None or trace.pipeline is None:
+        return
+    stage, wait = trace.pipeline.blocking, trace.breakdown.ratio("input-wait")
+    function = stage.function
+    if wait < params.min_wait_ratio or function is None or map_kind.kind(trace.pipeline) != "state":
+        return
+    drawn = map_kind.drawn(stage)
+    others = session.get(contention.build)
+    cpus = others.available if others is not None else params.assumed_cpus
+    saved = wait * (1 - 1 / max(1.0, cpus))
+    per_batch = trace.pipeline.per_batch(stage.self_ns)
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"a map of the input pipeline runs one element at a time, {format_ns(per_batch)} per batch: its random "
+        f"ops ({', '.join(drawn)}) have a state; steps wait {format_ratio(wait)} of their time",
+        severity=severity_of(saved),
+        confidence=0.85,
+        symptom="Time: slow execution time",
+        cause="API: inefficient API usage",
+        introduced_stage="data preparation",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="preprocessing",
+        where=trace_evidence.stage_places(session),
+        evidence=(
+            trace_evidence.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
+            trace_evidence.evidence(trace, "stage_parallelism", stage.parallelism, "threads"),
+            trace_evidence.evidence(
+                trace, "stateful_op_ratio", sum(drawn.values()) / max(1, function.work_ns), "ratio"
+            ),
+            trace_evidence.evidence(trace, "stage_ns_per_batch", per_batch, "ns"),
+            trace_evidence.steps(trace),
+        ),
+        cost=cost_of(session, saved, low=saved / 2, high=wait, basis="modelled"),
+        remedies=_REMEDIES if determinism.turned_on(session) is None else (determinism.REMEDY,),
+        explanation="tf.data parallelises maps by itself only where their functions have no state; the ops named ran "
+        "in the function of this map while it was traced.",
+    )
+
+
+_REMEDIES = (
+    Remedy(id="parallel-map", text="give the map num_parallel_calls=tf.data.AUTOTUNE"),
+    Remedy(id="stateless-random", text="or draw with tf.random.stateless_* and a seed from the element"),
+)
+
+DETECTOR = Detector(
+    code="INP006",
+    name="stateful-sequential-map",
+    needs=frozenset({Signal.OP_TRACE}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,167 @@
+"""The traced steps wait for their input.
+
+## What it detects
+In an op trace that came without a measured run (an imported file), steps that wait for their next batch, and who needs
+the time: the slowest stage of the tf.data pipeline, or PyTorch's DataLoader.
+
+## Why it matters
+While a step waits for input, the device does nothing. Tools that add up op times count the pipeline's ops as compute.
+
+## Evidence
+`input_wait_ratio`: share of the traced steps, from the step's call to the end of GetNext (of the loader's `next`),
+where nothing else of the step runs. `stage_ns_per_batch`: self time of the slowest stage over its parallelism.
+`python_ratio`: share of the time of the stage's function in user Python. Of a DataLoader `next_ns_per_batch`, the mean
+time of its `next`, and `in_process_ratio`, how many of the batches were made within it.
+
+## Known limits
+Traced steps are few, and slower than others. Source lines are not known. In a session of a measured job INP001 to
+INP003 say more, and this one does not apply. What a DataLoader's workers do is not in the trace.
+
+## Remedy
+Run the stage in parallel, do its work once (`cache`, offline), batch before it, write Python as TensorFlow ops, and
+keep `prefetch(tf.data.AUTOTUNE)` last. Give a DataLoader worker processes (`num_workers`), or more of them.
+
+## References
+tf.data performance guide; PyTorch's performance tuning guide, "enable asynchronous data loading"; xprof calls input
+from 20 % on "highly input-bound".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.optrace.host import map_kind
+from stepscope.detectors import trace_evidence
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Finding, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.optrace.host.data_loader import Loader
+    from stepscope.derive.optrace.host.traced_stages import StageNode
+    from stepscope.derive.optrace.trace_view import OpView
+    from stepscope.derive.view import SessionView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_wait_ratio: Ratio = Ratio(0.15)
+    """Of the traced steps; see INP001."""
+    min_stage_ratio: Ratio = Ratio(0.3)
+    """The slowest stage must need at least this share of the wait for a batch; see INP001."""
+
+
+MOSTLY = 0.5
+MIN_STEPS = 3
+"""Fewer say nothing of a loader: one late batch of two is no wait."""
+
+
+def _measured(session: SessionView) -> str:
+    return "INP001 to INP003 look at measured steps" if session.steps is not None else ""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    trace = session.op_traces.main
+    if trace is None:
+        return
+    if trace.pipeline is None:
+        if trace.loader is not None:
+            yield from _of_loader(session, trace, trace.loader, params)
+        return
+    wait, stage = trace.breakdown.ratio("input-wait"), trace.pipeline.blocking
+    per_batch = trace.pipeline.per_batch(stage.latency_ns)
+    if wait < params.min_wait_ratio or per_batch < params.min_stage_ratio * wait * trace.periods.mean_ns:
+        return
+    if map_kind.kind(trace.pipeline) != "work":
+        return  # INP005 and INP006 say more
+    python = map_kind.python_ratio(stage)
+    inside = f", {format_ratio(python)} of it in Python (py_function or a generator)" if python >= MOSTLY else ""
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the input pipeline's stage {stage.type} takes {format_ns(per_batch)} per batch{inside}; steps wait "
+        f"{format_ratio(wait)} of their time for it",
+        severity=severity_of(wait),
+        confidence=0.85,
+        symptom="Time: slow execution time",
+        cause="API: not using efficient API" if python >= MOSTLY else "Data: inefficient data preprocessing",
+        introduced_stage="data preparation",
+        exposed_stage="unknown",
+        pipeline_stage="preprocessing",
+        evidence=(
+            trace_evidence.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
+            trace_evidence.evidence(trace, "stage_ns_per_batch", per_batch, "ns"),
+            trace_evidence.evidence(trace, "python_ratio", python, "ratio"),
+            trace_evidence.steps(trace),
+        ),
+        cost=cost_of(session, wait),
+        remedies=_remedies(stage, python),
+        explanation="Each traced step was looked at from its call to the end of GetNext; what other ops of the step "
+        "did meanwhile is not counted.",
+    )
+
+
+def _of_loader(session: SessionView, trace: OpView, loader: Loader, params: Params) -> Iterator[Finding]:
+    """The steps wait for a DataLoader."""
+    wait = trace.breakdown.ratio("input-wait")
+    if wait < params.min_wait_ratio or len(trace.periods) < MIN_STEPS:
+        return
+    inside = loader.in_process_ratio >= MOSTLY
+    who = "makes each batch in the process that trains" if inside else "has too few or too slow workers"
+    yield Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the DataLoader {who}: its next takes {format_ns(loader.mean_ns)} per batch, and steps wait "
+        f"{format_ratio(wait)} of their time for it",
+        severity=severity_of(wait),
+        confidence=0.9,
+        symptom="Time: slow execution time",
+        cause="API: not using efficient API" if inside else "Data: inefficient data preprocessing",
+        introduced_stage="data preparation",
+        exposed_stage="unknown",
+        pipeline_stage="preprocessing",
+        evidence=(
+            trace_evidence.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
+            trace_evidence.evidence(trace, "next_ns_per_batch", loader.mean_ns, "ns"),
+            trace_evidence.evidence(trace, "in_process_ratio", loader.in_process_ratio, "ratio"),
+            trace_evidence.steps(trace),
+        ),
+        cost=cost_of(session, wait),
+        remedies=(_WORKERS if inside else _MORE_WORKERS, _PINNED),
+        explanation=f"The trace names the loader: {loader.name}. Only what no work of the device hides is counted.",
+    )
+
+
+_WORKERS = Remedy(
+    id="loader-workers",
+    text="make batches in processes of their own: DataLoader(num_workers=4, persistent_workers=True)",
+)
+_MORE_WORKERS = Remedy(
+    id="more-loader-workers", text="more workers (num_workers, prefetch_factor), or less work for each record"
+)
+_PINNED = Remedy(id="pin-memory", text="pin_memory=True and .to(device, non_blocking=True)")
+
+
+def _remedies(stage: StageNode, python: float) -> tuple[Remedy, ...]:
+    first = Remedy(id="parallel-map", text="run the stage in parallel: num_parallel_calls=tf.data.AUTOTUNE")
+    if python >= MOSTLY:
+        first = Remedy(id="use-tensorflow-ops", text="write the Python as TensorFlow ops: it holds the GIL")
+    elif stage.parallelism > 1:
+        first = Remedy(id="cache-after-map", text="do the stage's work once: cache() after it, or offline")
+    return first, Remedy(id="prefetch", text="end the pipeline with prefetch(tf.data.AUTOTUNE)", safety="safe")
+
+
+DETECTOR = Detector(
+    code="INP007",
+    name="traced-input-wait",
+    needs=frozenset({Signal.OP_TRACE}),
+    params=Params(),
+    detect=detect,
+    applies=_measured,
+)

@@ -1,0 +1,124 @@
+"""A map calls its function for every record, and calling it takes longer than what it does.
+
+## What it detects
+The slowest stage of the input pipeline maps single records that are batched afterwards, and most of its time passes
+around the function rather than in it; where it parses examples one by one, that is said.
+
+## Why it matters
+Calling a tf.data function costs 10 to 100 us, whatever it does: queueing it, waking a thread, starting the executor,
+handing the result back. For a batch of 32 records that is paid 32 times; the same function on whole batches pays it
+once, and its ops work on longer tensors.
+
+## Evidence
+From an op trace: `input_wait_ratio`, share of the traced steps; `around_ratio`, share of the runs' time in which the
+executor did nothing for them; `calls_per_batch`; `call_ns`, mean time of a run. Nothing is said below fifteen percent
+of wait, or where the function itself takes most of the time.
+
+## Known limits
+What a batched function saves is modelled: the time around the calls, less that of one call a batch. Threads that wait
+for a CPU count as time around the function, so nothing is said where other processes take CPUs from the job.
+
+## Remedy
+`batch(n)` before the map, and a function that works on whole batches: `tf.io.parse_example` for
+`parse_single_example`, `tf.io.decode_raw` and arithmetic as they are.
+
+## References
+tf.data performance guide, "Vectorizing mapping"; TensorFlow: captured_function.cc.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.causes.system import contention
+from stepscope.derive.optrace.host import map_kind
+from stepscope.detectors import trace_evidence
+from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.model.finding import Finding, Remedy
+from stepscope.units import Ratio, format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stepscope.derive.optrace.host.stage_calls import Function
+    from stepscope.derive.optrace.trace_view import OpView
+    from stepscope.derive.view import SessionView
+
+PARSERS = frozenset({"ParseExample", "ParseExampleV2", "ParseSingleExample", "DecodeCSV", "DecodeProtoV2"})
+"""Ops that take batches as well as single records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Thresholds."""
+
+    min_wait_ratio: Ratio = Ratio(0.15)
+    """Of the traced steps; see INP001."""
+    max_lost_ratio: Ratio = Ratio(0.15)
+    """CPUs that others take, above which time around calls is waiting for one."""
+
+
+def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+    """Yield at most one finding."""
+    trace = session.op_traces.main
+    if trace is None or trace.pipeline is None:
+        return
+    others = session.get(contention.build)
+    if others is not None and others.lost_ratio >= params.max_lost_ratio:
+        return
+    wait = trace.breakdown.ratio("input-wait")
+    function = trace.pipeline.blocking.function
+    if wait < params.min_wait_ratio or function is None or map_kind.kind(trace.pipeline) != "calls":
+        return
+    yield _finding(session, trace, function, wait, params)
+
+
+def _finding(session: SessionView, trace: OpView, function: Function, wait: float, params: Params) -> Finding:
+    batches = max(1, trace.pipeline.batches if trace.pipeline is not None else 1)
+    calls = function.runs / batches
+    saved = wait * function.around_ratio * (1 - 1 / calls)
+    parser = next((kind for kind in function.types if kind in PARSERS), "")
+    what = f"parses records one by one ({parser})" if parser else "maps records one by one"
+    return Finding(
+        code=DETECTOR.code,
+        name=DETECTOR.name,
+        title=f"the input pipeline {what}: {calls:.0f} calls of its function a batch, and "
+        f"{format_ratio(function.around_ratio)} of their {format_ns(function.run_ns / function.runs)} is calling it; "
+        f"steps wait {format_ratio(wait)} of their time",
+        severity=severity_of(saved),
+        confidence=0.85,
+        symptom="Time: slow execution time",
+        cause="API: not using batch API",
+        introduced_stage="data preparation",
+        exposed_stage=trace_evidence.exposed(session),
+        pipeline_stage="preprocessing",
+        where=trace_evidence.stage_places(session),
+        evidence=(
+            trace_evidence.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
+            trace_evidence.evidence(trace, "around_ratio", function.around_ratio, "ratio", map_kind.MIN_AROUND_RATIO),
+            trace_evidence.evidence(trace, "calls_per_batch", calls, "calls", map_kind.MIN_CALLS),
+            trace_evidence.evidence(trace, "call_ns", function.run_ns / function.runs, "ns"),
+            trace_evidence.steps(trace),
+        ),
+        cost=cost_of(session, saved, low=saved / 2, high=wait, basis="modelled"),
+        remedies=(
+            Remedy(
+                id="batch-before-map",
+                text="batch before the map, and parse whole batches: tf.io.parse_example, not parse_single_example"
+                if parser
+                else "batch before the map and let its function work on whole batches",
+            ),
+        ),
+        explanation="The times are those of the traced steps: what passes between the start of a call of the function "
+        "and the end of its executor's work, and how much of it the executor works.",
+    )
+
+
+DETECTOR = Detector(
+    code="INP005",
+    name="unbatched-map",
+    needs=frozenset({Signal.OP_TRACE}),
+    params=Params(),
+    detect=detect,
+)

@@ -1,0 +1,1 @@
+"""Detectors of what memory, network, disks and other processes cost."""
