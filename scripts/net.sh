@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Does a change of structure leave every answer as it was? Records ten sessions of different kinds once, asks the code
+# Does a change of structure leave every answer as it was? Records eleven sessions of different kinds once, asks the code
 # of BASE and that of this tree for reports, the REST answers and the checker's, and compares them byte by byte.
 #
 # Usage: scripts/net.sh BASE       a commit; BASE against itself must be equal first: net.sh HEAD on a clean tree
@@ -19,7 +19,10 @@ record() { # NAME COMMAND...: one session, by this tree's code
   shift
   [ -e "$sessions/$name.stepscope" ] && return
   echo "record $name" >&2
-  (cd "$net" && "$python" -m stepscope run -q --session "$sessions/$name.stepscope" "$@" >"$net/$name.log" 2>&1) || true
+  (cd "$net" && "$python" -m stepscope run -q --session "$sessions/$name.stepscope" "$@" >"$net/$name.log" 2>&1) && return
+  rm -rf "$sessions/$name.stepscope"
+  echo "the program of session $name failed: see $net/$name.log" >&2
+  exit 1
 }
 
 cases=$PWD/bench/cases

@@ -18,15 +18,14 @@ TOO_FULL = {
     "model": 28,
     "reports": 32,
 }
-"""Folders that are still to be divided, and how many modules they hold; may only shrink."""
+"""Folders that are still to be divided, and how many modules they hold: lowered by whoever takes some out."""
 
 
 def test_folders_hold_few_modules() -> None:
-    """At most 25 modules each, ``__init__`` not counted."""
+    """At most 25 modules each, ``__init__`` not counted, but in the folders that are listed."""
     counts = {
         str(folder.relative_to(SRC)): sum(path.stem != "__init__" for path in folder.glob("*.py"))
         for folder in SRC.rglob("*")
         if folder.is_dir()
     }
-    assert {name: count for name, count in counts.items() if count > TOO_FULL.get(name, MOST_MODULES)} == {}
-    assert [name for name in TOO_FULL if counts[name] <= MOST_MODULES] == []
+    assert {name: count for name, count in counts.items() if count > MOST_MODULES} == TOO_FULL

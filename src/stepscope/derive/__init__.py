@@ -1,11 +1,12 @@
-"""Pure functions from a session to what detectors and reports reason about.
+"""What is: pure functions from a session to steps, times, stages, ops and stacks. Why it is so stands in ``causes``.
 
-- ``intervals``: sets of time intervals, painted by priority.
-- ``steps``: which calls make a step, where steps begin, which are steady.
-- ``anatomy``: how the wall time of the steady steps splits into components.
-- ``hot``: stack samples, joined to the anatomy by time.
-- ``pipeline``: the input: the wait by tf.data's live model (``model_reads``), its ``stages``, the user's Python in it
-  (``pipeline_python``), and what limits it (``input_cause``).
-- ``retraces``, ``first_traces``, ``contention``: tracing by cause, what first traces cost; who else used the CPU.
-- ``view``: all of it behind one read-only object, computed once and on demand.
+- ``numeric``: intervals, trends, pairs.
+- ``steps``: which calls make a step, where steps begin, which are steady, how their time splits (``anatomy``).
+- ``python``: stack samples joined to the anatomy, the source of the loop, tracing by cause.
+- ``input``: the pipeline: the wait by tf.data's live model, its stages, the user's Python in it.
+- ``graph``: the nodes of graphs, their loops and variables.
+- ``optrace``: what an op trace says of ops, steps, devices and kernels.
+- ``stacks``: native and Python stacks as profiles.
+- ``machine``: counters, memory, causes of page faults.
+- ``view``: what most analyses start from, and ``get``, which keeps what the others find.
 """

@@ -37,7 +37,7 @@ class SessionView:
 
     def __init__(self, session: Session) -> None:
         self.recorded = session
-        """As it was recorded; ``session`` leaves out what lies in rests, and joins threads (``rest``, ``lanes``)."""
+        """As it was recorded; ``session`` leaves out what lies in rests (``rest``), and has ``joined_threads``."""
         self._memo: dict[Callable[[SessionView], object], object] = {}
         self.session = replace(
             session, workers=[joined_threads.joined(rest.attached(worker)) for worker in session.workers]

@@ -46,7 +46,7 @@ _REQUESTS = frozenset({Kind.FUNCTION, Kind.MODEL_CALL, Kind.INFERENCE})
 MAX_TASKS = 1_000
 WARM_FACTOR = 3.0
 """First calls of so many medians warm up, and say nothing about the calls that nobody timed. As steps do
-(``steps.SLOW_FACTOR``)."""
+(``step_finder.SLOW_FACTOR``)."""
 FENCE = 3.0
 """Outer fence, in interquartile ranges above the third quartile. Source: Tukey, Exploratory Data Analysis, 1977."""
 OUTLIER_FACTOR = 2.0

@@ -45,7 +45,7 @@ class Steps:
     candidates: tuple[Anchor, ...] = ()
     """All calls of the job that may have been steps."""
     why: tuple[LeftOut, ...] = ()
-    """What each rule left out before this was the step (``step_choice.RULES``)."""
+    """What each rule left out before this was the step (``choice.RULES``)."""
 
     def __len__(self) -> int:
         """All steps, warm-up included."""

@@ -53,8 +53,8 @@ def build(trace: OpTrace, rows: I64, parent: I32) -> Pieces:
     Args:
         trace: the trace.
         rows: rows of its events.
-        parent: int32[row of the trace], the enclosing event or -1 (``op_nesting.parents``); an enclosing event that is
-            not among ``rows`` does not show.
+        parent: int32[row of the trace], the enclosing event or -1 (``event_nesting.parents``); an enclosing event that
+            is not among ``rows`` does not show.
 
     Cost: one sort of two edges an event.
     """

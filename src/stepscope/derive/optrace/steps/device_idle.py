@@ -29,7 +29,7 @@ class Gap:
     start_ns: int
     dur_ns: int
     part: str
-    """What the host did most of the time, as ``op_breakdown.PARTS``."""
+    """What the host did most of the time, as ``step_parts.PARTS``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
