@@ -207,7 +207,8 @@ def trace_one(tab: Tab, cluster: Cluster) -> None:
     page.get_by_role("link", name="Tasks").click()
     page.evaluate("() => { window.sameLoad = true; }")
     page.get_by_role("button", name=f"Trace {LARGEST}").wait_for()
-    assert int(count_of(page, TRAIN).replace(",", "")) > int(count_of(page, LARGEST))  # exact: no "at least" before it
+    trained, looked = (int(count_of(page, name).replace(",", "")) for name in (TRAIN, LARGEST))
+    assert trained > looked  # exact: no "at least" before either
     page.get_by_role("button", name=f"Trace {TRAIN}").click()
     page.locator(".capture-done").wait_for()
     assert f"Session.run {TRAIN} 1 steps" in page.locator(".capture-done").inner_text()

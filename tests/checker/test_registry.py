@@ -29,7 +29,7 @@ every_rule = pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.code)
 
 def test_every_file_is_registered() -> None:
     """A rule that has a file is listed in ``registry.ALL``, once, sorted by code."""
-    files = [path.stem for path in sorted(RULES.glob("*.py")) if path.stem != "__init__"]
+    files = sorted(path.stem for path in RULES.rglob("*.py") if path.stem != "__init__")
     assert sorted(rule.check.__module__.rpartition(".")[2] for rule in ALL) == files
     found = [rule.code for rule in ALL]
     assert found == sorted(set(found))
