@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepscope.checker import pins
+from stepscope.checker.analyses.graphs import graph_mode, runs
+from stepscope.checker.analyses.idioms import hot, in_test, may_be_compiled
+from stepscope.checker.analyses.once import kept, placed, single
+from stepscope.checker.analyses.pure import INITIALIZERS, same
 from stepscope.checker.context import Call, Context, Engine
-from stepscope.checker.graphs import graph_mode, runs
-from stepscope.checker.idioms import hot, in_test, may_be_compiled
-from stepscope.checker.loops import Loop
-from stepscope.checker.once import kept, placed, single
-from stepscope.checker.pure import INITIALIZERS, same
+from stepscope.checker.inference.loops import Loop
 from stepscope.checker.registry import ALL
+from stepscope.checker.source import pins
 
 LIST = Path(__file__).with_name("deepperf_c1.csv")
 """Places that it reported to projects in 2021, as their trackers show them."""

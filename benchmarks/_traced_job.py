@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from stepscope.model.session import CaptureInfo
+from stepscope.model.session.session import CaptureInfo
 from stepscope.store.manifests import read_manifest
 
 PROGRAM = Path(__file__).resolve().parent / "programs" / "traced.py"

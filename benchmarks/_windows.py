@@ -22,10 +22,11 @@ from statistics import median
 from typing import NamedTuple
 
 from _stats import Interval, bootstrap
-from stepscope.app import jobs, sidecar
-from stepscope.collector import perf
-from stepscope.collector.native_window import SECONDS, NativeWindow
-from stepscope.formats.elf import ElfFile
+from stepscope.app import jobs
+from stepscope.app.running import sidecar
+from stepscope.collector.kernel import perf
+from stepscope.collector.native.native_window import SECONDS, NativeWindow
+from stepscope.formats.native.elf import ElfFile
 from stepscope.wire import commands
 
 PROGRAM = Path(__file__).with_name("programs") / "without_end.py"

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.formats.byte_source import ByteSource
-from stepscope.formats.protobuf import BYTES, VARINT, encode_bytes, encode_varint
-from stepscope.formats.wire_fields import fields
-from stepscope.formats.xplane_wire import read_space
+from stepscope.formats.protobuf.codec import BYTES, VARINT, encode_bytes, encode_varint
+from stepscope.formats.protobuf.wire_fields import fields
+from stepscope.formats.xplane.messages import read_space
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 
 from stepscope.app import jobs
-from stepscope.collector import enabled
+from stepscope.collector.enable import enabled
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks" / "always-on.md"

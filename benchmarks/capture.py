@@ -27,8 +27,8 @@ from _traced_job import Ears, Job, Window
 from stepscope import store
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.optrace import line_times, op_times
-from stepscope.formats import xplane
-from stepscope.model.session import CaptureInfo
+from stepscope.formats.xplane import xspace
+from stepscope.model.session.session import CaptureInfo
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks" / "capture.md"
@@ -308,7 +308,7 @@ def _held(session: Path) -> tuple[str, float]:
     trace = last.load()
     ours = {(row.name, row.type, row.calls, row.total_ps) for row in op_times.build(trace).rows()}
     (file,) = (session / "captures").glob(f"{last.name}*.pb")
-    theirs = {(row.name, row.type, row.calls, row.total_ps) for row in op_times.build(xplane.read_file(file)).rows()}
+    theirs = {(row.name, row.type, row.calls, row.total_ps) for row in op_times.build(xspace.read_file(file)).rows()}
     lines = line_times.build(trace, GraphIndex(max(found.workers, key=lambda worker: len(worker.graphs))))
     placed = sum(op.self_ps for op in lines.ops if op.place is not None or op.layer is not None)
     return f"{len(ours & theirs):,} of {len(theirs):,}", placed / max(1, lines.total_ps)

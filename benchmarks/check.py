@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from stepscope.checker.discover import discover
+from stepscope.checker.source.discover import discover
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks" / "check.md"
@@ -42,7 +42,7 @@ SKIPPED, FAILED = "DX070", "DX071"
 YARDSTICK = "ast.parse"
 PARSE = """
 import ast, contextlib, gc, pathlib, sys, warnings
-from stepscope.checker.discover import discover
+from stepscope.checker.source.discover import discover
 gc.disable()
 warnings.simplefilter("ignore")
 for path in discover([pathlib.Path(sys.argv[1])]):

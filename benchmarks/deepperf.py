@@ -27,15 +27,15 @@ from pathlib import Path
 import _clones
 import _deepperf_graphs
 import known_fixes
-from stepscope.checker import discover
 from stepscope.checker.context import Call, Context, Engine
 from stepscope.checker.costs import DECODES, PARSES, PYTHON, READS, RESIZES
-from stepscope.checker.modules import Project
-from stepscope.checker.plan import Plan
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.registry import ALL
-from stepscope.checker.run import check_file, unhindered
-from stepscope.checker.tags import Tag
-from stepscope.checker.versions import target
+from stepscope.checker.run.plan import Plan
+from stepscope.checker.run.run import check_file, unhindered
+from stepscope.checker.source import discover
+from stepscope.checker.source.modules import Project
+from stepscope.checker.source.versions import target
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks" / "deepperf.md"

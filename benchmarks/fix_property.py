@@ -22,10 +22,10 @@ from _warm import Ran, Warm, difference
 from stepscope.checker.context import Engine
 from stepscope.checker.fixing.rounds import Outcome, fix
 from stepscope.checker.hits import Hit
-from stepscope.checker.modules import Project
 from stepscope.checker.registry import ALL
-from stepscope.checker.run import check
-from stepscope.checker.versions import parse, target
+from stepscope.checker.run.run import check
+from stepscope.checker.source.modules import Project
+from stepscope.checker.source.versions import parse, target
 
 PAGE = _fix_programs.ROOT / "docs" / "benchmarks" / "fix-property.md"
 OLD_PYTHON = _fix_programs.ROOT / ".venv-tf215" / "bin" / "python"

@@ -18,8 +18,8 @@ from pathlib import Path
 from stepscope import store
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.optrace import line_times
-from stepscope.formats import xplane
-from stepscope.model.events import Framework, Traced
+from stepscope.formats.xplane import xspace
+from stepscope.model.log.events import Framework, Traced
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "benchmarks" / "programs" / "graph_models.py"
@@ -97,7 +97,7 @@ def measure(model: str, python: str, folder: Path) -> Row:
     worker = max(store.open_session(session).workers, key=lambda w: len(w.graphs))
     index = GraphIndex(worker)
     versions = {f.name: f.version for f in worker.all(Framework) if f.name in {"tensorflow", "keras"}}
-    lines = line_times.build(xplane.read_file(files[-1]), index)
+    lines = line_times.build(xspace.read_file(files[-1]), index)
     placed = sum(op.self_ps for op in lines.ops if op.place is not None or op.layer is not None)
     return Row(
         model=model,

@@ -122,7 +122,7 @@ def children(pid: int) -> dict[int, bool]:
             command = Path(f"/proc/{child}/cmdline").read_bytes()
         except FileNotFoundError:
             continue
-        found[int(child)] = b"stepscope.app.sidecar" in command
+        found[int(child)] = b"stepscope.app.running.sidecar" in command
     return found
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import _clones
 from stepscope.app import check
-from stepscope.model.finding import Finding, Place
+from stepscope.model.report.finding import Finding, Place
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT.parent / "shared" / "data" / "dlperf" / "known_fixes.csv"

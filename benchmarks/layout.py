@@ -32,9 +32,9 @@ from statistics import median
 import numpy as np
 
 from _stats import Interval, bootstrap
-from stepscope.collector import memory_look
+from stepscope.collector.memory import memory_look
 from stepscope.derive.machine import address_space
-from stepscope.model.memory_map import MemoryMap
+from stepscope.model.report.memory_map import MemoryMap
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "benchmarks" / "layout.md"

@@ -25,8 +25,8 @@ import msgspec
 from stepscope.app.bundle import open_session
 from stepscope.app.flame import compare
 from stepscope.derive.view import SessionView
-from stepscope.model.finding import Finding, Report
-from stepscope.model.whatif import WhatIfReport
+from stepscope.model.report.finding import Finding, Report
+from stepscope.model.report.whatif import WhatIfReport
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = ROOT / "bench" / "cases" / "page-faults"

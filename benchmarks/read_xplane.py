@@ -46,7 +46,7 @@ import json, resource, sys, time
 from pathlib import Path
 from stepscope.derive import op_stats
 from stepscope.derive.optrace.trace_view import OpView
-from stepscope.formats import xplane
+from stepscope.formats.xplane import xspace as xplane
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

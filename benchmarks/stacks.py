@@ -41,7 +41,7 @@ from _windows import Symbols, windows
 from stepscope.derive.stacks.merge_profiles import function_of, paired
 from stepscope.derive.stacks.profile_difference import DISPERSION, HOST_SPREAD, difference
 from stepscope.formats.stacks import detect
-from stepscope.model.stacks import StackProfile
+from stepscope.model.session.stacks import StackProfile
 from stepscope.store import stacks
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "stacks.md"

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 from _stats import bootstrap
-from stepscope.collector import enabled
+from stepscope.collector.enable import enabled
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "startup.md"
 HEAD = """# What `enable` costs a process without TensorFlow

@@ -17,7 +17,7 @@ import msgspec
 
 import _judge
 from stepscope.app.check import Options, check
-from stepscope.model.finding import Finding
+from stepscope.model.report.finding import Finding
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = (ROOT / "bench" / "cases", ROOT.parent / "shared" / "cases")

@@ -31,8 +31,8 @@ from always_on import environment_of
 from stepscope.app import jobs, trace
 from stepscope.app.jobs import RunningJob
 from stepscope.errors import CaptureError
-from stepscope.model.capture_ask import CaptureAsk
-from stepscope.model.session import CaptureInfo, Manifest
+from stepscope.model.api.capture_ask import CaptureAsk
+from stepscope.model.session.session import CaptureInfo, Manifest
 from stepscope.store.manifests import read_manifest
 from stepscope.wire import commands
 

@@ -28,9 +28,9 @@ import msgspec
 import numpy as np
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from stepscope.model.optrace import Events, Line, LineKind, Metas, OpTrace, Plane, PlaneKind, TraceSource
-from stepscope.model.session import Manifest
-from stepscope.model.timeline import Timeline
+from stepscope.model.api.timeline import Timeline
+from stepscope.model.session.optrace import Events, Line, LineKind, Metas, OpTrace, Plane, PlaneKind, TraceSource
+from stepscope.model.session.session import Manifest
 from stepscope.store import optrace
 from stepscope.store.layout import key_of
 from stepscope.store.writer import SessionWriter

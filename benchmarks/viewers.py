@@ -202,7 +202,7 @@ def _measure(folder: Path, rounds: int, seconds: float) -> tuple[list[str], floa
         base, _, key = address.partition("/sessions/")
         job.stdout.readline()
         pids = (
-            process_of(b"stepscope.app.sidecar", os.fsencode(session)),
+            process_of(b"stepscope.app.running.sidecar", os.fsencode(session)),
             process_of(b"beside_server", os.fsencode(session)),
         )
         return _rounds(rounds, seconds, pids, int(base.rpartition(":")[2]), key)

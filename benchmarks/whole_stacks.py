@@ -3,10 +3,11 @@
 Usage: whole_stacks.py [--windows 4] [--seconds 5] [--python PROGRAM] [--onednn PROGRAM] [--plain PROGRAM] [--write]
 
 programs/generated_input.py trains under ``stepscope run``; windows are opened as the sidecar opens them. Each recording
-is decoded twice: with Python's frames of the very moment (``collector.frame_watch``), and without, as for users who may
-not have them. Samples in generated code are counted apart. ``--python``: the job's, with TensorFlow; ``--onednn``: one
-that runs programs/convolutions.py; ``--plain``: one without TensorFlow, which runs programs/call_backs.py, without an
-agent. Each may be given more than once. ``--write`` puts the tables into docs/benchmarks/whole-stacks.md.
+is decoded twice: with Python's frames of the very moment (``collector.cpython.frame_watch``), and without, as for users
+who may not have them. Samples in generated code are counted apart. ``--python``: the job's, with TensorFlow;
+``--onednn``: one that runs programs/convolutions.py; ``--plain``: one without TensorFlow, which runs
+programs/call_backs.py, without an agent. Each may be given more than once. ``--write`` puts the tables into
+docs/benchmarks/whole-stacks.md.
 """
 
 from __future__ import annotations
@@ -24,20 +25,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from _windows import armed
-from stepscope.app import capturing
 from stepscope.app.bundle import open_session
-from stepscope.collector import captures, perf
-from stepscope.collector.address_space import AddressSpace
-from stepscope.collector.native_decode import CPU, ONEDNN_CODE, StackDecoder
-from stepscope.collector.native_window import NativeWindow
-from stepscope.collector.python_memory import Memory
+from stepscope.app.running import capturing
+from stepscope.collector.captures import op_captures
+from stepscope.collector.cpython.python_memory import Memory
+from stepscope.collector.kernel import perf
+from stepscope.collector.memory.address_space import AddressSpace
+from stepscope.collector.native.native_decode import CPU, ONEDNN_CODE, StackDecoder
+from stepscope.collector.native.native_window import NativeWindow
 from stepscope.derive.stacks import native_names, op_at_sample, session_stacks
 from stepscope.derive.stacks.op_at_sample import Told
 from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE, with_ops
 from stepscope.derive.stacks.splice import NOT_SAMPLED, runs_python, spliced
-from stepscope.formats import perf_data, unwind
-from stepscope.model.events import ThreadSeen
-from stepscope.model.stacks import FrameKind, StackFlag, StackProfile
+from stepscope.formats.native import perf_data, unwind
+from stepscope.model.log.events import ThreadSeen
+from stepscope.model.session.stacks import FrameKind, StackFlag, StackProfile
 from stepscope.store.manifests import read_manifest
 from stepscope.wire import commands
 
@@ -217,7 +219,7 @@ def beside(seconds: float) -> dict[str, object]:
         "kind": "ops",
         "steps": 1,
         "seconds": lasts,
-        "level": captures.LEVEL,
+        "level": op_captures.LEVEL,
         "margin": 0,
         "thread": 0,
         "anchors": [],

@@ -15,7 +15,7 @@ from types import ModuleType
 
 import msgspec
 
-from stepscope.model import check, doctor, finding, members, memory_map, step_summary, whatif
+from stepscope.model.report import check, doctor, finding, members, memory_map, step_summary, whatif
 
 FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
 

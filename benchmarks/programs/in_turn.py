@@ -13,8 +13,8 @@ from statistics import median
 import numpy as np
 import tensorflow as tf
 
-from stepscope.agent import calibrate
-from stepscope.agent import state as agent
+from stepscope.agent.sampling import calibrate
+from stepscope.agent.core import state as agent
 
 WIDTH, BATCH = 256, 128
 BLOCK, SETTLE = 20, 3

@@ -11,7 +11,7 @@ import time
 
 import tensorflow as tf  # noqa: F401 - what makes this a measured process
 
-from stepscope.agent import state
+from stepscope.agent.core import state
 from stepscope.wire.kinds import Kind
 
 current = state.CURRENT

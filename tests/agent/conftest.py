@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import stepscope
-from stepscope.agent import state as agent_state
+from stepscope.agent.core import state as agent_state
 from stepscope.agent.payload import PAYLOAD
-from stepscope.model.events import AnyEvent, ProcessStarted, decode
+from stepscope.model.log.events import AnyEvent, ProcessStarted, decode
 
 PACKAGE = Path(stepscope.__file__).parent
 NODES = b'{"t":"nodes"'

@@ -22,7 +22,7 @@ from stepscope.wire.ring import HEADER_BYTES, RECORD, RECORD_BYTES, make_write, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
 GOOD: dict[str, object] = {
     "id": "a",

@@ -13,7 +13,7 @@ from stepscope.agent.capture.commands import LOOK_NS, Commands
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
 
 def put(folder: Path, name: str, text: str) -> None:

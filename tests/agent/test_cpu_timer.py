@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.model.events import Code, Stack
+from stepscope.model.log.events import Code, Stack
 from stepscope.wire.kinds import Flag, Kind
 
 from .conftest import Armed
@@ -17,7 +17,7 @@ from .conftest import Armed
 HEAD = """
 import os, signal, sys, threading, time, stepscope
 from pathlib import Path
-from stepscope.agent import start, state
+from stepscope.agent import start; from stepscope.agent.core import state
 stepscope.step()
 def timers(): return Path("/proc/self/timers").read_text().count("signal:")
 def spin(seconds):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stepscope.agent import frames
+from stepscope.agent.core import frames
 
 from .conftest import Armed
 

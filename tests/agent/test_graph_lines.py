@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from stepscope.agent import graph_lines
-from stepscope.agent.graph_lines import Lines, Made
-from stepscope.agent.weak_ids import WeakIds
+from stepscope.agent.core.weak_ids import WeakIds
+from stepscope.agent.graphs import node_lines
+from stepscope.agent.graphs.node_lines import Lines, Made
 
 LIBRARY = "/usr/lib/python3/site-packages/library/ops.py"
 
@@ -60,7 +60,7 @@ def test_nothing_outside_of_the_trace(lines: Lines) -> None:
     boundary(lambda: inner(library("def f():\n    note(graph, op, sys._getframe())\n", **locals_of(lines, graph, 2))))
     assert noted(lines, graph, 2)[0] == __file__  # the lambda above stands inside of the trace
     boundary(library("def f():\n    note(graph, op, sys._getframe())\n", **locals_of(lines, graph, 3)))
-    assert noted(lines, graph, 3) == graph_lines.NOWHERE
+    assert noted(lines, graph, 3) == node_lines.NOWHERE
 
 
 def locals_of(lines: Lines, graph: Thing, number: int) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def test_numbers_with_holes(lines: Lines) -> None:
     for number in (5, 8):
         lines.note(graph, Thing(number), sys._getframe())
     assert noted(lines, graph, 5)[0] == noted(lines, graph, 8)[0] == __file__
-    assert [noted(lines, graph, n) for n in (4, 6, 7, 9)] == [graph_lines.NOWHERE] * 4
+    assert [noted(lines, graph, n) for n in (4, 6, 7, 9)] == [node_lines.NOWHERE] * 4
 
 
 def test_layers(lines: Lines) -> None:
@@ -98,7 +98,7 @@ def test_forgets_with_the_graph(lines: Lines) -> None:
 
 def test_limit(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ops beyond the limit have no place, until graphs that were noted are gone."""
-    monkeypatch.setattr(graph_lines, "MAX_OPS", 2)
+    monkeypatch.setattr(node_lines, "MAX_OPS", 2)
     graph = Thing()
     for number in (2, 3, 4):
         lines.note(graph, Thing(number), sys._getframe())

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from stepscope.agent import graph_reader
-from stepscope.agent.graph_lines import Lines
-from stepscope.agent.graph_reader import SETTLE_NS, SLICE_NS, Reader
-from stepscope.agent.state import AgentState
-from stepscope.agent.weak_ids import WeakIds
-from stepscope.formats import graph_blocks
-from stepscope.model.graph import GraphTable, assemble
+from stepscope.agent.core.state import AgentState
+from stepscope.agent.core.weak_ids import WeakIds
+from stepscope.agent.graphs import node_reader
+from stepscope.agent.graphs.node_lines import Lines
+from stepscope.agent.graphs.node_reader import SETTLE_NS, SLICE_NS, Reader
+from stepscope.formats.agent_files import graph_blocks
+from stepscope.model.log.graph import GraphTable, assemble
 
 MS = 1_000_000
 
@@ -190,8 +190,8 @@ def test_enough_of_one_function(setting: Setting) -> None:
     for graph in graphs:
         setting.trace(graph, definition="f.py:1")
     setting.tick(2)
-    assert len(setting.lines("graphread")) == graph_reader.MAX_ALIKE
-    assert setting.lines("graphs")[-1]["alike"] == 10 - graph_reader.MAX_ALIKE
+    assert len(setting.lines("graphread")) == node_reader.MAX_ALIKE
+    assert setting.lines("graphs")[-1]["alike"] == 10 - node_reader.MAX_ALIKE
 
 
 def test_the_users_come_first(setting: Setting) -> None:
@@ -205,7 +205,7 @@ def test_the_users_come_first(setting: Setting) -> None:
 
 def test_cap(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the limit of a process nothing is read, and that is said."""
-    monkeypatch.setattr(graph_reader, "MAX_NODES", 5)
+    monkeypatch.setattr(node_reader, "MAX_NODES", 5)
     graphs = [Graph(setting.clock, 4) for _ in range(3)]
     for graph in graphs:
         setting.trace(graph)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.model.events import AgentDiagnostic
+from stepscope.model.log.events import AgentDiagnostic
 
 from .conftest import Armed
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.agent import lock_watch
-from stepscope.agent.lock_watch import LockWatch
-from stepscope.agent.sampler import Sampler
-from stepscope.agent.state import AgentState
-from stepscope.model.events import AgentDiagnostic, ThreadSeen
+from stepscope.agent.core.state import AgentState
+from stepscope.agent.sampling import lock_watch
+from stepscope.agent.sampling.lock_watch import LockWatch
+from stepscope.agent.sampling.sampler import Sampler
+from stepscope.model.log.events import AgentDiagnostic, ThreadSeen
 from stepscope.wire.kinds import Kind, LockState
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PROGRAM = """
 import threading, time, stepscope
-from stepscope.agent import bootstrap, start, state
+from stepscope.agent import bootstrap, start; from stepscope.agent.core import state
 stepscope.step()
 running = start.Running(state.CURRENT)
 running.start_thread()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.model.events import Metric, Name, decode
+from stepscope.model.log.events import Metric, Name, decode
 from stepscope.wire import log
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import stepscope
-from stepscope.model.events import AgentDiagnostic, Name
+from stepscope.model.log.events import AgentDiagnostic, Name
 from stepscope.wire.kinds import Flag, Kind
 
 from .conftest import Armed, Measured

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from stepscope.model.events import ChildStarted, Name, ProcessEnded
+from stepscope.model.log.events import ChildStarted, Name, ProcessEnded
 from stepscope.wire.kinds import Kind
 
 from .conftest import Armed

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.model.events import AgentDiagnostic, ProcessEnded
+from stepscope.model.log.events import AgentDiagnostic, ProcessEnded
 from stepscope.wire.kinds import Kind
 
 from .conftest import Armed
 
 PROGRAM = """
 import os, subprocess, sys, threading, stepscope
-from stepscope.agent import frames, start, state
+from stepscope.agent.core import frames, state; from stepscope.agent import start
 for _ in range(10): stepscope.step()
 @stepscope.span("decorated")
 def work(a, b=2): return a + b
@@ -28,7 +28,7 @@ running.register_exit()
 ticks = []
 state.CURRENT.on_tick(ticks.append)
 while len(ticks) < 4: sum(range(1000))
-from stepscope.agent import calibrate
+from stepscope.agent.sampling import calibrate
 print(len(calibrate.measure(state.CURRENT)), frames.code_lines(work)[1:])
 subprocess.run([sys.executable, "-c", "pass"], check=True)
 if os.fork() == 0:

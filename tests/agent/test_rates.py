@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.agent import calibrate, governor, short
-from stepscope.model.events import AgentCost, AgentDiagnostic
+from stepscope.agent.sampling import calibrate, governor, short_calls
+from stepscope.model.log.events import AgentCost, AgentDiagnostic
 from stepscope.wire.kinds import Flag, Kind
 
 from .conftest import Armed, Measured, read_process
 
 if TYPE_CHECKING:
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
 SECOND = 1_000_000_000
 
@@ -47,7 +47,7 @@ CALLS = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 20_000), st.boolean
 def test_counts_add_up(calls: list[tuple[int, int, bool]], ticking: bool) -> None:
     """Whenever it is flushed, calls and time per name are those that were counted, each once."""
     sink = Sink()
-    counts = short.ShortCalls(sink)  # type: ignore[arg-type]
+    counts = short_calls.ShortCalls(sink)  # type: ignore[arg-type]
     counts.ticking = ticking
     now = 0
     for name, dur, flush in calls:

@@ -9,14 +9,14 @@ import pytest
 
 from stepscope.agent import rest
 from stepscope.agent.probes.common import OTHER, Wrapped
-from stepscope.formats.ring import RingReader
+from stepscope.formats.agent_files.ring import RingReader
 from stepscope.wire.call_cost import wrapped_ns
 from stepscope.wire.kinds import Kind
 
 from .conftest import Armed, Measured, read_process
 
 if TYPE_CHECKING:
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
 START = 1_000_000_000
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from stepscope.agent.cpu_timer import HZ
-from stepscope.agent.sampler import Sampler
-from stepscope.agent.stacks import MAX_FRAMES, StackTable
-from stepscope.model.events import AgentDiagnostic, Code, ProcessEnded, Stack, ThreadSeen
+from stepscope.agent.sampling.cpu_timer import HZ
+from stepscope.agent.sampling.sampler import Sampler
+from stepscope.agent.sampling.stacks import MAX_FRAMES, StackTable
+from stepscope.model.log.events import AgentDiagnostic, Code, ProcessEnded, Stack, ThreadSeen
 from stepscope.wire.kinds import Flag, Kind
 
 from .conftest import Armed, Measured
 
 PROGRAM = """
 import sys, threading, time, stepscope
-from stepscope.agent import bootstrap, start, state
+from stepscope.agent import bootstrap, start; from stepscope.agent.core import state
 stepscope.step()
 threads, before = threading.enumerate(), threading.active_count()
 running = start.Running(state.CURRENT)
@@ -148,7 +148,7 @@ def test_deep_stacks_keep_root_and_leaf(armed: Armed, opened: object) -> None:
     """Of a deep recursion the outermost and the innermost frames are kept, and equal stacks are one."""
     import sys
 
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
     assert isinstance(opened, AgentState)
     table = StackTable(opened)
@@ -176,7 +176,7 @@ def second_line(process: Measured, stack: int) -> int:
 
 def test_rate_adapts_to_its_cost(opened: object) -> None:
     """Dear ticks lower the rate, to four a second at least while the job is young; cheap ones restore it."""
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
     assert isinstance(opened, AgentState)
     sampler = Sampler(opened)

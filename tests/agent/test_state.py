@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from stepscope.agent import state as state_module
-from stepscope.agent.state import AgentState
-from stepscope.model.events import AgentDiagnostic, Name, Probe, ProcessEnded, ThreadSeen
+from stepscope.agent.core import state as state_module
+from stepscope.agent.core.state import AgentState
+from stepscope.model.log.events import AgentDiagnostic, Name, Probe, ProcessEnded, ThreadSeen
 
 from .conftest import Armed, Measured, read_process
 

@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-from stepscope.model.events import AgentCost, Framework, Probe, ProcessEnded, ThreadSeen
+from stepscope.model.log.events import AgentCost, Framework, Probe, ProcessEnded, ThreadSeen
 from stepscope.wire.kinds import Kind
 
 from .conftest import Armed
@@ -84,7 +84,7 @@ def ours():
             if not issubclass(type(value), type): continue
             for attribute, inner in list(vars(value).items()): look(place + "." + attribute, inner)
     return found
-from stepscope.agent import state
+from stepscope.agent.core import state
 before = ours()
 finders = len(sys.meta_path)
 state.CURRENT.take_out("test")

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from stepscope.app.bundle import open_session
-from stepscope.collector import run_directories, sweep
-from stepscope.model.events import Name
+from stepscope.collector import sweep
+from stepscope.collector.launch import run_directories
+from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Kind
 
 from .conftest import Environment, plain, tool, wait_for

@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepscope.collector import keeping, run_directories, rundir, sweep
-from stepscope.collector.enabled import Settings
-from stepscope.collector.window import Limits, Window
+from stepscope.collector import sweep
+from stepscope.collector.enable import retention
+from stepscope.collector.enable.enabled import Settings
+from stepscope.collector.enable.session_quota import Limits, Window
+from stepscope.collector.launch import run_directories, rundir
 from stepscope.model.records import RecordTable
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
 from stepscope.wire import sessions_folder
@@ -107,7 +109,7 @@ def test_old_sessions_go(tmp_path: Path) -> None:
     mine = kept(tmp_path, "mine", size=10, age_days=80, mode="run")
     new = kept(tmp_path, "new", size=10, age_days=6)
     running = kept(tmp_path, "running", size=10, age_days=9, state="running", run_dir=str(tmp_path))
-    keeping.keep_house(tmp_path, SETTINGS)
+    retention.keep_house(tmp_path, SETTINGS)
     assert [p.exists() for p in (old, mine, new, running)] == [False, True, True, True]
 
 
@@ -115,16 +117,16 @@ def test_the_quota_takes_the_oldest(tmp_path: Path) -> None:
     """Over the quota the oldest finished session goes first, no more than needed; jobs share what is left."""
     paths = [kept(tmp_path, f"s{n}", size=40 * MIB, age_days=4 - n) for n in range(4)]
     own = kept(tmp_path, "own", size=1, state="running", run_dir=str(tmp_path))
-    allowed = keeping.keep_house(tmp_path, SETTINGS, own=own)
+    allowed = retention.keep_house(tmp_path, SETTINGS, own=own)
     assert [p.exists() for p in paths] == [False, False, True, True]
-    assert allowed == 100 * MIB - sum(k.bytes for k in keeping.sessions_in(tmp_path) if not k.running)
-    assert keeping.keep_house(tmp_path / "none", SETTINGS) == SETTINGS.job_quota_bytes
+    assert allowed == 100 * MIB - sum(k.bytes for k in retention.sessions_in(tmp_path) if not k.running)
+    assert retention.keep_house(tmp_path / "none", SETTINGS) == SETTINGS.job_quota_bytes
 
 
 def test_a_dead_job_without_run_directory_is_not_running(tmp_path: Path) -> None:
     """A session whose job and run directory are gone may be deleted like a finished one."""
     dead = kept(tmp_path, "dead", size=10, age_days=30, state="running", run_dir=str(tmp_path / "gone"))
-    keeping.keep_house(tmp_path, SETTINGS)
+    retention.keep_house(tmp_path, SETTINGS)
     assert not dead.exists()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.app.bundle import open_session
-from stepscope.model.events import Name
+from stepscope.model.log.events import Name
 
 from .conftest import PATIENCE_S, Environment, wait_for
 from .test_jobs import job_of

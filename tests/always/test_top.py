@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepscope.collector import rundir
-from stepscope.collector.recent import Recent
-from stepscope.formats.ring import RECORD_DTYPE
-from stepscope.model.status import LiveFinding, LiveShare, LiveTask, Status
+from stepscope.collector.launch import rundir
+from stepscope.collector.recording.recent import Recent
+from stepscope.formats.agent_files.ring import RECORD_DTYPE
+from stepscope.model.api.status import LiveFinding, LiveShare, LiveTask, Status
 from stepscope.reports import live
 from stepscope.wire.kinds import Kind
 

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from stepscope.collector.captures import Asked
+from stepscope.collector.captures.op_captures import Asked
 from stepscope.errors import CaptureError
-from stepscope.model.events import Name
+from stepscope.model.api.status import LiveCapture, LiveTask
+from stepscope.model.log.events import Name
 from stepscope.model.records import RecordTable
-from stepscope.model.session import CaptureInfo, Manifest, WorkerInfo
-from stepscope.model.status import LiveCapture, LiveTask
+from stepscope.model.session.session import CaptureInfo, Manifest, WorkerInfo
 from stepscope.wire import commands
 from stepscope.wire.kinds import Kind
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from stepscope.app import capture_account
-from stepscope.model.finding import Cost, Evidence, Finding
-from stepscope.model.overhead import Overhead
-from stepscope.model.session import CaptureInfo, Manifest
+from stepscope.app.report import capture_account
+from stepscope.model.report.finding import Cost, Evidence, Finding
+from stepscope.model.report.overhead import Overhead
+from stepscope.model.session.session import CaptureInfo, Manifest
 
 MS = 1_000_000
 DONE = CaptureInfo(

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from tests.app.capture_job import KEY, MS, Job, S
 
-from stepscope.app.capturing import Capturing
-from stepscope.model.session import CaptureInfo
+from stepscope.app.running.capturing import Capturing
+from stepscope.model.session.session import CaptureInfo
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from stepscope.app.live import Live
-    from stepscope.collector.recording import Recording
+    from stepscope.app.running.live import Live
+    from stepscope.collector.recorder import Recording
 
 
 @pytest.fixture

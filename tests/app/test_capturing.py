@@ -10,15 +10,15 @@ import msgspec
 import pytest
 from tests.app.capture_job import KEY, MS, Job, S
 
-from stepscope.app.capturing import MAX_TRIES, REPEATS, RETRY_NS, Capturing
-from stepscope.collector import perf
-from stepscope.model.session import CaptureInfo, WorkerInfo
+from stepscope.app.running.capturing import MAX_TRIES, REPEATS, RETRY_NS, Capturing
+from stepscope.collector.kernel import perf
+from stepscope.model.session.session import CaptureInfo, WorkerInfo
 from stepscope.wire import commands
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from stepscope.app.live import Live
-    from stepscope.collector.recording import Recording
+    from stepscope.app.running.live import Live
+    from stepscope.collector.recorder import Recording
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import cast
 import numpy as np
 from tests.derive.sessions import S, filled
 
-from stepscope.app.early_faults import GOING_ON, LOOKS, MAX_TIMES, EarlyFaults
-from stepscope.collector import recording as collector
+from stepscope.app.running.early_faults import GOING_ON, LOOKS, MAX_TIMES, EarlyFaults
+from stepscope.collector import recorder as collector
 from stepscope.model.records import MemoryTable, ProcessTable, Table
 from stepscope.wire.kinds import Kind
 

@@ -11,14 +11,14 @@ from tests.derive.graph_tables import Tables
 from tests.derive.sessions import MS, Job
 from tests.detectors.graph_jobs import one_hot_tables
 
-from stepscope.app import early_graphs
-from stepscope.app.early_graphs import EarlyGraphs
-from stepscope.model.graph import GraphTable, NodeColumns
-from stepscope.model.session import Manifest, Worker, WorkerInfo
+from stepscope.app.running import early_graphs
+from stepscope.app.running.early_graphs import EarlyGraphs
+from stepscope.model.log.graph import GraphTable, NodeColumns
+from stepscope.model.session.session import Manifest, Worker, WorkerInfo
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from stepscope.collector.recording import Recording
+    from stepscope.collector.recorder import Recording
 
 S = 1_000_000_000
 ASKED = (("GRF007", "ops"),)

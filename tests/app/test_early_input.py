@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from stepscope.app import early_input
+from stepscope.app.running import early_input
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from stepscope.collector.drain import WorkerDrain
+    from stepscope.collector.recording.drain import WorkerDrain
 
 
 def _worker(calls: int, *, unread: bool = True, closed: bool = False, kind: Kind = Kind.EXECUTION) -> WorkerDrain:

@@ -10,9 +10,9 @@ from tests.derive.sessions import MS
 from tests.detectors.jobs import called_back
 from tests.reports.samples import finding
 
-from stepscope.app import exclusive
-from stepscope.app.analyze import report_of
-from stepscope.model.finding import Component, Evidence, Finding
+from stepscope.app.report import exclusive
+from stepscope.app.report.analyze import report_of
+from stepscope.model.report.finding import Component, Evidence, Finding
 from stepscope.reports import text
 
 STEP = {"input-wait": 0.61, "call": 0.31, "callbacks": 0.05, "other-python": 0.03}

@@ -15,7 +15,7 @@ from tests.derive.stack_profiles import lines_of, of_text
 from stepscope.cli import main
 from stepscope.errors import FormatError, SessionError, UsageError
 from stepscope.formats.stacks import detect
-from stepscope.model.session import Session
+from stepscope.model.session.session import Session
 
 STEP = Frame(SCRIPT, "step", 9)
 LOAD = Frame(SCRIPT, "load", 3)

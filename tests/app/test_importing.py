@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from tests.formats import xspace
 from tests.formats.xspace import Event, Line, Plane
 
-from stepscope.app.analyze import analyze
 from stepscope.app.importing import import_files
+from stepscope.app.report.analyze import analyze
 from stepscope.cli.import_ import import_
 from stepscope.cli.main import main
 from stepscope.errors import FormatError, SessionError
-from stepscope.formats.protobuf import encode_bytes, encode_number
+from stepscope.formats.protobuf.codec import encode_bytes, encode_number
 from stepscope.importers import places, registry, stack_files
 from stepscope.reports import markdown, text
 from stepscope.store import open_session

@@ -12,12 +12,13 @@ from tempfile import mkdtemp
 import numpy as np
 import pytest
 
-from stepscope.app.analyze import report_of
 from stepscope.app.importing import import_files
-from stepscope.formats import xplane
-from stepscope.model.finding import Report
-from stepscope.model.optrace import OpTrace
-from stepscope.reports import html, markdown, text
+from stepscope.app.report.analyze import report_of
+from stepscope.formats.xplane import xspace
+from stepscope.model.report.finding import Report
+from stepscope.model.session.optrace import OpTrace
+from stepscope.reports import markdown, text
+from stepscope.reports.page import html
 from stepscope.store import open_session
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -61,7 +62,7 @@ def test_an_xspace(name: str) -> None:
     (told,) = seen.report.op_traces
     assert told.events + sum(told.left_out.values()) == truth["total_events"]
     assert {p.name: p.events for p in told.planes}.items() <= {p["name"]: p["events"] for p in truth["planes"]}.items()
-    whole = xplane.read_file(DATA / "xplane" / file, keep_noise=True)
+    whole = xspace.read_file(DATA / "xplane" / file, keep_noise=True)
     noisy = np.array([text.startswith(NOISE) for text in whole.strings], np.bool_)[whole.names()]
     for plane, stated in zip(seen.trace.planes, truth["planes"], strict=True):
         first, last = whole.rows_of(whole.planes[plane.index])

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from tests.derive.sessions import CWD, MS, SCRIPT, Frame, Job
 from tests.detectors.jobs import CALL, MAKE, PERIOD, STEPS, train_loop
 
-from stepscope.app.join import Joined, join
-from stepscope.app.static_check import StaticHit
+from stepscope.app.report.join import Joined, join
+from stepscope.app.report.static_check import StaticHit
 from stepscope.causes.host.line_heat import HotLines
-from stepscope.checker import findings
 from stepscope.checker.hits import CheckSeverity, FixPlan, FixSafety, Hit, Span
 from stepscope.checker.rule import Rule
-from stepscope.model.finding import Cause, Checked, Cost, Finding, Outcome, PipelineStage, Place, Remedy, Symptom
+from stepscope.checker.run import findings
+from stepscope.model.report.finding import Cause, Checked, Cost, Finding, Outcome, PipelineStage, Place, Remedy, Symptom
 
 MAIN = Frame(SCRIPT, "main", MAKE)
 SLOW = 4

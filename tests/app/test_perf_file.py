@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.app import flame
-from stepscope.collector import perf
+from stepscope.collector.kernel import perf
 from stepscope.errors import FormatError
 from stepscope.importers import stack_files
 

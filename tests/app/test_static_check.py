@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from tests.derive.sessions import CWD, MS, SCRIPT, Job
 from tests.detectors.jobs import train_loop
 
-from stepscope.app import analyze, static_check
-from stepscope.app.static_check import StaticCheck, check, command, target_of
-from stepscope.checker import versions
+from stepscope.app.report import analyze, static_check
+from stepscope.app.report.static_check import StaticCheck, check, command, target_of
+from stepscope.checker.source import versions
 from stepscope.cli.main import cli
-from stepscope.model.finding import SourceCheck
+from stepscope.model.report.finding import SourceCheck
 
 MAP = """\
 import tensorflow as tf

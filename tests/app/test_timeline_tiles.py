@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from stepscope.app import timeline_tiles
-from stepscope.model.timeline import SpanName, Timeline
+from stepscope.app.timelines import timeline_tiles
+from stepscope.model.api.timeline import SpanName, Timeline
 from stepscope.store import span_cache
 from stepscope.timeline import span_levels
 

@@ -17,17 +17,17 @@ from tests.derive.sessions import MS, Job, S
 from tests.web import recorded
 from tests.web.timeline_sessions import MB, OP, SPIKE_AT, STEP, add_trace, session, stored
 
-from stepscope.app import timeline_build, timeline_series, timeline_tiles, timelines
-from stepscope.app import timeline_queries as queries
-from stepscope.app.library import Entry
-from stepscope.app.timelines import Timelines
+from stepscope.app.server.session_catalogue import Entry
+from stepscope.app.timelines import kept_timelines, timeline_build, timeline_series, timeline_tiles
+from stepscope.app.timelines import timeline_queries as queries
+from stepscope.app.timelines.kept_timelines import Timelines
 from stepscope.errors import UsageError
-from stepscope.model.events import Name
+from stepscope.model.log.events import Name
 from stepscope.store import optrace
 from stepscope.store.span_cache import Reader
 
 if TYPE_CHECKING:
-    from stepscope.model.timeline import Timeline
+    from stepscope.model.api.timeline import Timeline
 
 
 def opened(path: Path, tmp_path: Path) -> Reader:
@@ -336,7 +336,7 @@ def test_what_is_unused_for_longest_goes(tmp_path: Path, monkeypatch: pytest.Mon
         (cache / name / "base.start").write_bytes(b"x" * 1000)
         os.utime(cache / name, (1_000_000 + number, 1_000_000 + number))
     os.utime(cache / "new")
-    monkeypatch.setattr(timelines, "MAX_BYTES", 1500)
+    monkeypatch.setattr(kept_timelines, "MAX_BYTES", 1500)
     ready(Timelines(cache), Entry(key="0" * 16, path=stored(tmp_path)))
     assert not (cache / "old").exists()
     assert (cache / "new").exists()

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 
 from stepscope.checker.context import Engine
 from stepscope.checker.hits import Hit
-from stepscope.checker.modules import Project
 from stepscope.checker.registry import ALL
 from stepscope.checker.rule import Rule
-from stepscope.checker.run import check
-from stepscope.checker.versions import parse, target
+from stepscope.checker.run.run import check
+from stepscope.checker.source.modules import Project
+from stepscope.checker.source.versions import parse, target
 
 EXPECT = re.compile(r"# expect: ([A-Z0-9, ]+)$")
 

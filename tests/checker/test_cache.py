@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.app.check import Options, check
-from stepscope.checker import cache, work
+from stepscope.checker.run import cache, work
 
 MAIN = """
 import tensorflow as tf

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.checker.asking import Asked
 
-from stepscope.checker.datasets import MAX_CHAINS
+from stepscope.checker.inference.datasets import MAX_CHAINS
 
 HEAD = """
 import tensorflow as tf

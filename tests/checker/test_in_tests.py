@@ -1,10 +1,10 @@
 """What is found in tests, or through a loop of a test, is an info; which files are tests depends on what was given."""
 
 from stepscope.checker.context import Engine
-from stepscope.checker.modules import Project
 from stepscope.checker.registry import ALL
-from stepscope.checker.run import check
-from stepscope.checker.versions import target
+from stepscope.checker.run.run import check
+from stepscope.checker.source.modules import Project
+from stepscope.checker.source.versions import target
 
 READER = """
 import tensorflow as tf

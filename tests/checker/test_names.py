@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.checker.asking import Asked
 
-from stepscope.checker.canonical import canonical
+from stepscope.checker.source.canonical import canonical
 
 
 @pytest.mark.parametrize(

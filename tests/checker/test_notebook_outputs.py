@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.checker import cache, notebook, work
-from stepscope.checker.modules import Project
-from stepscope.checker.source import MAX_BYTES, code, read
-from stepscope.checker.versions import Target
+from stepscope.checker.run import cache, work
+from stepscope.checker.source import notebook
+from stepscope.checker.source.modules import Project
+from stepscope.checker.source.source import MAX_BYTES, code, read
+from stepscope.checker.source.versions import Target
 
 SOURCE = ["import tensorflow as tf\n", "%matplotlib inline\n", "class Net(tf.keras.Model):\n", "    pass\n"]
 OUTPUT = "import keras; class Fake(Model): train(x)"

@@ -13,8 +13,8 @@ from tests.checker.fixing.test_rounds import FIRST, PIPELINE, SECOND, book
 
 from stepscope.app.check_output import Sources
 from stepscope.cli.check import check
-from stepscope.model.finding import Cost, Finding, Place, Remedy
-from stepscope.reports import check_github, check_text
+from stepscope.model.report.finding import Cost, Finding, Place, Remedy
+from stepscope.reports.check import check_github, check_text
 
 
 @pytest.fixture

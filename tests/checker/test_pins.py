@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.checker.pins import of_specifier, project_target
-from stepscope.checker.versions import parse
+from stepscope.checker.source.pins import of_specifier, project_target
+from stepscope.checker.source.versions import parse
 
 
 @pytest.mark.parametrize(

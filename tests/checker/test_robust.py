@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.checker.checking import examples
 
-from stepscope.checker import run as run_module
 from stepscope.checker.context import Engine
-from stepscope.checker.modules import Project
 from stepscope.checker.registry import ALL
-from stepscope.checker.run import FileResult, check
-from stepscope.checker.source import SkippedError, read
-from stepscope.checker.versions import Target
+from stepscope.checker.run import run as run_module
+from stepscope.checker.run.run import FileResult, check
+from stepscope.checker.source.modules import Project
+from stepscope.checker.source.source import SkippedError, read
+from stepscope.checker.source.versions import Target
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = [text for rule in ALL for text in examples(rule)]

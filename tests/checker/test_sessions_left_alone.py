@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from stepscope.app import check_fix
-from stepscope.checker.discover import discover
+from stepscope.checker.source.discover import discover
 from stepscope.cli.check import check
 from stepscope.errors import UsageError
-from stepscope.model.session import Manifest
+from stepscope.model.session.session import Manifest
 from stepscope.store import bundle
 from stepscope.store.evidence import leads_in
 

@@ -8,12 +8,12 @@ import json
 import pytest
 from tests.checker.checking import hits
 
-from stepscope.checker import notebook, texts
 from stepscope.checker.context import Engine
-from stepscope.checker.modules import Project
 from stepscope.checker.registry import ALL
-from stepscope.checker.run import check
-from stepscope.checker.versions import Target
+from stepscope.checker.run.run import check
+from stepscope.checker.source import notebook, texts
+from stepscope.checker.source.modules import Project
+from stepscope.checker.source.versions import Target
 
 PROCESSES = ("multiprocessing.", "concurrent.futures.", "os.fork")
 """Rules about processes want these names, and ask for a framework in what the processes run."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.checker import work
-from stepscope.checker.modules import Project
-from stepscope.checker.versions import Target
+from stepscope.checker.run import work
+from stepscope.checker.source.modules import Project
+from stepscope.checker.source.versions import Target
 
 SLOW = """
 import tensorflow as tf

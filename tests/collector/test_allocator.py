@@ -10,10 +10,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from stepscope.collector import allocator, apply
+from stepscope.collector.launch import apply
+from stepscope.collector.memory import allocator
 from stepscope.errors import UsageError
-from stepscope.model.remedies import ENVIRONMENT_REMEDIES
-from stepscope.model.session import AllocatorInfo
+from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
+from stepscope.model.session.session import AllocatorInfo
 
 JEMALLOC = "libjemalloc.so.2"
 HAS_JEMALLOC = ctypes.util.find_library("jemalloc") == JEMALLOC

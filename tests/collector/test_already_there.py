@@ -7,7 +7,7 @@ import os
 import threading
 from pathlib import Path
 
-from stepscope.collector import already_there
+from stepscope.collector.kernel import initial_maps
 
 
 def test_this_process() -> None:
@@ -17,7 +17,7 @@ def test_this_process() -> None:
     thread = threading.Thread(target=over.wait)
     thread.start()
     try:
-        there = already_there.read(os.getpid())
+        there = initial_maps.read(os.getpid())
     finally:
         over.set()
         thread.join()

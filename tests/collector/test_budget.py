@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.collector.budget import FOREVER_NS, Budget, parse
+from stepscope.collector.captures.budget import FOREVER_NS, Budget, parse
 from stepscope.errors import UsageError
 
 S = 1_000_000_000

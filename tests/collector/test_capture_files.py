@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.collector import capture_files
+from stepscope.collector.captures import capture_files
 from stepscope.derive.optrace.steps import traced_steps
 from stepscope.errors import CaptureError, FormatError
-from stepscope.formats import xplane
-from stepscope.formats.protobuf import encode_bytes, encode_number
-from stepscope.model.session import CaptureInfo
+from stepscope.formats.protobuf.codec import encode_bytes, encode_number
+from stepscope.formats.xplane import xspace
+from stepscope.model.session.session import CaptureInfo
 from stepscope.store import optrace
 
 DEVICE = "/job:worker/replica:0/task:0/device:CPU:0"
@@ -59,7 +59,7 @@ def test_a_trace_is_read_onto_the_session_s_clock(tmp_path: Path, *, keep_raw: b
     """Its events stand in the session at the time of the capture; the file stays only where it is wanted."""
     _, captures = folders(tmp_path)
     source = next(XPLANES.rglob("*cpu*.xplane.pb"))
-    plain = xplane.read_file(source)
+    plain = xspace.read_file(source)
     (captures / "ops-001.xplane.pb").write_bytes(source.read_bytes())
     began = plain.source.started_unix_ns
     about = CaptureInfo(id="a", worker="1-2", at_ns=7_000_000_000, unix_ns=began + 1_000)

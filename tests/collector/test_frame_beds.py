@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.collector.frame_beds import Beds, Seen
-from stepscope.formats.python_code import PythonCode
+from stepscope.collector.cpython.frame_gaps import Beds, Seen
+from stepscope.formats.native.python_code import PythonCode
 
 SIZES = {"outer": 100, "caller": 128, "twin": 128, "inner": 96, "__init__": 104, "A.__init__": 104}
 USES = {

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import pytest
 
-from stepscope.collector import frame_fit
-from stepscope.collector.frame_program import LAYOUTS, Layout
+from stepscope.collector.cpython import layout_check
+from stepscope.collector.cpython.bpf_program import LAYOUTS, Layout
 from stepscope.errors import CaptureError
 
 VERSION = sys.version_info[:2]
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.skipif(
 ME = os.getpid()
 
 
-def own() -> frame_fit.Runtime:
-    found = frame_fit.runtime_of(ME, "")
+def own() -> layout_check.Runtime:
+    found = layout_check.runtime_of(ME, "")
     assert found is not None
     return found
 
@@ -51,9 +51,9 @@ def test_the_runtime_of_this_process() -> None:
 
 def test_a_process_fits(other: int) -> None:
     """Its threads and frames are where they are known to be."""
-    found = frame_fit.runtime_of(other, "")
+    found = layout_check.runtime_of(other, "")
     assert found is not None
-    layout = frame_fit.layout_of(other, "", found)
+    layout = layout_check.layout_of(other, "", found)
     assert layout.native_id[: len(LAYOUTS[VERSION].native_id)] == LAYOUTS[VERSION].native_id
 
 
@@ -68,17 +68,17 @@ def test_a_process_that_does_not_fit(
     monkeypatch: pytest.MonkeyPatch, other: int, wrong: Callable[[Layout], Layout], what: str
 ) -> None:
     """It is refused, with what is not where it should be."""
-    found = frame_fit.runtime_of(other, "")
+    found = layout_check.runtime_of(other, "")
     assert found is not None
     monkeypatch.setitem(LAYOUTS, VERSION, wrong(LAYOUTS[VERSION]))
     with pytest.raises(CaptureError, match=rf"CPython 3\.{VERSION[1]} of process {other}: {what}"):
-        frame_fit.layout_of(other, "", found)
+        layout_check.layout_of(other, "", found)
 
 
 def test_where_the_c_library_keeps_numbers() -> None:
     """In the record of each thread, at the place that it tells debuggers; up to 3.10 threads are found by that."""
     try:
-        place = frame_fit._number_at(ME, "")
+        place = layout_check._number_at(ME, "")
     except CaptureError as error:
         pytest.skip(str(error))
     told: list[tuple[int, int]] = []
@@ -96,13 +96,13 @@ def test_where_the_c_library_keeps_numbers() -> None:
 
 def test_a_c_library_that_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     """CPython 3.10 beside another than glibc is refused."""
-    monkeypatch.setattr(frame_fit, "_LIBC", re.compile("no such library"))
+    monkeypatch.setattr(layout_check, "_LIBC", re.compile("no such library"))
     with pytest.raises(CaptureError, match="its C library does not say where threads keep their numbers"):
-        frame_fit.layout_of(ME, "", own()._replace(version=(3, 10)))
+        layout_check.layout_of(ME, "", own()._replace(version=(3, 10)))
 
 
 def test_a_process_of_another_container(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program tells nothing of it, so nothing is attempted."""
-    monkeypatch.setattr(frame_fit, "is_here", lambda _: False)
+    monkeypatch.setattr(layout_check, "is_here", lambda _: False)
     with pytest.raises(CaptureError, match="another container"):
-        frame_fit.layout_of(ME, "", own())
+        layout_check.layout_of(ME, "", own())

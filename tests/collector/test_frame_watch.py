@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.collector import frame_fit, frame_program, perf
-from stepscope.collector.frame_program import LAYOUTS, Watched
-from stepscope.collector.frame_watch import FrameWatch
-from stepscope.collector.native_decode import CPU
-from stepscope.collector.native_window import NativeWindow
-from stepscope.model.stacks import FrameKind, StackFlag
+from stepscope.collector.cpython import bpf_program, layout_check
+from stepscope.collector.cpython.bpf_program import LAYOUTS, Watched
+from stepscope.collector.cpython.frame_watch import FrameWatch
+from stepscope.collector.kernel import perf
+from stepscope.collector.native.native_decode import CPU
+from stepscope.collector.native.native_window import NativeWindow
+from stepscope.model.session.stacks import FrameKind, StackFlag
 
 PROGRAM = """
 def spin(n):
@@ -53,7 +54,7 @@ def told(tid: int, frames: list[tuple[int, int, int]], rest: int = 0) -> bytes:
     return head + rows + b"x" * 100
 
 
-def marks(layout: frame_program.Layout, *, entry: bool = False, owner: int = 0) -> int:
+def marks(layout: bpf_program.Layout, *, entry: bool = False, owner: int = 0) -> int:
     """A frame's marks, with what is no mark beside them."""
     return 12345 | owner << 8 * layout.owner | (entry << 8 * layout.entry if layout.entry >= 0 else 0)
 
@@ -62,13 +63,13 @@ def test_frames_belong_to_loops() -> None:
     """In 3.11 the outermost frame of a loop says so; later each loop has one of its own behind it."""
     layout = LAYOUTS[3, 11]
     one, last = marks(layout), marks(layout, entry=True)
-    tid, row = frame_program.rows_of(layout, told(5, [(10, 11, one), (20, 21, last), (30, 31, last)]))
+    tid, row = bpf_program.rows_of(layout, told(5, [(10, 11, one), (20, 21, last), (30, 31, last)]))
     assert (tid, row.at_ns, row.whole) == (5, 7, True)
     assert row.loops == ((Watched(10, 11), Watched(20, 21)), (Watched(30, 31),))
     for version in ((3, 12), (3, 13)):
         layout = LAYOUTS[version]
         one, own = marks(layout), marks(layout, owner=3)
-        _, row = frame_program.rows_of(
+        _, row = bpf_program.rows_of(
             layout, told(5, [(10, 11, one), (20, 21, one), (0, 0, own), (30, 31, one), (0, 0, own)])
         )
         assert row.loops == ((Watched(10, 11), Watched(20, 21)), (Watched(30, 31),))
@@ -79,16 +80,16 @@ def test_a_row_that_breaks_off_is_not_whole() -> None:
     """A frame could not be read, or there are more than are told; loops that are not complete are left out."""
     layout = LAYOUTS[3, 11]
     frames = [(10, 11, marks(layout, entry=True)), (20, 21, marks(layout))]
-    _, row = frame_program.rows_of(layout, told(5, frames, rest=99))
+    _, row = bpf_program.rows_of(layout, told(5, frames, rest=99))
     assert (row.loops, row.whole) == (((Watched(10, 11),),), False)
-    _, row = frame_program.rows_of(layout, told(5, frames))
+    _, row = bpf_program.rows_of(layout, told(5, frames))
     assert not row.whole
 
 
 @pytest.mark.parametrize("version", sorted(LAYOUTS))
 def test_jumps_stay_inside(version: tuple[int, int]) -> None:
     """Each leads to an instruction of the program."""
-    code = frame_program.program(LAYOUTS[version], 1 << 40, 4, 77)
+    code = bpf_program.program(LAYOUTS[version], 1 << 40, 4, 77)
     steps = list(struct.iter_unpack("<BBhi", code))
     for at, (operation, _, offset, _) in enumerate(steps):
         if operation in (0x05, 0x15, 0x1D, 0x55, 0xA5):
@@ -99,9 +100,9 @@ def test_jumps_stay_inside(version: tuple[int, int]) -> None:
 def test_each_frame_of_310_has_a_loop_of_its_own() -> None:
     """Its instruction is a number, the line beside it is left out; before the first it is less than 0."""
     frames = [(10, 3 | 7 << 32, 0), (20, 0xFFFFFFFF, 0)]
-    _, row = frame_program.rows_of(LAYOUTS[3, 10], told(5, frames))
+    _, row = bpf_program.rows_of(LAYOUTS[3, 10], told(5, frames))
     assert row == (7, ((Watched(10, 3),), (Watched(20, -1),)), True)
-    _, row = frame_program.rows_of(LAYOUTS[3, 10], told(5, frames, rest=99))
+    _, row = bpf_program.rows_of(LAYOUTS[3, 10], told(5, frames, rest=99))
     assert not row.whole
 
 
@@ -147,9 +148,9 @@ def test_stacks_are_whole_without_any_agent(
     assert process.stdout is not None
     try:
         assert process.stdout.readline() == b"up\n"
-        runtime = frame_fit.runtime_of(process.pid, "")
+        runtime = layout_check.runtime_of(process.pid, "")
         assert runtime is not None
-        layout = frame_fit.layout_of(process.pid, "", runtime)
+        layout = layout_check.layout_of(process.pid, "", runtime)
         try:
             FrameWatch(layout, runtime.address, process.pid).close()
         except OSError as error:

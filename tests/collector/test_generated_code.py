@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.collector import perf
-from stepscope.collector.native_decode import CPU, UNREADABLE_MEMORY
-from stepscope.collector.native_window import NativeWindow, Taken
-from stepscope.model.stacks import FrameKind, StackFlag
+from stepscope.collector.kernel import perf
+from stepscope.collector.native.native_decode import CPU, UNREADABLE_MEMORY
+from stepscope.collector.native.native_window import NativeWindow, Taken
+from stepscope.model.session.stacks import FrameKind, StackFlag
 
 PROGRAM = """
 import ctypes, mmap, os, sys, threading

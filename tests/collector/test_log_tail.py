@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.formats.log import LogTail, Position
+from stepscope.formats.agent_files.log import LogTail, Position
 from stepscope.wire import log
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stepscope.collector.mask import mask_command, mask_environment, mask_source, mask_text
+from stepscope.collector.launch.mask import mask_command, mask_environment, mask_source, mask_text
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.collector import memory_look
+from stepscope.collector.memory import memory_look
 from stepscope.derive.machine import address_space
-from stepscope.model.address_space import MemoryLook
+from stepscope.model.session.address_space import MemoryLook
 
 HERE = Path(__file__).parent
 BLOCK = 2 << 20

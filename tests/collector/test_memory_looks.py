@@ -10,11 +10,11 @@ from typing import cast
 
 import pytest
 
-from stepscope.collector import memory_look
-from stepscope.collector.memory_looks import CPU_RATIO, FIRST_NS, PAUSE_NS, MemoryLooks
-from stepscope.collector.recording import Recording
+from stepscope.collector.memory import memory_look
+from stepscope.collector.memory.memory_looks import CPU_RATIO, FIRST_NS, PAUSE_NS, MemoryLooks
+from stepscope.collector.recorder import Recording
 from stepscope.errors import FormatError
-from stepscope.model.address_space import MemoryLook
+from stepscope.model.session.address_space import MemoryLook
 
 S = 1_000_000_000
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from tests.formats.perf_file import CALL, DWARF, PID, TID_OF, PerfFile
 
-from stepscope.collector import memory_events
-from stepscope.collector.address_space import Range, Ranges, ends_in_indirect_call
-from stepscope.collector.jit_map import JitMap
-from stepscope.collector.moved_stacks import MovedStacks
-from stepscope.collector.native_decode import ONEDNN_CODE, StackDecoder, event_of, root_to_leaf
-from stepscope.formats import perf_data, unwind
-from stepscope.formats.unwind import Walk
+from stepscope.collector.memory.address_space import Range, Ranges, ends_in_indirect_call
+from stepscope.collector.native import memory_events
+from stepscope.collector.native.jit_map import JitMap
+from stepscope.collector.native.native_decode import ONEDNN_CODE, StackDecoder, event_of, root_to_leaf
+from stepscope.collector.native.switched_stack import MovedStacks
+from stepscope.formats.native import perf_data, unwind
+from stepscope.formats.native.unwind import Walk
 from stepscope.model.records import Mapped, MemoryEvent
-from stepscope.model.stacks import Frame, FrameKind, StackFlag
+from stepscope.model.session.stacks import Frame, FrameKind, StackFlag
 
 EVENTS = [
     ("cpu-clock/freq=99,call-graph=dwarf/", DWARF),

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.collector import bpf, frame_program, perf
-from stepscope.collector.native_window import NativeWindow, Taken
+from stepscope.collector.cpython import bpf_program
+from stepscope.collector.kernel import bpf, perf
+from stepscope.collector.native.native_window import NativeWindow, Taken
 from stepscope.errors import CaptureError
-from stepscope.formats import perf_data
-from stepscope.formats.perf_data import Sample
+from stepscope.formats.native import perf_data
+from stepscope.formats.native.perf_data import Sample
 from stepscope.model.records import MemoryEvent
-from stepscope.model.stacks import StackFlag
+from stepscope.model.session.stacks import StackFlag
 
 REFAULTING = """
 import mmap, sys
@@ -169,7 +170,7 @@ SPIN_SHELL = ("sh", "-c", "echo up; while :; do :; done")
 def _gate() -> None:
     """A host where programs may choose samples."""
     try:
-        bpf.Program(frame_program.samples_of(os.getpid())).close()
+        bpf.Program(bpf_program.samples_of(os.getpid())).close()
     except OSError as error:
         pytest.skip(f"no BPF: {error}")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from stepscope.collector.captures import Asked, OpCaptures
+from stepscope.collector.captures.op_captures import Asked, OpCaptures
 from stepscope.wire import commands
 
 if TYPE_CHECKING:
-    from stepscope.collector.recording import Recording
+    from stepscope.collector.recorder import Recording
 
 KEY = "10-1"
 

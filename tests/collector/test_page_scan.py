@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepscope.collector import memory_look, page_scan
+from stepscope.collector.memory import memory_look, page_scan
 from stepscope.errors import FormatError
-from stepscope.formats import smaps
-from stepscope.model.address_space import MappingTable
+from stepscope.formats.proc import smaps
+from stepscope.model.session.address_space import MappingTable
 
 BLOCK = 2 << 20
 HOLDS = """
@@ -119,8 +119,8 @@ def test_reader_without_rights_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     """It sleeps between calls, as often as it has used its share of a time slice, and never inside of one."""
     now = {"cpu": 0}
     slept: list[int] = []
-    monkeypatch.setattr("stepscope.collector.page_scan.time.thread_time_ns", lambda: now["cpu"])
-    monkeypatch.setattr("stepscope.collector.page_scan.time.sleep", lambda _: slept.append(now["cpu"]))
+    monkeypatch.setattr("stepscope.collector.memory.page_scan.time.thread_time_ns", lambda: now["cpu"])
+    monkeypatch.setattr("stepscope.collector.memory.page_scan.time.sleep", lambda _: slept.append(now["cpu"]))
     pace = page_scan.Pace()
     pace.at_once.allowed = False
     for _ in range(20):

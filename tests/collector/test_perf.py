@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.collector import perf
-from stepscope.collector.perf import Abilities, Rates
+from stepscope.collector.kernel import perf
+from stepscope.collector.kernel.perf import Abilities, Rates
 
 
 @pytest.fixture(name="host")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.collector import perf_start
+from stepscope.collector.kernel import perf_start
 
 
 def prefix(folder: Path) -> list[str]:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from stepscope.collector.python_memory import Memory, codes_of
-from stepscope.collector.python_places import PythonPlaces, Running
-from stepscope.formats.perf_data import Sample
-from stepscope.formats.python_code import LAYOUTS, read_code
-from stepscope.formats.unwind import Loop, Walk
+from stepscope.collector.cpython.python_memory import Memory, codes_of
+from stepscope.collector.cpython.python_places import PythonPlaces, Running
+from stepscope.formats.native.perf_data import Sample
+from stepscope.formats.native.python_code import LAYOUTS, read_code
+from stepscope.formats.native.unwind import Loop, Walk
 
 if TYPE_CHECKING:
-    from stepscope.collector.address_space import AddressSpace
+    from stepscope.collector.memory.address_space import AddressSpace
 
 VERSION = sys.version_info[:2]
 pytestmark = pytest.mark.skipif(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.collector.recent_tables import RecentNames
+from stepscope.collector.recording.recent_tables import RecentNames
 
 
 def test_iterating_names_ends() -> None:

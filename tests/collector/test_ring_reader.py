@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.errors import CaptureError
-from stepscope.formats.ring import HOLE_PATIENCE_NS, RingReader
+from stepscope.formats.agent_files.ring import HOLE_PATIENCE_NS, RingReader
 from stepscope.wire.ring import HEADER_BYTES, MIN_SLOTS, RECORD, RECORD_BYTES, RingWriter
 
 
@@ -168,7 +168,7 @@ def test_short_file(tmp_path: Path) -> None:
 
 def test_record_dtype_is_the_wires() -> None:
     """The numpy layout and the struct that the writer packs are the same."""
-    from stepscope.formats.ring import RECORD_DTYPE
+    from stepscope.formats.agent_files.ring import RECORD_DTYPE
 
     assert RECORD_DTYPE.itemsize == RECORD_BYTES
     packed = RECORD.pack(1, 2, 3, 4, 5, 6, 7, 8, 9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stepscope.collector import signals
+from stepscope.collector.recording import signals
 from stepscope.detectors.base import Signal
 from stepscope.wire.kinds import Kind
 

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from stepscope.collector import thread_stacks
-from stepscope.collector.python_memory import Memory
-from stepscope.collector.thread_stacks import ThreadStack, ThreadStacks
-from stepscope.formats.perf_data import Sample
-from stepscope.formats.unwind import Walk
+from stepscope.collector.cpython.python_memory import Memory
+from stepscope.collector.native import thread_stacks
+from stepscope.collector.native.thread_stacks import ThreadStack, ThreadStacks
+from stepscope.formats.native.perf_data import Sample
+from stepscope.formats.native.unwind import Walk
 
 OWN, CALLER, OTHER = (ThreadStack(at, at + 0x10000, at + 0x10000) for at in (0x100000, 0x200000, 0x300000))
 TID = 7

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from stepscope.collector.frame_program import Row, Watched
-from stepscope.collector.python_places import Running
-from stepscope.collector.watched_python import BEGINS_OR_ENDS, WatchedPython
-from stepscope.formats.python_code import PythonCode
-from stepscope.formats.unwind import Loop, Walk
+from stepscope.collector.cpython.bpf_program import Row, Watched
+from stepscope.collector.cpython.python_places import Running
+from stepscope.collector.cpython.watched_python import BEGINS_OR_ENDS, WatchedPython
+from stepscope.formats.native.python_code import PythonCode
+from stepscope.formats.native.unwind import Loop, Walk
 
 if TYPE_CHECKING:
-    from stepscope.collector.frame_watch import FrameWatch
-    from stepscope.collector.python_memory import Codes
-    from stepscope.formats.perf_data import Sample
+    from stepscope.collector.cpython.frame_watch import FrameWatch
+    from stepscope.collector.cpython.python_memory import Codes
+    from stepscope.formats.native.perf_data import Sample
 
 NAMES = {1000: "step", 2000: "fit", 3000: "main"}
 LINE_10 = bytes([0x80 | 13 << 3 | 7, 20, 0x80 | 13 << 3 | 7, 0])

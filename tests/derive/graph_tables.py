@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stepscope.model.events import AnyEvent
-from stepscope.model.graph import TEXT_COLUMNS, GraphRead, GraphsRead, GraphTable, Layer, NodeColumns, assemble
-from stepscope.model.session import Worker, WorkerInfo
+from stepscope.model.log.events import AnyEvent
+from stepscope.model.log.graph import TEXT_COLUMNS, GraphRead, GraphsRead, GraphTable, Layer, NodeColumns, assemble
+from stepscope.model.session.session import Worker, WorkerInfo
 
 FILE = "/job/train.py"
 

@@ -18,8 +18,8 @@ from tests.derive import model_proto
 from stepscope.derive.steps import step_finder
 from stepscope.derive.steps.steps import Steps
 from stepscope.derive.view import SessionView
-from stepscope.formats.iterator_model import Node
-from stepscope.model.events import (
+from stepscope.formats.agent_files.iterator_model import Node
+from stepscope.model.log.events import (
     AnyEvent,
     BatchSeen,
     ChildStarted,
@@ -36,9 +36,9 @@ from stepscope.model.events import (
     ThreadSeen,
     Traced,
 )
-from stepscope.model.graph import GraphTable
+from stepscope.model.log.graph import GraphTable
 from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
-from stepscope.model.session import HostInfo, Manifest, Session, Worker, WorkerInfo
+from stepscope.model.session.session import HostInfo, Manifest, Session, Worker, WorkerInfo
 from stepscope.wire.kinds import Flag, Kind
 
 T = TypeVar("T", bound=Table)

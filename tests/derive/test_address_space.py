@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.derive.machine import address_space
-from stepscope.model.address_space import MappingTable, MemoryLook
 from stepscope.model.records import ProcessTable
-from stepscope.model.session import Manifest, Session
+from stepscope.model.session.address_space import MappingTable, MemoryLook
+from stepscope.model.session.session import Manifest, Session
 
 KB, MB, HUGE = 1 << 10, 1 << 20, 2 << 20
 BASE = 0x7F00_0000_0000

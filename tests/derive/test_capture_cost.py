@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stepscope.derive.optrace import capture_cost
-from stepscope.model.events import CaptureTaken
+from stepscope.model.log.events import CaptureTaken
 from stepscope.model.records import RecordTable
 from stepscope.wire.kinds import Flag, Kind
 

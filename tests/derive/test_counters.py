@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from tests.derive.sessions import MS, Job, S, filled
 
-from stepscope.app import series
+from stepscope.app.report import series
 from stepscope.derive.machine import counters
 from stepscope.derive.view import SessionView
 from stepscope.model.records import DiskTable, LinkTable
-from stepscope.model.session import Manifest, Session
+from stepscope.model.session.session import Manifest, Session
 from stepscope.timeline import series_tracks
 
 TICK_NS = 10 * MS

@@ -6,7 +6,7 @@ import pytest
 from tests.derive.sessions import Job
 
 from stepscope.causes.input import cut_caches
-from stepscope.model.events import DatasetMade
+from stepscope.model.log.events import DatasetMade
 
 
 def chain(*classes: tuple[str, int]) -> list[DatasetMade]:

@@ -14,8 +14,8 @@ from stepscope.derive.machine import fault_causes
 from stepscope.derive.machine.fault_causes import FaultCauses
 from stepscope.derive.stacks.native_names import owner, short
 from stepscope.model.records import Mapped, MemoryEvent, MemoryEventTable
-from stepscope.model.session import Manifest, Session
-from stepscope.model.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
+from stepscope.model.session.session import Manifest, Session
+from stepscope.model.session.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps

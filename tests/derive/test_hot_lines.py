@@ -9,7 +9,7 @@ from tests.derive.sessions import MS, POOL, SCRIPT, Frame, Job
 from tests.detectors.jobs import CALL, FUNCTION_CALL, MAKE, PERIOD, REPORT, STEPS, TF, nothing, train_loop
 
 from stepscope.causes.host.line_heat import HotLines
-from stepscope.model.events import ProcessStarted, PyFunctionMade
+from stepscope.model.log.events import ProcessStarted, PyFunctionMade
 from stepscope.wire.kinds import Kind
 
 MAIN = Frame(SCRIPT, "main", MAKE)

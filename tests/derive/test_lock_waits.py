@@ -12,7 +12,7 @@ from tests.detectors.lock_jobs import OTHER, SECONDS, beside
 
 from stepscope.causes.host import lock_waits
 from stepscope.causes.host.lock_waits import LockWaits
-from stepscope.model.events import ThreadSeen
+from stepscope.model.log.events import ThreadSeen
 from stepscope.wire.kinds import Flag, Kind, LockState
 
 

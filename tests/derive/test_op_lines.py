@@ -7,8 +7,8 @@ from tests.derive.graph_tables import FILE, Graph, Tables
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.optrace.line_times import Line, OpLines, build
 from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.model.events import Traced
-from stepscope.model.optrace import PlaneKind, TraceSource
+from stepscope.model.log.events import Traced
+from stepscope.model.session.optrace import PlaneKind, TraceSource
 
 NS = 1_000
 """Picoseconds."""

@@ -12,8 +12,8 @@ from stepscope.derive.optrace.trace_view import OpView
 from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
 from stepscope.detectors.base import run
-from stepscope.formats import xplane
-from stepscope.model.session import Manifest, Session, StoredOpTrace
+from stepscope.formats.xplane import xspace
+from stepscope.model.session.session import Manifest, Session, StoredOpTrace
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "xplane"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data is not beside this checkout")
@@ -22,7 +22,7 @@ FILES = ("gpu-multi-worker", "jax-cpu", "tf-cpu-input-bound", "tf-cpu-input-fixe
 
 @cache
 def _view(name: str) -> OpView:
-    return OpView(xplane.read_file(DATA / f"{name}.xplane.pb"))
+    return OpView(xspace.read_file(DATA / f"{name}.xplane.pb"))
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -2,7 +2,7 @@
 
 from stepscope.derive.optrace.op_times import OpRow, build
 from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.model.optrace import Category, LineKind, PlaneKind, TraceSource
+from stepscope.model.session.optrace import Category, LineKind, PlaneKind, TraceSource
 
 
 def _builder() -> OpTraceBuilder:

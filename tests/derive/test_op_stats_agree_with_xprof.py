@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from stepscope.derive.optrace import op_times
-from stepscope.formats import xplane
-from stepscope.model.optrace import PlaneKind
+from stepscope.formats.xplane import xspace
+from stepscope.model.session.optrace import PlaneKind
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data" / "xplane"
@@ -22,7 +22,7 @@ def _said(name: str) -> dict[tuple[str, str, str], tuple[int, float, float]]:
 
 
 def _ours(name: str) -> dict[tuple[str, str, str], tuple[int, float, float]]:
-    trace = xplane.read_file(SHARED / f"{name}.xplane.pb")
+    trace = xspace.read_file(SHARED / f"{name}.xplane.pb")
     found: dict[tuple[str, str, str], tuple[int, float, float]] = {}
     for row in op_times.build(trace).rows():
         where = "Host" if trace.planes[row.plane].kind is PlaneKind.HOST else "Device"

@@ -4,7 +4,7 @@ import numpy as np
 
 from stepscope.derive.optrace.steps.traced_steps import StepKind, find
 from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.model.optrace import LineKind, PlaneKind, TraceSource
+from stepscope.model.session.optrace import LineKind, PlaneKind, TraceSource
 
 
 def _host() -> tuple[OpTraceBuilder, int, int]:

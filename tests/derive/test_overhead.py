@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import MS, US, Job
 
-from stepscope.app import overhead
-from stepscope.model.events import AgentCost
+from stepscope.app.report import overhead
+from stepscope.model.log.events import AgentCost
 from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
 from stepscope.wire.kinds import Kind
 

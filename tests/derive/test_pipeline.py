@@ -9,8 +9,8 @@ from tests.derive.sessions import MS, POOL, SCRIPT, US, Job, S, node
 
 from stepscope.derive.input import pipeline
 from stepscope.derive.input.pipeline import Pipeline
-from stepscope.formats.iterator_model import Node
-from stepscope.model.events import DatasetMade, IteratorModel
+from stepscope.formats.agent_files.iterator_model import Node
+from stepscope.model.log.events import DatasetMade, IteratorModel
 
 PERIOD = 100 * MS
 WAIT = 30 * MS

@@ -10,7 +10,7 @@ from stepscope.causes.input import input_cause
 from stepscope.causes.system.producer import Producer
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.finding import Finding
+from stepscope.model.report.finding import Finding
 
 CALL = 900 * US
 PAUSE = 100 * US

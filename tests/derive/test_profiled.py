@@ -7,7 +7,7 @@ from tests.detectors.trend_jobs import profiling
 
 from stepscope.causes.host import profiled
 from stepscope.causes.host.profiled import Profiled
-from stepscope.model.events import UserProfiler
+from stepscope.model.log.events import UserProfiler
 
 
 def found(job: Job) -> Profiled | None:

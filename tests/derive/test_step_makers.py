@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import CWD, MS, SCRIPT, Call, Job, S
 
-from stepscope.app import analyze
+from stepscope.app.report import analyze
 from stepscope.derive.steps.choice import RULES
-from stepscope.model.events import ThreadSeen
-from stepscope.model.finding import SessionSummary
+from stepscope.model.log.events import ThreadSeen
+from stepscope.model.report.finding import SessionSummary
 from stepscope.wire.kinds import Kind
 
 FIRST_WORKER = 10

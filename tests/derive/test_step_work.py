@@ -10,9 +10,9 @@ import pytest
 from stepscope.derive.optrace import traces
 from stepscope.derive.steps import step_work
 from stepscope.derive.view import SessionView
-from stepscope.model.events import Name
-from stepscope.model.optrace import TraceSource
-from stepscope.model.session import CaptureInfo, Session, StoredOpTrace
+from stepscope.model.log.events import Name
+from stepscope.model.session.optrace import TraceSource
+from stepscope.model.session.session import CaptureInfo, Session, StoredOpTrace
 from stepscope.wire.kinds import Kind
 
 from .op_traces import Maker

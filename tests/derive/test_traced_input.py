@@ -15,10 +15,10 @@ from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
 from stepscope.detectors.base import run
 from stepscope.errors import SessionError
-from stepscope.model.events import IteratorModel
-from stepscope.model.finding import Finding
-from stepscope.model.optrace import OpTrace
-from stepscope.model.session import CaptureInfo, StoredOpTrace
+from stepscope.model.log.events import IteratorModel
+from stepscope.model.report.finding import Finding
+from stepscope.model.session.optrace import OpTrace
+from stepscope.model.session.session import CaptureInfo, StoredOpTrace
 
 STEP = 10 * MS
 FIRST = 20

@@ -7,12 +7,12 @@ from dataclasses import replace
 from tests.derive.graph_tables import FILE, Tables
 from tests.derive.sessions import MS, Job
 
-from stepscope.app import op_table
+from stepscope.app.report import op_table
 from stepscope.derive.view import SessionView
 from stepscope.errors import SessionError
 from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.model.optrace import OpTrace, PlaneKind, TraceSource
-from stepscope.model.session import Session, StoredOpTrace
+from stepscope.model.session.optrace import OpTrace, PlaneKind, TraceSource
+from stepscope.model.session.session import Session, StoredOpTrace
 
 SOURCE = TraceSource(format="test")
 

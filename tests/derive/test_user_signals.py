@@ -9,14 +9,14 @@ import pytest
 from tests.derive.sessions import MS, SCRIPT, Job
 from tests.detectors.jobs import sampled
 
-from stepscope.app import series
+from stepscope.app.report import series
 from stepscope.causes.host import user_spans
 from stepscope.derive.machine import metrics
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.events import Metric
-from stepscope.reports import metric_charts
-from stepscope.reports.charts import Chart, LeftOut
+from stepscope.model.log.events import Metric
+from stepscope.reports.page import metric_charts
+from stepscope.reports.page.charts import Chart, LeftOut
 from stepscope.wire.kinds import Kind
 
 

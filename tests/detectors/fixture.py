@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tests.derive.sessions import Job
 
-from stepscope.model.finding import Basis, PipelineStage, Severity, Stage
+from stepscope.model.report.finding import Basis, PipelineStage, Severity, Stage
 
 Build = Callable[[], Job]
 

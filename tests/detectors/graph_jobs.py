@@ -8,7 +8,7 @@ from tests.derive.sessions import MS, POOL, SCRIPT, Job
 from tests.detectors.jobs import PERIOD, STEPS, keras_fit, train_loop, unrolled
 from tests.detectors.traced_jobs import STEP, TRACED, holding
 
-from stepscope.model.program import Padding, Setting
+from stepscope.model.log.program import Padding, Setting
 
 LINE = 12
 """Of ``step`` in the user's program: what the fixtures' nodes stand on."""

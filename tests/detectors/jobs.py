@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.derive.sessions import MS, NESTED, POOL, SCRIPT, TRACED, US, Frame, Job, node
 
-from stepscope.model.events import GraphSize, ModelBuilt
-from stepscope.model.session import HostInfo
+from stepscope.model.log.events import GraphSize, ModelBuilt
+from stepscope.model.session.session import HostInfo
 from stepscope.wire.kinds import Kind
 
 STEPS = 100

@@ -12,7 +12,7 @@ from tests.detectors.fixture import Build, Fixtures
 
 from stepscope.detectors.base import Detector, run
 from stepscope.detectors.registry import ALL
-from stepscope.model.finding import Checked, Finding
+from stepscope.model.report.finding import Checked, Finding
 
 each_detector = pytest.mark.parametrize("detector", ALL, ids=lambda d: d.code)
 

@@ -10,8 +10,8 @@ from tests.detectors.trend_jobs import stalled
 
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.events import ServerStarted
-from stepscope.model.finding import Checked, Finding
+from stepscope.model.log.events import ServerStarted
+from stepscope.model.report.finding import Checked, Finding
 from stepscope.wire.kinds import Kind
 
 TF = "/usr/lib/python3/site-packages/tensorflow/python"

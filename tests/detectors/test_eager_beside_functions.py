@@ -7,8 +7,8 @@ from tests.detectors.jobs import CALL, FUNCTION_CALL, PERIOD, STEPS, TF, eager, 
 
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.finding import Finding
-from stepscope.model.program import Setting
+from stepscope.model.log.program import Setting
+from stepscope.model.report.finding import Finding
 
 MAIN = Frame(SCRIPT, "main", CALL)
 PY_FUNCTION = Frame(f"{TF}/ops/script_ops.py", "EagerFunc._call", 148, own=False)

@@ -7,8 +7,8 @@ from tests.derive.sessions import MS, SCRIPT, US, Job, node
 from tests.detectors.jobs import MAIN_CALL, PERIOD, STEPS
 from tests.detectors.test_look_alikes import find
 
-from stepscope.model.events import ChildStarted
-from stepscope.model.program import Setting
+from stepscope.model.log.events import ChildStarted
+from stepscope.model.log.program import Setting
 from stepscope.wire.kinds import Flag
 
 

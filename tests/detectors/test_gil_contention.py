@@ -11,7 +11,7 @@ from tests.detectors.test_look_alikes import find
 
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.finding import Checked, Finding
+from stepscope.model.report.finding import Checked, Finding
 from stepscope.wire.kinds import LockState
 
 DETECTORS = [detector for detector in ALL if detector.code == "HST011"]

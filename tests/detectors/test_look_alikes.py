@@ -26,7 +26,7 @@ from tests.detectors.resource_jobs import from_disk
 
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.finding import Finding
+from stepscope.model.report.finding import Finding
 from stepscope.wire.kinds import Kind
 
 

@@ -10,8 +10,8 @@ from tests.detectors.trend_jobs import rising, stalled
 
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.events import Code, Stack
-from stepscope.model.finding import Finding
+from stepscope.model.log.events import Code, Stack
+from stepscope.model.report.finding import Finding
 
 
 def inlined(job: Job, *functions: str) -> Job:

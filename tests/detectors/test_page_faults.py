@@ -15,10 +15,10 @@ from tests.detectors.memory_jobs import HUGE_FAULT_NS, HUGE_RELEASE_NS, faulting
 from stepscope.derive.view import SessionView
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.events import Framework, InferenceSession
-from stepscope.model.finding import Checked, Finding
-from stepscope.model.session import AllocatorInfo
-from stepscope.model.stacks import Frame, StackProfile
+from stepscope.model.log.events import Framework, InferenceSession
+from stepscope.model.report.finding import Checked, Finding
+from stepscope.model.session.session import AllocatorInfo
+from stepscope.model.session.stacks import Frame, StackProfile
 
 
 def look(job: Job) -> tuple[list[Finding], Checked]:

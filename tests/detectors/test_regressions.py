@@ -15,13 +15,13 @@ from tests.detectors.jobs import (
     train_loop,
 )
 
-from stepscope.app import overhead
+from stepscope.app.report import overhead
 from stepscope.derive.input import pipeline
 from stepscope.derive.python.loop_source import role_of_line
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.events import AgentCost, IteratorModel
-from stepscope.model.finding import Finding
+from stepscope.model.log.events import AgentCost, IteratorModel
+from stepscope.model.report.finding import Finding
 from stepscope.wire.kinds import Flag, Kind
 
 

@@ -19,10 +19,10 @@ from tests.detectors.jobs import (
 )
 from tests.detectors.traced_jobs import HEAD, exchanging, loaded, on_gpu, transposed
 
-from stepscope.app import stage_shares
+from stepscope.app.report import stage_shares
 from stepscope.detectors import base, registry
-from stepscope.model.events import IteratorModel
-from stepscope.model.finding import StageShare
+from stepscope.model.log.events import IteratorModel
+from stepscope.model.report.finding import StageShare
 from stepscope.reports import text, words
 
 
@@ -152,7 +152,7 @@ def test_callbacks_and_saves(job: Job, stage: str, ratio: float) -> None:
 
 def test_text_shows_shares_and_what_would_show_the_rest() -> None:
     """One or two lines: shares first, then what could not be looked at and what would show it."""
-    from stepscope.app.analyze import report_of
+    from stepscope.app.report.analyze import report_of
 
     shown = text.render(report_of(pulled(40 * MS).session()), width=160)
     lines = shown.splitlines()

@@ -9,7 +9,7 @@ from tests.detectors.jobs import pulled, train_loop
 
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.finding import Finding
+from stepscope.model.report.finding import Finding
 
 
 def find(job: Job) -> tuple[Finding, ...]:

@@ -13,9 +13,9 @@ from tests.detectors.traced_jobs import HEAD, fed, loaded, many_kernels, on_gpu
 from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
 from stepscope.detectors.base import IMPORTED_HINTS, Signal, run
-from stepscope.model.finding import Checked, Diagnostic, Finding
-from stepscope.model.optrace import OpTrace
-from stepscope.model.session import Manifest, Session, StoredOpTrace
+from stepscope.model.report.finding import Checked, Diagnostic, Finding
+from stepscope.model.session.optrace import OpTrace
+from stepscope.model.session.session import Manifest, Session, StoredOpTrace
 
 WAIT = 40_000.0
 

@@ -25,7 +25,7 @@ from tests.detectors.trend_jobs import (
 from stepscope.derive.view import SessionView
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.finding import Checked, Finding
+from stepscope.model.report.finding import Checked, Finding
 from stepscope.wire.kinds import Kind
 
 

@@ -7,9 +7,10 @@ from msgspec.structs import replace
 from tests.derive.sessions import Job
 from tests.detectors.resource_jobs import MB, gpu_steps
 
-from stepscope.app.analyze import report_of
-from stepscope.model.finding import Report
-from stepscope.reports import html, markdown, text, words
+from stepscope.app.report.analyze import report_of
+from stepscope.model.report.finding import Report
+from stepscope.reports import markdown, text, words
+from stepscope.reports.page import html
 
 
 def reported(job: Job) -> Report:

@@ -28,9 +28,9 @@ from tests.detectors.test_look_alikes import codes, find
 
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
-from stepscope.model.events import GraphSize, Name
-from stepscope.model.program import Setting
-from stepscope.model.session import HostInfo
+from stepscope.model.log.events import GraphSize, Name
+from stepscope.model.log.program import Setting
+from stepscope.model.session.session import HostInfo
 from stepscope.wire.kinds import Kind
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, Job
 
-from stepscope.model.optrace import OpTrace, Program, TraceSource
-from stepscope.model.session import StoredOpTrace
+from stepscope.model.session.optrace import OpTrace, Program, TraceSource
+from stepscope.model.session.session import StoredOpTrace
 
 STEP = 100_000.0
 TRACED = 12

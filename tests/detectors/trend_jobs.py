@@ -9,7 +9,7 @@ import numpy as np
 from tests.derive.sessions import END, MS, POOL, SCRIPT, US, Frame, Job, S
 from tests.detectors.jobs import CALL, MAIN_CALL, MAKE, PERIOD, REPORT, SOURCE, STEPS, train_loop
 
-from stepscope.model.events import ThreadSeen, UserProfiler
+from stepscope.model.log.events import ThreadSeen, UserProfiler
 from stepscope.model.records import ThreadTable
 from stepscope.wire.kinds import Flag, Kind
 

@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from stepscope.errors import FormatError
-from stepscope.formats import call_frames, expressions
-from stepscope.formats.call_frames import Common, Cursor, Row, Rule
+from stepscope.formats.native import call_frames, expressions
+from stepscope.formats.native.call_frames import Common, Cursor, Row, Rule
 
 CFA_RSP_8 = b"\x0c\x07\x08" + b"\x90\x01"
 """def_cfa rsp+8; the return address (16) at CFA-8: what every function begins with."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stepscope.errors import FormatError
-from stepscope.formats.elf import ElfFile, Functions
+from stepscope.formats.native.elf import ElfFile, Functions
 
 pytestmark = pytest.mark.skipif(struct.calcsize("P") != 8, reason="64-bit files only")
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.formats import graph_blocks
-from stepscope.model.graph import TEXT_COLUMNS, TensorSpec, assemble, specs
+from stepscope.formats.agent_files import graph_blocks
+from stepscope.model.log.graph import TEXT_COLUMNS, TensorSpec, assemble, specs
 
 BLOCK: dict[str, Any] = {
     "t": "nodes",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.formats import hlo_signature
 from stepscope.formats.byte_source import ByteSource
-from stepscope.formats.protobuf import encode_bytes, encode_number, encode_packed
-from stepscope.formats.xplane_wire import STAT_BYTES, STAT_INT, WireMetas, WirePlane
-from stepscope.model.optrace import Program
+from stepscope.formats.protobuf.codec import encode_bytes, encode_number, encode_packed
+from stepscope.formats.xplane import hlo_signature
+from stepscope.formats.xplane.messages import STAT_BYTES, STAT_INT, WireMetas, WirePlane
+from stepscope.model.session.optrace import Program
 
 
 def _shape(kind: int, *dimensions: int, parts: tuple[bytes, ...] = ()) -> bytes:

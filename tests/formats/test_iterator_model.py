@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.derive import model_proto
 
-from stepscope.formats import iterator_model
-from stepscope.formats.iterator_model import Node
-from stepscope.formats.protobuf import ProtoError
+from stepscope.formats.agent_files import iterator_model
+from stepscope.formats.agent_files.iterator_model import Node
+from stepscope.formats.protobuf.codec import ProtoError
 
 _UINT = st.integers(0, 2**63 - 1)
 _NODES = st.lists(

@@ -11,8 +11,10 @@ import pytest
 from stepscope.derive.optrace import op_times
 from stepscope.derive.optrace.steps import traced_steps
 from stepscope.derive.optrace.steps.traced_steps import StepKind
-from stepscope.formats import run_metadata, trace_events, xplane
-from stepscope.model.optrace import Category
+from stepscope.formats import run_metadata
+from stepscope.formats.chrome import trace_events
+from stepscope.formats.xplane import xspace
+from stepscope.model.session.optrace import Category
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data is not beside this checkout")
@@ -59,7 +61,7 @@ def test_a_kineto_file_agrees_with_its_truth(name: str) -> None:
 
 def test_the_json_of_a_capture_shows_what_its_xplane_shows() -> None:
     one = trace_events.read_file(DATA / "xplane" / "jax-cpu.trace.json.gz")
-    other = xplane.read_file(DATA / "xplane" / "jax-cpu.xplane.pb", keep_noise=True)
+    other = xspace.read_file(DATA / "xplane" / "jax-cpu.xplane.pb", keep_noise=True)
     assert len(one.events) == len(other.events) == 2_339
     assert traced_steps.find(one)[0].dur_ns.tolist() == traced_steps.find(other)[0].dur_ns.tolist()
 

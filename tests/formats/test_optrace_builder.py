@@ -5,7 +5,7 @@ import pytest
 
 from stepscope.formats.op_names import Meaning, meaning, parse_op
 from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.model.optrace import Category, LineKind, OpTrace, PlaneKind, TraceSource
+from stepscope.model.session.optrace import Category, LineKind, OpTrace, PlaneKind, TraceSource
 
 
 def _trace() -> OpTrace:

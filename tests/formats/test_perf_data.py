@@ -9,7 +9,7 @@ import pytest
 from tests.formats.perf_file import CALL, DWARF, PID, TID_OF, PerfFile
 
 from stepscope.errors import FormatError
-from stepscope.formats import perf_data
+from stepscope.formats.native import perf_data
 
 EVENTS = [("cpu-clock/freq=99/", DWARF), ("page-faults", DWARF), ("syscalls:sys_enter_madvise", CALL)]
 

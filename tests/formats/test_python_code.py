@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.formats.python_code import LAYOUTS, UNIT, Layout, PythonCode, read_code
+from stepscope.formats.native.python_code import LAYOUTS, UNIT, Layout, PythonCode, read_code
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux") or sys.version_info[:2] not in LAYOUTS, reason="unknown"

@@ -13,8 +13,8 @@ from stepscope.derive.optrace.steps import traced_steps
 from stepscope.derive.optrace.trace_view import OpView
 from stepscope.errors import FormatError
 from stepscope.formats import run_metadata
-from stepscope.formats.protobuf import encode_bytes, encode_number
-from stepscope.model.optrace import Category, LineKind, PlaneKind
+from stepscope.formats.protobuf.codec import encode_bytes, encode_number
+from stepscope.model.session.optrace import Category, LineKind, PlaneKind
 
 PS_WORKER = Path(__file__).parents[1] / "data" / "run-metadata-2.21" / "ps-worker.pb"
 CPU = "/job:worker/replica:0/task:1/device:CPU:0"

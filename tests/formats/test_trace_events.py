@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.errors import FormatError
-from stepscope.formats import trace_events
-from stepscope.formats.trace_lanes import split
-from stepscope.model.optrace import Category, LineKind, OpTrace, PlaneKind
+from stepscope.formats.chrome import trace_events
+from stepscope.formats.chrome.trace_lanes import split
+from stepscope.model.session.optrace import Category, LineKind, OpTrace, PlaneKind
 
 Json = dict[str, object]
 

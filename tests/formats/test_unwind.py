@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from stepscope.formats import unwind
-from stepscope.formats.call_frames import Row, Rule
-from stepscope.formats.unwind import Code
+from stepscope.formats.native import unwind
+from stepscope.formats.native.call_frames import Row, Rule
+from stepscope.formats.native.unwind import Code
 
 BASE = 0x7000
 IP, SP, BP, BX = 16, 7, 6, 3

@@ -12,11 +12,12 @@ from tests.formats import xspace
 from tests.formats.xspace import Event, Line, Plane, Value
 
 from stepscope.errors import FormatError
-from stepscope.formats import xplane, xplane_columns, xplane_heads
-from stepscope.formats.protobuf import encode_bytes, encode_varint
-from stepscope.formats.varints import PADDING, Buffer, decode
-from stepscope.model.optrace import Category, LineKind, OpTrace, PlaneKind
-from stepscope.model.optrace_stats import StatColumn, StatName
+from stepscope.formats.protobuf.codec import encode_bytes, encode_varint
+from stepscope.formats.protobuf.varints import PADDING, Buffer, decode
+from stepscope.formats.xplane import event_columns, record_heads
+from stepscope.formats.xplane import xspace as xplane
+from stepscope.model.session.optrace import Category, LineKind, OpTrace, PlaneKind
+from stepscope.model.session.optrace_stats import StatColumn, StatName
 
 _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
 _VALUES: st.SearchStrategy[Value] = st.one_of(
@@ -162,7 +163,7 @@ def test_stats_are_read_alike_in_every_way(others: int, stats: list[list[tuple[s
 
 def test_stats_of_files_above_two_gigabytes_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where positions need more than 32 bits."""
-    monkeypatch.setattr(xplane_columns, "_INT32_BYTES", 0)
+    monkeypatch.setattr(event_columns, "_INT32_BYTES", 0)
     _every_way_of_reading_says_the_same(1, [[("id", 3), ("correlation_id", 4)], [("a", "text"), ("a", 5)]])
 
 
@@ -229,7 +230,7 @@ def test_events_are_found_whatever_looks_like_one(sizes: list[int], tail: bytes,
         )
     end = max(1, int(part * (len(content) + len(tail))))
     whole = bytes(content) + tail
-    found = xplane_heads.find(Buffer(whole + bytes(PADDING), len(whole)), end, xplane_heads.Look(0x22, 0x10))
+    found = record_heads.find(Buffer(whole + bytes(PADDING), len(whole)), end, record_heads.Look(0x22, 0x10))
     expected = [head for head in heads if head < end]
     assert found[:-1].tolist() == expected
     assert found[-1] == [*heads, len(content)][len(expected)]

@@ -13,8 +13,8 @@ from stepscope.derive.optrace import op_times
 from stepscope.derive.optrace.steps import traced_steps
 from stepscope.derive.optrace.steps.traced_steps import StepKind
 from stepscope.errors import FormatError
-from stepscope.formats import xplane
-from stepscope.model.optrace import LineKind, OpTrace, PlaneKind
+from stepscope.formats.xplane import xspace
+from stepscope.model.session.optrace import LineKind, OpTrace, PlaneKind
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "xplane"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data is not beside this checkout")
@@ -23,7 +23,7 @@ RENAMED = {"level 0": "tf_op"}
 
 
 def _read(name: str, *, keep_noise: bool = False) -> OpTrace:
-    return xplane.read_file(DATA / f"{name}.xplane.pb", keep_noise=keep_noise)
+    return xspace.read_file(DATA / f"{name}.xplane.pb", keep_noise=keep_noise)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -128,16 +128,16 @@ def test_the_upper_bound_of_self_time_is_wall_time_per_thread() -> None:
 def test_a_cut_file_is_told(size: int) -> None:
     content = (DATA / "jax-cpu.xplane.pb").read_bytes()[:size]
     with pytest.raises(FormatError, match="no XSpace, or damaged: "):
-        xplane.read_bytes(content, "jax-cpu.xplane.pb")
+        xspace.read_bytes(content, "jax-cpu.xplane.pb")
 
 
 def test_a_file_that_went_through_a_text_decoder_is_told() -> None:
     content = (DATA / "tpu-inference.xplane.pb").read_bytes().decode("utf-8", "replace").encode()
     with pytest.raises(FormatError, match="went through a UTF-8 decoder"):
-        xplane.read_bytes(content, "damaged.xplane.pb")
+        xspace.read_bytes(content, "damaged.xplane.pb")
 
 
 def test_random_bytes_are_told() -> None:
     content = np.random.default_rng(1).integers(0, 256, 100_000, np.uint8).tobytes()
     with pytest.raises(FormatError, match="no XSpace, or damaged"):
-        xplane.read_bytes(content, "random")
+        xspace.read_bytes(content, "random")

@@ -1,4 +1,4 @@
-"""Writes XSpace messages: tests choose planes, lines, events and stats themselves (fields: formats.xplane_wire)."""
+"""Writes XSpace messages: tests choose planes, lines, events and stats themselves (fields: formats.xplane.messages)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stepscope.formats.protobuf import encode_bytes, encode_varint
+from stepscope.formats.protobuf.codec import encode_bytes, encode_varint
 
 Value = int | float | str | bytes
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.model.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackProfile, StackTable, Thread
+from stepscope.model.session.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackProfile, StackTable, Thread
 
 CHAINS = st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=6), max_size=20)
 

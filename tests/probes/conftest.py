@@ -22,10 +22,10 @@ import pytest
 
 import stepscope
 from stepscope.agent.payload import PAYLOAD
-from stepscope.formats import graph_blocks
-from stepscope.formats.ring import RECORD_DTYPE
-from stepscope.model.events import AnyEvent, Name, decode
-from stepscope.model.graph import GraphTable, assemble
+from stepscope.formats.agent_files import graph_blocks
+from stepscope.formats.agent_files.ring import RECORD_DTYPE
+from stepscope.model.log.events import AnyEvent, Name, decode
+from stepscope.model.log.graph import GraphTable, assemble
 from stepscope.wire.kinds import Flag, Kind
 from stepscope.wire.ring import HEADER_BYTES
 

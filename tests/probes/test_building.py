@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stepscope.model.events import AgentDiagnostic, GraphSize, Probe
-from stepscope.model.program import Setting
+from stepscope.model.log.events import AgentDiagnostic, GraphSize, Probe
+from stepscope.model.log.program import Setting
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from stepscope.agent.probes.device_memory import Reader
-from stepscope.model.events import AgentDiagnostic, DeviceMemory, Probe
+from stepscope.agent.probes.tensorflow.device_memory import Reader
+from stepscope.model.log.events import AgentDiagnostic, DeviceMemory, Probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.probes.conftest import Recorded
 
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
 pytestmark = [pytest.mark.tf, pytest.mark.slow]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stepscope.model.events import AgentDiagnostic, Traced
+from stepscope.model.log.events import AgentDiagnostic, Traced
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stepscope.derive.graph.index import GraphIndex
-from stepscope.model.events import AgentDiagnostic, Traced
-from stepscope.model.graph import GraphRead, GraphsRead, Layer, TensorSpec
+from stepscope.model.log.events import AgentDiagnostic, Traced
+from stepscope.model.log.graph import GraphRead, GraphsRead, Layer, TensorSpec
 from stepscope.model.records import RecordTable
-from stepscope.model.session import Worker, WorkerInfo
+from stepscope.model.session.session import Worker, WorkerInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable

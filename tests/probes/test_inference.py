@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stepscope.model.events import AgentDiagnostic, Framework, InferenceSession, Probe
+from stepscope.model.log.events import AgentDiagnostic, Framework, InferenceSession, Probe
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stepscope.model.events import AgentDiagnostic
+from stepscope.model.log.events import AgentDiagnostic
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

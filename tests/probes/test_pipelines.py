@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stepscope.formats.iterator_model import parse
-from stepscope.model.events import (
+from stepscope.formats.agent_files.iterator_model import parse
+from stepscope.model.log.events import (
     AgentDiagnostic,
     BatchSeen,
     DatasetMade,
@@ -19,7 +19,7 @@ from stepscope.model.events import (
     PyFunctionMade,
     Traced,
 )
-from stepscope.model.program import Padding
+from stepscope.model.log.program import Padding
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.model.events import AgentDiagnostic, ThreadSeen
+from stepscope.model.log.events import AgentDiagnostic, ThreadSeen
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

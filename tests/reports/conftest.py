@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from stepscope.model.finding import Report
+    from stepscope.model.report.finding import Report
 
 HERE = Path(__file__).parent
 NAMES = ("input-bound", "clean", "no-steps", "hostile", "eight", "long-paths", "no-series", "from-source")

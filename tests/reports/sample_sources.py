@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.model.finding import Cost, Evidence, Finding, LineHeat, Place, Remedy, SourceCheck
+from stepscope.model.report.finding import Cost, Evidence, Finding, LineHeat, Place, Remedy, SourceCheck
 
 MS = 1_000_000
 

@@ -1,6 +1,6 @@
 """Tasks of the sample reports."""
 
-from stepscope.model.finding import Place, Task, TaskPart
+from stepscope.model.report.finding import Place, Task, TaskPart
 
 MS = 1_000_000
 

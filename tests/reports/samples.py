@@ -10,7 +10,7 @@ from tests.reports.sample_series import series
 from tests.reports.sample_sources import HEAT, JOINED, SOURCE_CHECK
 from tests.reports.sample_tasks import TASKS
 
-from stepscope.model.finding import (
+from stepscope.model.report.finding import (
     Checked,
     Component,
     Cost,
@@ -24,8 +24,8 @@ from stepscope.model.finding import (
     StageShare,
     severity_of,
 )
-from stepscope.model.overhead import Capture, Overhead
-from stepscope.model.step_summary import StepTimes, Throughput
+from stepscope.model.report.overhead import Capture, Overhead
+from stepscope.model.report.step_summary import StepTimes, Throughput
 
 MS = 1_000_000
 

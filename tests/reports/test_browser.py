@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.reports import html
+from stepscope.reports.page import html
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.reports import charts, svg, words
-from stepscope.reports.charts import Chart, LeftOut
+from stepscope.reports import words
+from stepscope.reports.page import charts, svg
+from stepscope.reports.page.charts import Chart, LeftOut
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from stepscope.app import analyze
+from stepscope.app.report import analyze
 from stepscope.checker import registry as checker_registry
 from stepscope.cli import main, rule
 from stepscope.detectors import registry
 from stepscope.errors import SessionError, UsageError
-from stepscope.model.session import Session
-from stepscope.reports import html, markdown, text
+from stepscope.model.session.session import Session
+from stepscope.reports import markdown, text
+from stepscope.reports.page import html
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -34,7 +35,7 @@ def session(monkeypatch: pytest.MonkeyPatch, samples: ModuleType, tmp_path: Path
 
 def empty(source: str) -> Session:
     """A session that holds a source and nothing else."""
-    from stepscope.model.session import Manifest
+    from stepscope.model.session.session import Manifest
 
     return Session(manifest=Manifest(), sources={"/home/ann/train.py": source})
 

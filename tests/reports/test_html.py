@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from stepscope.reports import html, words
+from stepscope.reports import words
+from stepscope.reports.page import html
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from stepscope.model.finding import Report
+    from stepscope.model.report.finding import Report
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 SIZE_LIMIT = 400_000

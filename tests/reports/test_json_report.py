@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from stepscope.errors import IncompatibleSessionError, SessionError
-from stepscope.model.finding import SCHEMA, Report
+from stepscope.model.report.finding import SCHEMA, Report
 from stepscope.reports import json_report
 
 if TYPE_CHECKING:

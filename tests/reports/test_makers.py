@@ -5,9 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 from tests.reports import samples
 
-from stepscope.model.finding import Place, Report, StepMaker
-from stepscope.model.status import LiveMaker, Status
-from stepscope.reports import html, live, maker_rows, markdown, text
+from stepscope.model.api.status import LiveMaker, Status
+from stepscope.model.report.finding import Place, Report, StepMaker
+from stepscope.reports import live, maker_rows, markdown, text
+from stepscope.reports.page import html
 
 PREDICT = StepMaker(
     kind="prediction",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from stepscope.model.finding import Report
+    from stepscope.model.report.finding import Report
 
 
 def test_golden(report: Report, name: str, samples: ModuleType, golden: Callable[[str, str], None]) -> None:

@@ -10,9 +10,10 @@ import pytest
 from tests.derive.test_address_space import HUGE, MB, look, packed, padded, row
 
 from stepscope.derive.machine import address_space
-from stepscope.model.finding import Report
-from stepscope.model.memory_map import MemoryMap
-from stepscope.reports import html, memory_text
+from stepscope.model.report.finding import Report
+from stepscope.model.report.memory_map import MemoryMap
+from stepscope.reports.memory import memory_text
+from stepscope.reports.page import html
 
 
 def of(rows: list[dict[str, int]], kernel: str = "6.18.44") -> MemoryMap:

@@ -6,8 +6,9 @@ import pytest
 from msgspec.structs import replace
 from tests.reports.samples import input_bound
 
-from stepscope.model.op_table import MakerTime, OpTable
-from stepscope.reports import html, markdown, op_rows, text
+from stepscope.model.report.op_table import MakerTime, OpTable
+from stepscope.reports import markdown, text
+from stepscope.reports.page import html, op_rows
 
 MS = 1_000_000
 TABLE = OpTable(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from stepscope.model.finding import Report
+    from stepscope.model.report.finding import Report
 
 SESSION = "train-1121-0130.stepscope"
 PAGE = f"{SESSION}/report.html"
@@ -110,7 +110,7 @@ def test_wrap(sentence: str, width: int, lines: list[str]) -> None:
 
 def test_root_reason_first(samples: ModuleType) -> None:
     """Detectors that miss several signals are counted under the one that most of them miss."""
-    from stepscope.model.finding import Checked
+    from stepscope.model.report.finding import Checked
 
     def blind(*missing: str, hint: str) -> Checked:
         return Checked(detector="X", name="x", outcome="not-applicable", missing=missing, hint=hint)

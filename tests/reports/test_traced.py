@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 from tests.reports.samples import input_bound
 
-from stepscope.model.finding import Report, SessionSummary
-from stepscope.model.op_summary import (
+from stepscope.model.report.finding import Report, SessionSummary
+from stepscope.model.report.op_summary import (
     OpTraceSteps,
     OpTraceSummary,
     PlaneSummary,
@@ -18,11 +18,12 @@ from stepscope.model.op_summary import (
     TracedStage,
     TracedSteps,
 )
-from stepscope.model.op_table import OpTable, OpTime
-from stepscope.model.overhead import Overhead
-from stepscope.model.step_summary import Throughput
-from stepscope.reports import html, markdown, text
-from stepscope.reports.traced_page import part_class
+from stepscope.model.report.op_table import OpTable, OpTime
+from stepscope.model.report.overhead import Overhead
+from stepscope.model.report.step_summary import Throughput
+from stepscope.reports import markdown, text
+from stepscope.reports.page import html
+from stepscope.reports.page.traced_page import part_class
 
 MS = 1_000_000
 CALL = "StatefulPartitionedCall"

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from stepscope.model.whatif import WhatIfReport, WhatIfResult
+from stepscope.model.report.whatif import WhatIfReport, WhatIfResult
 from stepscope.reports import whatif_text
 
 RESULT = WhatIfResult(

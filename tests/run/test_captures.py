@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from tests.run.conftest import Project, environment, job_of
 
-from stepscope.model.events import CaptureTaken, Name, UserProfiler
-from stepscope.model.optrace import Category
-from stepscope.model.session import CaptureInfo, Session
+from stepscope.model.log.events import CaptureTaken, Name, UserProfiler
+from stepscope.model.session.optrace import Category
+from stepscope.model.session.session import CaptureInfo, Session
 from stepscope.store import optrace
 from stepscope.wire.kinds import STEP_MARKER, Kind
 

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from stepscope.app.doctor import exit_code
-from stepscope.model.doctor import Check, DoctorReport, Outcome
+from stepscope.model.report.doctor import Check, DoctorReport, Outcome
 from stepscope.reports import doctor_text
 
 from .conftest import Project, environment

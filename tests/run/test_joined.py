@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.run.conftest import environment
 
-from stepscope.model.finding import Finding, Report
+from stepscope.model.report.finding import Finding, Report
 from stepscope.reports import json_report
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.run.conftest import Project, environment
 
-from stepscope.model.events import UserProfiler
+from stepscope.model.log.events import UserProfiler
 
 pytestmark = [pytest.mark.tf, pytest.mark.slow]
 

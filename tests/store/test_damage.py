@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from tests.derive.op_traces import Maker
 
-from stepscope.app import analyze, bundle, flame
+from stepscope.app import bundle, flame
+from stepscope.app.report import analyze
 from stepscope.errors import DamagedError, SessionError
 from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.model.optrace import OpTrace, PlaneKind, TraceSource
 from stepscope.model.records import RecordTable
-from stepscope.model.session import Session
+from stepscope.model.session.optrace import OpTrace, PlaneKind, TraceSource
+from stepscope.model.session.session import Session
 from stepscope.store import open_session, optrace
 
 SEED = 20

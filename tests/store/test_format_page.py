@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stepscope.model import events
+from stepscope.model.log import events
 from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
-from stepscope.model.session import SCHEMA_VERSION, HostInfo, Manifest, WorkerInfo
+from stepscope.model.session.session import SCHEMA_VERSION, HostInfo, Manifest, WorkerInfo
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "session-format.md").read_text()
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from tests.derive.graph_tables import Tables
 
-from stepscope.model.graph import TEXT_COLUMNS
+from stepscope.model.log.graph import TEXT_COLUMNS
 from stepscope.store import graphs, open_session, tables
 from stepscope.store.writer import SessionWriter
 

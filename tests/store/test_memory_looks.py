@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.derive.test_address_space import look, packed
 
-from stepscope.model.address_space import MappingTable, MemoryLook
+from stepscope.model.session.address_space import MappingTable, MemoryLook
 from stepscope.store import layout, memory_looks, open_session, tables
 
 

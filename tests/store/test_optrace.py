@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.errors import FormatError, SessionError
-from stepscope.formats import xplane
 from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.formats.protobuf import encode_bytes, encode_number
-from stepscope.model.optrace import Dropped, Events, LineKind, Metas, OpTrace, PlaneKind, TraceSource
-from stepscope.model.optrace_stats import LoadedStats, StatColumn
+from stepscope.formats.protobuf.codec import encode_bytes, encode_number
+from stepscope.formats.xplane import xspace
+from stepscope.model.session.optrace import Dropped, Events, LineKind, Metas, OpTrace, PlaneKind, TraceSource
+from stepscope.model.session.optrace_stats import LoadedStats, StatColumn
 from stepscope.store import bundle, open_session, optrace, optrace_stats
 
 _VALUE = st.one_of(st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text(max_size=8))
@@ -177,7 +177,7 @@ def test_what_failed_to_be_written_leaves_nothing(tmp_path: Path) -> None:
     stat = encode_bytes(4, encode_number(1, 1) + encode_bytes(5, b"text"))
     event = encode_bytes(4, encode_number(1, 1) + encode_number(2, 1) + stat.replace(b"\x04text", b"\x7ftext"))
     content = encode_bytes(1, encode_bytes(2, b"/host:CPU") + encode_bytes(3, event))
-    trace = xplane.read_bytes(content)
+    trace = xspace.read_bytes(content)
     with pytest.raises(FormatError, match="byte"):
         optrace.write(tmp_path, "a", trace)
     assert not any((tmp_path / "captures" / "optraces").iterdir())

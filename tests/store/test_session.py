@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.errors import IncompatibleSessionError, SessionError
-from stepscope.model.events import BatchSeen, Name
+from stepscope.model.log.events import BatchSeen, Name
 from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
 from stepscope.store import open_session, tables
 from stepscope.store.writer import LogPosition, SessionWriter

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stepscope.errors import SessionError
-from stepscope.model.timeline import Series, SpanName, Timeline
+from stepscope.model.api.timeline import Series, SpanName, Timeline
 from stepscope.store import span_cache
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepscope.model.finding import Diagnostic
-from stepscope.model.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackFlag, StackProfile, Thread
+from stepscope.model.report.finding import Diagnostic
+from stepscope.model.session.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackFlag, StackProfile, Thread
 from stepscope.store import open_session, stacks, tables
 
 

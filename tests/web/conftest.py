@@ -14,9 +14,9 @@ import pytest
 from starlette.testclient import TestClient
 
 import stepscope
-from stepscope.app.library import Library
-from stepscope.app.shelf import Shelf
-from stepscope.app.timelines import Timelines
+from stepscope.app.server.open_sessions import Shelf
+from stepscope.app.server.session_catalogue import Library
+from stepscope.app.timelines.kept_timelines import Timelines
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 from stepscope.web.settings import Access

@@ -13,8 +13,8 @@ from tests.derive.stack_profiles import of_samples
 from tests.derive.test_address_space import look, padded
 
 from stepscope._version import __version__
-from stepscope.app import analyze
-from stepscope.model.stacks import Frame, FrameKind
+from stepscope.app.report import analyze
+from stepscope.model.session.stacks import Frame, FrameKind
 from stepscope.store import memory_looks, stacks
 from stepscope.store.layout import key_of
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from stepscope.model.address_space import MemoryLook
-    from stepscope.model.session import Session
-    from stepscope.model.stacks import StackProfile
+    from stepscope.model.session.address_space import MemoryLook
+    from stepscope.model.session.session import Session
+    from stepscope.model.session.stacks import StackProfile
 
 STEPS = 300
 STEP_NS = 20 * MS

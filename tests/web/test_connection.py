@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.app.library import Library
+from stepscope.app.server.session_catalogue import Library
 
 from .conftest import PATIENCE_S, TOKEN, command, environment
 from .test_page import CHROMIUM, FLAGS, PATIENCE_MS

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stepscope.app import bundle
-from stepscope.app.library import Library
-from stepscope.app.shelf import Shelf
-from stepscope.app.timelines import Timelines
+from stepscope.app.server.open_sessions import Shelf
+from stepscope.app.server.session_catalogue import Library
+from stepscope.app.timelines.kept_timelines import Timelines
 from stepscope.store.bundle import PackedFiles
 from stepscope.store.layout import key_of
 from stepscope.web.application import create

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from stepscope.model.capture_ask import CaptureAsk
+from stepscope.model.api.capture_ask import CaptureAsk
 from stepscope.web.job_operations import CaptureWanted
 
 from .conftest import wait_for

@@ -9,11 +9,11 @@ import pytest
 from tests.derive.op_traces import Maker
 
 from stepscope._version import __version__
-from stepscope.app.library import Library
-from stepscope.app.shelf import Shelf
-from stepscope.app.timelines import Timelines
-from stepscope.model.hub import SessionDetail
-from stepscope.model.session import Manifest
+from stepscope.app.server.open_sessions import Shelf
+from stepscope.app.server.session_catalogue import Library
+from stepscope.app.timelines.kept_timelines import Timelines
+from stepscope.model.api.hub import SessionDetail
+from stepscope.model.session.session import Manifest
 from stepscope.store import layout, optrace
 from stepscope.store.layout import key_of
 from stepscope.web.application import create

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from stepscope.app import analyze, browse, bundle
-from stepscope.app.library import Library
-from stepscope.app.shelf import Opened, Shelf, revision_of
+from stepscope.app import bundle
+from stepscope.app.report import analyze
+from stepscope.app.server import browse
+from stepscope.app.server.open_sessions import Opened, Shelf, revision_of
+from stepscope.app.server.session_catalogue import Library
 from stepscope.derive.view import SessionView
 from stepscope.store.layout import key_of
 from stepscope.web.application import create

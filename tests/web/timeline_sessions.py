@@ -12,14 +12,14 @@ from tests.derive.sessions import MS, SCRIPT, Frame, Job, S, filled
 from tests.web import recorded
 
 from stepscope.model.records import BurstTable, DiskTable, LinkTable
-from stepscope.model.session import CaptureInfo
+from stepscope.model.session.session import CaptureInfo
 from stepscope.store import optrace
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.model.session import Session
+    from stepscope.model.session.session import Session
 
 STEP = 20 * MS
 OP = "StatefulPartitionedCall/gradient_tape/a_large_model_1/a_block_of_it_12/dense_1_2/MatMul/MatMul:MatMul"

@@ -17,7 +17,8 @@ import shlex
 import sys
 import time
 
-from stepscope.agent import bootstrap, detached, process, state
+from stepscope.agent import bootstrap
+from stepscope.agent.core import detached, process, state
 from stepscope.wire import run_directory, sessions_folder, trouble
 from stepscope.wire.env import CONFIG_NAME, ENABLED_NAME, JOB_NAME, PROCS_NAME, RUN_PREFIX, STATUS_NAME
 from stepscope.wire.ring import DEFAULT_SLOTS
@@ -39,7 +40,9 @@ _SILENT_S = 60.0
 """A sidecar that has published no status for so long is dead or stopped."""
 _MAX_STARTS = 4
 _MAX_ANCESTORS = 64
-_CODE = "import sys; sys.path.append(sys.argv.pop(1)); from stepscope.app.always import main; main(sys.argv[1:])"
+_CODE = (
+    "import sys; sys.path.append(sys.argv.pop(1)); from stepscope.app.running.always import main; main(sys.argv[1:])"
+)
 
 
 def read_settings(pth: str) -> Optional[dict[str, Any]]:

@@ -11,7 +11,8 @@ import math
 import struct
 import time
 
-from stepscope.agent import bootstrap, frames, state
+from stepscope.agent import bootstrap
+from stepscope.agent.core import frames, state
 from stepscope.wire.kinds import Flag, Kind
 
 TYPE_CHECKING = False
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
     F = TypeVar("F", bound=Callable[..., Any])
 

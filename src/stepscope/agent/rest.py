@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
 BUDGET_RATIO = 0.003
 """Share of the wall time that wrappers, what counts while they rest, and the agent's thread may take, by the upper

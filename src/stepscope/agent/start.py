@@ -7,12 +7,12 @@ import functools
 import os
 import sys
 
-from stepscope.agent import frames, state
 from stepscope.agent.bootstrap import COMPUTES, ROOTS
 from stepscope.agent.capture.commands import Commands
 from stepscope.agent.capture.controller import KIND
+from stepscope.agent.core import frames, state
 from stepscope.agent.probes import registry
-from stepscope.agent.sampler import Sampler
+from stepscope.agent.sampling.sampler import Sampler
 from stepscope.wire import trouble
 from stepscope.wire.commands import ENOUGH, STACKS
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Optional
 
     from stepscope.agent.bootstrap import ImportHook
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
 
 class Running:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.app.record import python_of_job
-from stepscope.collector import enabled
+from stepscope.collector.enable import enabled
 from stepscope.errors import UsageError
 from stepscope.units import format_bytes
 from stepscope.wire import sessions_folder, trouble

@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope._version import __version__
-from stepscope.app import analyze, jobs
+from stepscope.app import jobs
 from stepscope.app.record import REPORT_JSON, copy_json, shown
-from stepscope.collector import allocator, mask, rundir, session_place
-from stepscope.collector.captures import Asked
-from stepscope.collector.native_window import SECONDS
-from stepscope.collector.recording import Recording
+from stepscope.app.report import analyze
+from stepscope.collector.captures.op_captures import Asked
+from stepscope.collector.launch import mask, rundir, session_place
+from stepscope.collector.memory import allocator
+from stepscope.collector.native.native_window import SECONDS
+from stepscope.collector.recorder import Recording
 from stepscope.errors import CaptureError, TargetError, UsageError
-from stepscope.model.session import Manifest, WorkerInfo
+from stepscope.model.session.session import Manifest, WorkerInfo
 from stepscope.reports import text
 from stepscope.store import layout
 

@@ -9,7 +9,7 @@ from stepscope.errors import SessionError
 from stepscope.store import bundle, layout
 
 if TYPE_CHECKING:
-    from stepscope.model.session import Session
+    from stepscope.model.session.session import Session
 
 
 def open_session(path: str | Path) -> Session:

@@ -10,12 +10,13 @@ from pathlib import Path
 import msgspec
 
 from stepscope._version import __version__
-from stepscope.checker import baseline, cache, discover, findings, pins, run, settings, versions, work
 from stepscope.checker.registry import ALL
 from stepscope.checker.rule import Rule
+from stepscope.checker.run import baseline, cache, findings, run, settings, work
+from stepscope.checker.source import discover, pins, versions
 from stepscope.errors import CheckError, UsageError
-from stepscope.model.check import CheckedFor, CheckReport
-from stepscope.model.finding import Diagnostic, Finding
+from stepscope.model.report.check import CheckedFor, CheckReport
+from stepscope.model.report.finding import Diagnostic, Finding
 from stepscope.store import evidence
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import msgspec
 
 from stepscope.app import check as use_case
-from stepscope.checker import findings
 from stepscope.checker.fixing import files, rounds
 from stepscope.checker.fixing.edits import CannotFixError
 from stepscope.checker.fixing.notebooks import NotebookContent
 from stepscope.checker.hits import Hit
 from stepscope.checker.registry import ALL
-from stepscope.checker.versions import parse
-from stepscope.model.check import CheckReport
-from stepscope.model.finding import Diagnostic
+from stepscope.checker.run import findings
+from stepscope.checker.source.versions import parse
+from stepscope.model.report.check import CheckReport
+from stepscope.model.report.finding import Diagnostic
 from stepscope.store.evidence import session_around
 
 NOT_FIXED = "DX073"

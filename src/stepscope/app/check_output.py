@@ -7,13 +7,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 from stepscope.app.check import encode
-from stepscope.checker import notebook
 from stepscope.checker.fixing.edits import CannotFixError
 from stepscope.checker.fixing.files import PythonContent
 from stepscope.checker.registry import ALL
-from stepscope.model.check import CheckReport
-from stepscope.model.finding import Place
-from stepscope.reports import check_github, check_gitlab, check_sarif, check_text
+from stepscope.checker.source import notebook
+from stepscope.model.report.check import CheckReport
+from stepscope.model.report.finding import Place
+from stepscope.reports.check import check_github, check_gitlab, check_sarif, check_text
 
 
 def text(report: CheckReport, *, excerpts: bool, color: bool, width: int) -> str:

@@ -12,7 +12,7 @@ from stepscope.app.record import python_of_job
 from stepscope.collector.machine import cpu, libraries, memory, profiling
 from stepscope.collector.machine.host import Host
 from stepscope.collector.machine.python import ask
-from stepscope.model.doctor import DoctorReport
+from stepscope.model.report.doctor import DoctorReport
 from stepscope.reports import doctor_text
 
 

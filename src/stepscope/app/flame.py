@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from stepscope.derive.stacks.profile_difference import Basis
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.session import Session
-    from stepscope.model.stacks import StackProfile
+    from stepscope.model.session.session import Session
+    from stepscope.model.session.stacks import StackProfile
     from stepscope.reports.flame.graph import Compared, Graph
 
 Window = Literal["steady", "all"]

@@ -14,9 +14,9 @@ from stepscope.errors import FormatError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.op_summary import OpTraceSummary
-    from stepscope.model.optrace import OpTrace
-    from stepscope.model.stacks import StackProfile
+    from stepscope.model.report.op_summary import OpTraceSummary
+    from stepscope.model.session.optrace import OpTrace
+    from stepscope.model.session.stacks import StackProfile
 
 _ENDINGS = (".gz", ".json", ".pb", ".xplane", ".trace", ".pt", ".folded", ".txt", ".pprof", ".speedscope")
 
@@ -76,7 +76,7 @@ def _stem(name: str) -> str:
 def _write(session: Path, traces: Sequence[OpTrace], profiles: Sequence[StackProfile]) -> None:
     import msgspec
 
-    from stepscope.model.session import HostInfo, Manifest
+    from stepscope.model.session.session import HostInfo, Manifest
     from stepscope.store import layout, optrace, stacks
 
     clocks = [trace.source.started_unix_ns for trace in traces if trace.source.started_unix_ns]
@@ -113,6 +113,6 @@ def _write(session: Path, traces: Sequence[OpTrace], profiles: Sequence[StackPro
 
 
 def _summaries(traces: Sequence[OpTrace]) -> list[OpTraceSummary]:
-    from stepscope.app import op_traces
+    from stepscope.app.report import op_traces
 
     return [op_traces.summary(f"import-{number:03d}", trace) for number, trace in enumerate(traces, 1)]

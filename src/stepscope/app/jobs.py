@@ -14,9 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from stepscope.collector import mask, run_directories, rundir
+from stepscope.collector.launch import mask, run_directories, rundir
 from stepscope.errors import TargetError, UsageError
-from stepscope.model.status import MAX_BYTES, Status
+from stepscope.model.api.status import MAX_BYTES, Status
 from stepscope.wire.env import STATUS_NAME
 
 _STATUS = msgspec.json.Decoder(Status)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.collector import mask, memory_look
+from stepscope.collector.launch import mask
+from stepscope.collector.memory import memory_look
 from stepscope.derive.machine import address_space
 from stepscope.errors import SessionError, TargetError
-from stepscope.reports import memory_text
+from stepscope.reports.memory import memory_text
 
 if TYPE_CHECKING:
-    from stepscope.model.memory_map import MemoryMap
+    from stepscope.model.report.memory_map import MemoryMap
 
 
 def memory(target: str, seconds: float) -> tuple[MemoryMap, ...]:

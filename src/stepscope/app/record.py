@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.agent.payload import PAYLOAD
-from stepscope.collector import budget, launch
+from stepscope.collector.captures import budget
+from stepscope.collector.launch import launch
 from stepscope.errors import TargetError, UsageError
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _report_text(session: Path) -> str:
     """The report for this terminal; where it cannot be drawn anew, as it lies in the session."""
     import msgspec
 
-    from stepscope.model.finding import Report
+    from stepscope.model.report.finding import Report
     from stepscope.reports import text
 
     try:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.app import capture_account, jobs
+from stepscope.app import jobs
+from stepscope.app.report import capture_account
 from stepscope.errors import CaptureError, SessionError
-from stepscope.model.capture_ask import CaptureAsk
+from stepscope.model.api.capture_ask import CaptureAsk
 from stepscope.reports import capture_text
 from stepscope.store.manifests import read_manifest
 from stepscope.wire import commands
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stepscope.app.jobs import RunningJob
-    from stepscope.model.status import LiveCapture
+    from stepscope.model.api.status import LiveCapture
 
 _LOOK_S = 0.2
 BEGIN_S = 30.0

@@ -1,7 +1,7 @@
 """The use case ``whatif``: run a program as it is and with remedies, in turn, and say what each brings.
 
-A remedy is a setting of the job's environment (``model.remedies``); nothing on the machine and nothing in the code is
-changed. Each run is a whole ``stepscope run`` without captures, which would slow some steps and not others.
+A remedy is a setting of the job's environment (``model.report.remedies``); nothing on the machine and nothing in the
+code is changed. Each run is a whole ``stepscope run`` without captures, which would slow some steps and not others.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import msgspec
 from stepscope._version import __version__
 from stepscope.agent.payload import PAYLOAD
 from stepscope.app.record import REPORT_JSON, shown
-from stepscope.collector import apply, launch, mask
-from stepscope.collector.session_place import session_stem
+from stepscope.collector.launch import apply, launch, mask
+from stepscope.collector.launch.session_place import session_stem
 from stepscope.derive.numeric import paired
 from stepscope.errors import CaptureError, TargetError, UsageError
-from stepscope.model.finding import Report
-from stepscope.model.remedies import ENVIRONMENT_REMEDIES
-from stepscope.model.whatif import Measure, Verdict, WhatIfReport, WhatIfResult, WhatIfRun
+from stepscope.model.report.finding import Report
+from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
+from stepscope.model.report.whatif import Measure, Verdict, WhatIfReport, WhatIfResult, WhatIfRun
 from stepscope.store import layout
 from stepscope.units import format_ns
 

@@ -9,27 +9,40 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from stepscope.checker.datasets import Chain, Chains, Stage
-from stepscope.checker.effects import Effect, Effects
 from stepscope.checker.hits import CheckSeverity, FixPlan, FixSafety, Hit, Span
-from stepscope.checker.infer import Inference
-from stepscope.checker.loops import Loop, Loops
-from stepscope.checker.modules import Module, Project
-from stepscope.checker.names import Function, Thing
-from stepscope.checker.syntax import argument
-from stepscope.checker.tags import Class, Tag, Value
-from stepscope.checker.tracing import Tracing
-from stepscope.checker.values import passed
-from stepscope.checker.versions import Target
+from stepscope.checker.inference.datasets import Chain, Chains, Stage
+from stepscope.checker.inference.effects import Effect, Effects
+from stepscope.checker.inference.infer import Inference
+from stepscope.checker.inference.loops import Loop, Loops
+from stepscope.checker.inference.names import Function, Thing
+from stepscope.checker.inference.tags import Class, Tag, Value
+from stepscope.checker.inference.tracing import Tracing
+from stepscope.checker.inference.values import passed
+from stepscope.checker.source.modules import Module, Project
+from stepscope.checker.source.syntax import argument
+from stepscope.checker.source.versions import Target
 
 if TYPE_CHECKING:
-    from stepscope.checker.bindings import Binding, LoopNode
-    from stepscope.checker.rule import Rule
+    from stepscope.checker.source.bindings import Binding, LoopNode
 
 
 T = TypeVar("T")
+
+
+class Asking(Protocol):
+    """The rule that asks (``checker.rule.Rule``)."""
+
+    @property
+    def code(self) -> str:
+        """Of its hits."""
+
+    @property
+    def severity(self) -> CheckSeverity:
+        """Of its hits, where they say none."""
+
+
 Answers = dict[Callable[["Context"], object], object]
 """By the function that finds them out."""
 
@@ -91,7 +104,7 @@ class Context:
         answers: what ``once`` keeps, shared by the rules of a file.
     """
 
-    def __init__(self, engine: Engine, module: Module, rule: Rule, answers: Answers | None = None) -> None:
+    def __init__(self, engine: Engine, module: Module, rule: Asking, answers: Answers | None = None) -> None:
         self.engine = engine
         self.module = module
         self.rule = rule

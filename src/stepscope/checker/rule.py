@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import CheckSeverity, Hit
-from stepscope.model.finding import Cause, PipelineStage, Stage, Symptom
+from stepscope.model.report.finding import Cause, PipelineStage, Stage, Symptom
 
 OnCall = Callable[[Context, Call], Iterator[Hit]]
 OnNode = Callable[[Context, ast.AST], Iterator[Hit]]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from stepscope.app.check import Options
-    from stepscope.model.check import CheckReport
-    from stepscope.model.finding import Diagnostic
+    from stepscope.model.report.check import CheckReport
+    from stepscope.model.report.finding import Diagnostic
 
 FOUND = 1
 """Exit code when something was found, as linters have it (docs/exit-codes.md)."""

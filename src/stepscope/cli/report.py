@@ -13,7 +13,7 @@ import click
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from stepscope.model.finding import Report
+    from stepscope.model.report.finding import Report
 
 FORMATS = ("text", "json", "html", "md")
 
@@ -33,7 +33,7 @@ FORMATS = ("text", "json", "html", "md")
 )
 def report(session: Path, format_: str | None, output: Path | None, *, tasks: bool) -> None:
     """Analyse SESSION (a .stepscope directory or a packed file) and show what was found."""
-    from stepscope.app.analyze import analyze  # noqa: PLC0415 - numpy and pyarrow: not for --help
+    from stepscope.app.report.analyze import analyze  # noqa: PLC0415 - numpy and pyarrow: not for --help
 
     form = format_ or _format_of(output)
     found = analyze(session)
@@ -68,7 +68,8 @@ def _text(found: Report, session: Path, *, color: bool, tasks: bool) -> str:
 
 def _render(found: Report, session: Path, form: str) -> str:
     from stepscope.app.bundle import open_session  # noqa: PLC0415 - as above
-    from stepscope.reports import html, json_report, markdown  # noqa: PLC0415 - as above
+    from stepscope.reports import json_report, markdown  # noqa: PLC0415 - as above
+    from stepscope.reports.page import html  # noqa: PLC0415 - as above
 
     if form == "json":
         return json_report.encode(found).decode()

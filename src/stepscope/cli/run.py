@@ -76,7 +76,7 @@ def run(
     The job keeps the terminal, its exit code and its signals; the report goes to stderr when it has ended.
     """  # noqa: D301 - \b is click's mark for lines that stay lines
     from stepscope.app import record  # noqa: PLC0415 - --help needs none of it
-    from stepscope.collector import launch  # noqa: PLC0415
+    from stepscope.collector.launch import launch  # noqa: PLC0415
 
     options = record.RecordOptions(
         argv=record.job_command(command, module=module, verbatim=ctx.meta["verbatim"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from stepscope.model.capture_ask import DEFAULT_WAIT_S, KINDS, MAX_STEPS
+from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, KINDS, MAX_STEPS
 
 
 @click.command(short_help="Capture some steps of a running job.")

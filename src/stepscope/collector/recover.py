@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from stepscope.collector import rundir
-from stepscope.collector.recording import Recording
-from stepscope.model.finding import Diagnostic
+from stepscope.collector.launch import rundir
+from stepscope.collector.recorder import Recording
+from stepscope.model.report.finding import Diagnostic
 from stepscope.store.manifests import read_manifest
 from stepscope.store.writer import SessionWriter
 

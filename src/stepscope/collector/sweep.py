@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from stepscope.collector import recover, run_directories, rundir
+from stepscope.collector import recover
+from stepscope.collector.launch import run_directories, rundir
 from stepscope.errors import StepscopeError
 from stepscope.store import layout
 

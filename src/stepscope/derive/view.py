@@ -13,8 +13,8 @@ from stepscope.derive.optrace import traces
 from stepscope.derive.optrace.node_costs import StepOps
 from stepscope.derive.python import stack_samples
 from stepscope.derive.steps import anatomy, joined_threads, named_times, rest, step_finder, steps
-from stepscope.model.events import Framework
-from stepscope.model.finding import Place
+from stepscope.model.log.events import Framework
+from stepscope.model.report.finding import Place
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.anatomy import Anatomy
     from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.events import DatasetMade, Name
-    from stepscope.model.session import Session, Worker
+    from stepscope.model.log.events import DatasetMade, Name
+    from stepscope.model.session.session import Session, Worker
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from stepscope.causes.job import hidden_wait
 from stepscope.causes.system import contention, gpu, memory_growth, page_faults, resources
 from stepscope.derive.python import stack_samples
 from stepscope.errors import DamagedError
-from stepscope.model.events import Traced
-from stepscope.model.finding import Checked, Cost, Diagnostic, Finding, severity_of
+from stepscope.model.log.events import Traced
+from stepscope.model.report.finding import Checked, Cost, Diagnostic, Finding, severity_of
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

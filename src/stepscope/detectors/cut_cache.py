@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.input import cut_caches
 from stepscope.derive.steps import epochs
-from stepscope.model.finding import Place, Remedy
+from stepscope.model.report.finding import Place, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stepscope.causes.input.cut_caches import CutCache
     from stepscope.derive.view import SessionView
-    from stepscope.model.events import DatasetMade
+    from stepscope.model.log.events import DatasetMade
 
 REPEATS = "RepeatDataset"
 """Makes more than one pass, by the class that tf.data makes."""

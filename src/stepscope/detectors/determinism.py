@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.model.finding import Remedy
-from stepscope.model.program import Setting
+from stepscope.model.log.program import Setting
+from stepscope.model.report.finding import Remedy
 
 if TYPE_CHECKING:
     from stepscope.derive.input.stages import Stage

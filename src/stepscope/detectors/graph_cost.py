@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.view import SessionView
-    from stepscope.model.finding import Place
+    from stepscope.model.report.finding import Place
 
 MAX_PLACES = 4
 

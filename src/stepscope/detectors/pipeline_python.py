@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.input import input_cause
 from stepscope.causes.job import hidden_wait
 from stepscope.detectors.base import cost_of
-from stepscope.model.finding import Evidence
+from stepscope.model.report.finding import Evidence
 from stepscope.units import Ratio
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stepscope.causes.system.producer import Producer
     from stepscope.derive.input.pipeline_python import PythonFunction
     from stepscope.derive.view import SessionView
-    from stepscope.model.finding import Cost, Place
+    from stepscope.model.report.finding import Cost, Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

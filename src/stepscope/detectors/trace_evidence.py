@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.causes.job import purpose
-from stepscope.model.finding import Evidence
+from stepscope.model.report.finding import Evidence
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
-    from stepscope.model.finding import Place, Stage
+    from stepscope.model.report.finding import Place, Stage
 
 _PREFIX = "StatefulPartitionedCall/"
 

@@ -12,7 +12,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from stepscope.errors import FormatError
-from stepscope.formats.varints import PADDING, Buffer
+from stepscope.formats.protobuf.varints import PADDING, Buffer
 
 if TYPE_CHECKING:
     from pathlib import Path

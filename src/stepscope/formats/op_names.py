@@ -13,7 +13,7 @@ import re
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from stepscope.model.optrace import Category, LineKind, PlaneKind
+from stepscope.model.session.optrace import Category, LineKind, PlaneKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Makes an op trace event by event: for formats that are read that way, and for tests.
 
-``formats.xplane`` does not use it: it fills whole columns at once.
+``formats.xplane.xspace`` does not use it: it fills whole columns at once.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 
 from stepscope.formats.op_names import Meaning, hlo_type, is_derived, meaning
 from stepscope.formats.stat_columns import Strings, column_of_pairs
-from stepscope.model.finding import Diagnostic
-from stepscope.model.optrace import (
+from stepscope.model.report.finding import Diagnostic
+from stepscope.model.session.optrace import (
     Category,
     Dropped,
     Events,
@@ -25,14 +25,14 @@ from stepscope.model.optrace import (
     PlaneKind,
     TraceSource,
 )
-from stepscope.model.optrace_stats import LoadedStats, PlainStat, StatName
+from stepscope.model.session.optrace_stats import LoadedStats, PlainStat, StatName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.model.optrace import I32
-    from stepscope.model.optrace_stats import StatColumn
     from stepscope.model.records import I64
+    from stepscope.model.session.optrace import I32
+    from stepscope.model.session.optrace_stats import StatColumn
 
 PS_PER_NS = 1000
 
@@ -207,7 +207,7 @@ class OpTraceBuilder:
 
 
 def make_events(start_ps: I64, dur_ps: I64, line: I32, meta: I32) -> Events:
-    """Columns in nanoseconds of sorted events in picoseconds: see ``model.optrace`` on rounding."""
+    """Columns in nanoseconds of sorted events in picoseconds: see ``model.session.optrace`` on rounding."""
     start_ns = start_ps // PS_PER_NS
     dur_ns = (start_ps + dur_ps) // PS_PER_NS - start_ns
     rem = dur_ps - dur_ns * PS_PER_NS

@@ -36,15 +36,15 @@ from stepscope.errors import FormatError
 from stepscope.formats import damage
 from stepscope.formats.op_names import Meaning, meaning, op_category
 from stepscope.formats.optrace_builder import OpTraceBuilder
-from stepscope.formats.protobuf import fields, number, signed, text
-from stepscope.model.optrace import Category, Dropped, LineKind, OpTrace, PlaneKind, TraceSource
-from stepscope.model.optrace_stats import StatName
+from stepscope.formats.protobuf.codec import fields, number, signed, text
+from stepscope.model.session.optrace import Category, Dropped, LineKind, OpTrace, PlaneKind, TraceSource
+from stepscope.model.session.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from stepscope.model.optrace_stats import PlainStat
+    from stepscope.model.session.optrace_stats import PlainStat
 
 Value = int | bytes
 Message = dict[int, list[Value]]

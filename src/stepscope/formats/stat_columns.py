@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.optrace_stats import StatColumn
+from stepscope.model.session.optrace_stats import StatColumn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stepscope.model.optrace_stats import PlainStat
+    from stepscope.model.session.optrace_stats import PlainStat
 
 
 class _Numbers(dict[str, int]):

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from stepscope.model.optrace import OpTrace
+    from stepscope.model.session.optrace import OpTrace
 
 PROBE_BYTES = 64
 """How much of a file's beginning an importer is shown."""

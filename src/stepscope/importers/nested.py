@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.errors import FormatError
-from stepscope.formats.protobuf import varint
+from stepscope.formats.protobuf.codec import varint
 
 _FIELD_1 = 0x0A
 """Tag of a message in field 1."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stepscope.importers.base import Importer
-    from stepscope.model.optrace import OpTrace
+    from stepscope.model.session.optrace import OpTrace
 
 ALL: tuple[Importer, ...] = (trace_events.IMPORTER, xplane.IMPORTER, run_metadata.IMPORTER)
 """In the order of asking: what JSON begins with is seldom the beginning of a protocol buffer, and not the other way."""

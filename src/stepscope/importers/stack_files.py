@@ -17,7 +17,7 @@ from stepscope.formats.stacks import detect
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.model.stacks import StackProfile
+    from stepscope.model.session.stacks import StackProfile
 
 _PERF = b"PERFILE2"
 _FIELDS = ("-F", "comm,pid,tid,time,event,period,ip,sym,dso")

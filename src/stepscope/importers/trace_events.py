@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stepscope.formats import trace_events
+from stepscope.formats.chrome import trace_events
 from stepscope.importers.base import Importer
 
 _GZIP = b"\x1f\x8b"

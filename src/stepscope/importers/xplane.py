@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.formats import xplane
+from stepscope.formats.xplane import xspace
 from stepscope.importers.base import Importer
 from stepscope.importers.nested import first_inner_tag
 
@@ -15,4 +15,4 @@ def knows(head: bytes) -> bool:
     return inner is not None and inner != _DEV_STATS
 
 
-IMPORTER = Importer(format="xplane", title="xplane.pb of TensorFlow or JAX", knows=knows, read=xplane.read_file)
+IMPORTER = Importer(format="xplane", title="xplane.pb of TensorFlow or JAX", knows=knows, read=xspace.read_file)

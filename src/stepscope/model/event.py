@@ -1,4 +1,4 @@
-"""What all lines of the agent's log have in common; the lines themselves are in ``model.events``."""
+"""What all lines of the agent's log have in common; the lines themselves are in ``model.log.events``."""
 
 from __future__ import annotations
 

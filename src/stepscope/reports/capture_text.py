@@ -8,8 +8,8 @@ from stepscope.reports.words import plural, printable
 from stepscope.units import format_bytes, format_ns
 
 if TYPE_CHECKING:
-    from stepscope.model.overhead import Capture
-    from stepscope.model.status import LiveCapture
+    from stepscope.model.api.status import LiveCapture
+    from stepscope.model.report.overhead import Capture
 
 THOUSAND, MILLION = 1_000, 1_000_000
 

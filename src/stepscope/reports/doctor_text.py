@@ -6,8 +6,8 @@ import textwrap
 from collections import Counter
 from itertools import groupby
 
-from stepscope.model.doctor import Check, DoctorReport
-from stepscope.reports.check_text import printable
+from stepscope.model.report.doctor import Check, DoctorReport
+from stepscope.reports.check.check_text import printable
 
 _TITLES = {
     "profiling": "What stepscope may see",

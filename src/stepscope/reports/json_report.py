@@ -1,6 +1,6 @@
 """The report as JSON: schema ``stepscope.report/1``, published in ``docs/schemas/report-1.json``.
 
-Fields stand in the order of ``model.finding``, series sorted by key, one series a line: two reports can be
+Fields stand in the order of ``model.report.finding``, series sorted by key, one series a line: two reports can be
 compared with ``diff``. Numbers that are not finite have no place in JSON; what holds one is left out, and a
 diagnostic says so.
 """
@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 
 from stepscope.errors import IncompatibleSessionError, SessionError
-from stepscope.model.finding import SCHEMA, Diagnostic, Report
+from stepscope.model.report.finding import SCHEMA, Diagnostic, Report
 
 if TYPE_CHECKING:
-    from stepscope.model.finding import Finding
+    from stepscope.model.report.finding import Finding
 
 NOT_FINITE = "DX090"
 """A number that is not finite was left out of the report."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from stepscope.model.status import LiveTask, Status
+    from stepscope.model.api.status import LiveTask, Status
 
 PS_SCHEMA = "stepscope.ps/1"
 _NO_STEPS = "nothing repeats at present"

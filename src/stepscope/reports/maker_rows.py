@@ -8,8 +8,8 @@ from stepscope.reports import words
 from stepscope.units import format_rate
 
 if TYPE_CHECKING:
-    from stepscope.model.finding import SessionSummary, StepMaker
-    from stepscope.model.status import LiveMaker
+    from stepscope.model.api.status import LiveMaker
+    from stepscope.model.report.finding import SessionSummary, StepMaker
 
 WORDS = {"training": "training", "evaluation": "evaluation", "prediction": "predict", "step": "steps", "call": "calls"}
 _STEPS = frozenset({"training", "step"})

@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, maker_rows, op_rows, op_traces, task_rows, traced_rows, words
-from stepscope.reports.excerpt import excerpt
+from stepscope.reports import capture_text, maker_rows, op_traces, task_rows, words
+from stepscope.reports.page import op_rows, traced_rows
+from stepscope.reports.page.excerpt import excerpt
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stepscope.model.finding import Evidence, Finding, Report
+    from stepscope.model.report.finding import Evidence, Finding, Report
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!$])")
 """Characters that mean something to CommonMark or to its tables and math."""

@@ -8,8 +8,8 @@ from stepscope.reports import words
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
-    from stepscope.model.finding import Report
-    from stepscope.model.op_summary import OpTraceSteps, OpTraceSummary
+    from stepscope.model.report.finding import Report
+    from stepscope.model.report.op_summary import OpTraceSteps, OpTraceSummary
 
 _SHOWN_PLANES = 8
 _SHOWN_STEPS = 4

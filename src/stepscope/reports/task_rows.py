@@ -12,7 +12,7 @@ from stepscope.units import format_ns, format_rate
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stepscope.model.finding import Report, Task
+    from stepscope.model.report.finding import Report, Task
 
 SHOWN = 30
 """Tasks in Markdown and on the page; the rest is in report.json."""

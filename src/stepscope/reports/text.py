@@ -1,6 +1,6 @@
 """The report in the terminal: about ten lines, plain text at any width, colours only when asked.
 
-It refuses to draw and to advise beyond the findings; the page (``reports.html``) has the charts. The shape is
+It refuses to draw and to advise beyond the findings; the page (``reports.page.html``) has the charts. The shape is
 fixed by the golden files in ``tests/reports/golden``.
 """
 
@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from stepscope.reports import capture_text, maker_rows, op_rows, op_traces, traced_rows, words
+from stepscope.reports import capture_text, maker_rows, op_traces, words
+from stepscope.reports.page import op_rows, traced_rows
 from stepscope.units import format_ns, format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from stepscope.model.finding import Finding, Report
+    from stepscope.model.report.finding import Finding, Report
 
 MIN_WIDTH = 60
 TOP_FINDINGS = 5

@@ -6,11 +6,11 @@ import shlex
 import textwrap
 from typing import TYPE_CHECKING
 
-from stepscope.reports.check_text import printable
+from stepscope.reports.check.check_text import printable
 from stepscope.units import format_ns
 
 if TYPE_CHECKING:
-    from stepscope.model.whatif import WhatIfReport, WhatIfResult
+    from stepscope.model.report.whatif import WhatIfReport, WhatIfResult
 
 _AS_IT_IS = "as it is"
 _COLORS = {"faster": "1;32", "slower": "1;31", "undecided": "2"}

@@ -17,7 +17,7 @@ from stepscope.units import format_bytes, format_ns, format_rate
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stepscope.model.finding import (
+    from stepscope.model.report.finding import (
         Checked,
         Cost,
         Diagnostic,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         SourceCheck,
         StageShare,
     )
-    from stepscope.model.overhead import Overhead
+    from stepscope.model.report.overhead import Overhead
 
 COMPONENT_WORDS = {
     "input-wait": "input wait",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.model.session import Session
+    from stepscope.model.session.session import Session
 
 
 def open_session(path: str | Path) -> Session:

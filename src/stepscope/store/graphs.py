@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stepscope.model.graph import TEXT_COLUMNS, NodeColumns
+from stepscope.model.log.graph import TEXT_COLUMNS, NodeColumns
 from stepscope.model.records import I64
 
 NUMBERS = ("graph", "node", "line", "owner")

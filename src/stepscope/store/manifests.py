@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.errors import IncompatibleSessionError, SessionError
-from stepscope.model.session import SCHEMA_VERSION, Manifest
+from stepscope.model.session.session import SCHEMA_VERSION, Manifest
 from stepscope.store import bundle, layout
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.model.address_space import MappingTable, MemoryLook
+from stepscope.model.session.address_space import MappingTable, MemoryLook
 from stepscope.store import layout, tables
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ _KEY = "look"
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look holds beside its mappings; as ``model.address_space.MemoryLook``."""
+    """What a look holds beside its mappings; as ``model.session.address_space.MemoryLook``."""
 
     pid: int
     at_ns: int

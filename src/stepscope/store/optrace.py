@@ -7,8 +7,8 @@
     events.parquet       events, a million to a row group
     stats.parquet        stats of events; meta_stats.parquet: of metas. A row group is a piece of one stat
 
-So one stat is read without the others, and writing needs no more memory than a few pieces. ``model.optrace`` says what
-the columns mean; times count from the session's start.
+So one stat is read without the others, and writing needs no more memory than a few pieces. ``model.session.optrace``
+says what the columns mean; times count from the session's start.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stepscope.errors import SessionError
-from stepscope.model.finding import Diagnostic
-from stepscope.model.optrace import Dropped, Events, Line, Metas, OpTrace, Plane, Program, TraceSource
+from stepscope.model.report.finding import Diagnostic
+from stepscope.model.session.optrace import Dropped, Events, Line, Metas, OpTrace, Plane, Program, TraceSource
 from stepscope.store import layout, tables
 from stepscope.store.bundle import DirectoryFiles, PackedFiles
 from stepscope.store.optrace_stats import Piece, StatFile, StatWriter, StoredStats
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from stepscope.model.optrace import I32
     from stepscope.model.records import I64
+    from stepscope.model.session.optrace import I32
     from stepscope.store.bundle import Files
 
 SCHEMA = 2

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stepscope.errors import SessionError
-from stepscope.model.optrace_stats import StatColumn, joined, no_stat
+from stepscope.model.session.optrace_stats import StatColumn, joined, no_stat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

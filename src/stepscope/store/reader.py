@@ -17,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from stepscope.errors import DamagedError, SessionError
-from stepscope.model import events as model_events
-from stepscope.model.finding import Diagnostic
-from stepscope.model.graph import GraphTable, assemble
+from stepscope.model.log import events as model_events
+from stepscope.model.log.graph import GraphTable, assemble
 from stepscope.model.records import (
     BurstTable,
     CoreTable,
@@ -34,15 +33,16 @@ from stepscope.model.records import (
     RivalTable,
     ThreadTable,
 )
-from stepscope.model.session import Manifest, Session, StoredOpTrace, Worker, WorkerInfo
+from stepscope.model.report.finding import Diagnostic
+from stepscope.model.session.session import Manifest, Session, StoredOpTrace, Worker, WorkerInfo
 from stepscope.store import bundle, graphs, layout, manifests, memory_looks, optrace, stacks, tables
 from stepscope.store.segments import counting
 
 if TYPE_CHECKING:
-    from stepscope.model.address_space import MemoryLook
-    from stepscope.model.events import AnyEvent
+    from stepscope.model.log.events import AnyEvent
     from stepscope.model.records import Table
-    from stepscope.model.stacks import StackProfile
+    from stepscope.model.session.address_space import MemoryLook
+    from stepscope.model.session.stacks import StackProfile
 
 MAX_INDEX_BYTES = 16 << 20
 MAX_SOURCE_BYTES = 1 << 20

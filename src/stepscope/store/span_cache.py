@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import SessionError
-from stepscope.model.timeline import LeftOut, Series, SpanName, Timeline, TraceRange, Track
+from stepscope.model.api.timeline import LeftOut, Series, SpanName, Timeline, TraceRange, Track
 
 if TYPE_CHECKING:
     from types import TracebackType

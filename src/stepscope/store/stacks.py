@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from stepscope.model.finding import Diagnostic
-from stepscope.model.stacks import Frame, SampleTable, StackProfile, StackTable, Thread
+from stepscope.model.report.finding import Diagnostic
+from stepscope.model.session.stacks import Frame, SampleTable, StackProfile, StackTable, Thread
 from stepscope.store import layout, tables
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from stepscope.model.graph import NodeColumns
+    from stepscope.model.log.graph import NodeColumns
     from stepscope.model.records import RecordTable, Table
-    from stepscope.model.session import Manifest
+    from stepscope.model.session.session import Manifest
 
 
 class EventRow(NamedTuple):

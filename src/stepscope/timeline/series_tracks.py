@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.model.records import F64, I64, GpuTable
-    from stepscope.model.session import Session
+    from stepscope.model.session.session import Session
 
 NS = 1e9
 MOST_NS = 1 << 53

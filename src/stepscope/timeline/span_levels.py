@@ -18,8 +18,8 @@ from stepscope.derive.optrace.host import event_nesting
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.model.optrace import I32
     from stepscope.model.records import I64
+    from stepscope.model.session.optrace import I32
 
 MAX_LANES = 256
 """Of one track; what is deeper is counted and left out."""

@@ -16,18 +16,18 @@ from stepscope.derive.graph.index import NOT_FOUND, GraphIndex
 from stepscope.derive.optrace.device import event_links
 from stepscope.derive.steps.steps import names_of
 from stepscope.errors import DamagedError, StepscopeError
-from stepscope.model.events import Name, ThreadSeen, Traced
-from stepscope.model.optrace import Category, LineKind
-from stepscope.model.timeline import LeftOut, SpanName, TraceRange
+from stepscope.model.api.timeline import LeftOut, SpanName, TraceRange
+from stepscope.model.log.events import Name, ThreadSeen, Traced
+from stepscope.model.session.optrace import Category, LineKind
 from stepscope.store.span_cache import PLACE_BITS
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.device.event_links import Links
     from stepscope.derive.view import SessionView
-    from stepscope.model.optrace import I32, Line, OpTrace
     from stepscope.model.records import I64
-    from stepscope.model.session import StoredOpTrace, Worker
+    from stepscope.model.session.optrace import I32, Line, OpTrace
+    from stepscope.model.session.session import StoredOpTrace, Worker
 
 Say = Callable[[float, str], object]
 """Told how far it is, 0 to 1, and what is being read."""

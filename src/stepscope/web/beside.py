@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.collector import own_python
+from stepscope.collector.launch import own_python
 from stepscope.errors import UsageError
 from stepscope.web import listening
 from stepscope.web.settings import Access

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.collector import rundir
+from stepscope.collector.launch import rundir
 from stepscope.errors import SessionError
 from stepscope.store.manifests import read_manifest
 from stepscope.web import listening

@@ -16,7 +16,7 @@ from anyio import to_thread
 from starlette.responses import StreamingResponse
 
 from stepscope.app import jobs
-from stepscope.app.library import job_of
+from stepscope.app.server.session_catalogue import job_of
 from stepscope.web import job_operations, parameters
 from stepscope.web.operation import Operation
 from stepscope.web.parameters import Number

@@ -7,8 +7,8 @@ from http import HTTPStatus
 import msgspec
 from starlette.responses import Response
 
-from stepscope.app.library import shown
-from stepscope.model.hub import Problem
+from stepscope.app.server.session_catalogue import shown
+from stepscope.model.api.hub import Problem
 
 MEDIA = "application/problem+json"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from stepscope.app.library import Library
-from stepscope.app.shelf import Shelf
+from stepscope.app.server.open_sessions import Shelf
+from stepscope.app.server.session_catalogue import Library
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 

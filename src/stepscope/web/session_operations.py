@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
-from stepscope.app import browse, bundle, flame
+from stepscope.app import bundle, flame
+from stepscope.app.server import browse
 from stepscope.errors import CaptureError, DamagedError, StepscopeError, TargetError, UsageError
-from stepscope.model.hub import (
+from stepscope.model.api.hub import (
     CaptureList,
     FindingList,
     FlameList,
@@ -28,7 +29,7 @@ from stepscope.model.hub import (
     StepPage,
     TaskPage,
 )
-from stepscope.model.op_table import OpTable
+from stepscope.model.report.op_table import OpTable
 from stepscope.web import arrow
 from stepscope.web.operation import (
     ARROW,
@@ -47,8 +48,8 @@ from stepscope.web.parameters import Choice, Number, Text
 from stepscope.web.problems import Refused
 
 if TYPE_CHECKING:
-    from stepscope.app.library import Entry
-    from stepscope.app.shelf import Opened
+    from stepscope.app.server.open_sessions import Opened
+    from stepscope.app.server.session_catalogue import Entry
     from stepscope.web.parameters import Arguments, Parameter
 
 KEY = Text(name="key", about="The session's key, as the list says it.", where="path", pattern="[0-9a-f]{16}")

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from stepscope.app import timeline_queries as queries
-from stepscope.app import timeline_series, timeline_tiles
+from stepscope.app.timelines import timeline_queries as queries
+from stepscope.app.timelines import timeline_series, timeline_tiles
 from stepscope.errors import SessionError, UsageError
-from stepscope.model.timeline import (
+from stepscope.model.api.timeline import (
     EvidencePlace,
     SeriesRanges,
     SpanDetail,

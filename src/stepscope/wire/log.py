@@ -1,7 +1,7 @@
 """The log: JSON lines, appended by the agent, for everything of variable length and low rate.
 
 Every line is an object with ``t`` (its type) and, where a moment matters, ``at`` (CLOCK_MONOTONIC ns). The types
-and their fields are the tagged structs of ``stepscope.model.events``; the agent writes them as plain dicts, a
+and their fields are the tagged structs of ``stepscope.model.log.events``; the agent writes them as plain dicts, a
 contract test decodes what it writes. Lines are written with one ``os.write`` on an O_APPEND descriptor, so they
 survive a SIGKILL of the job whole. When a file has grown to ``ROTATE_BYTES`` the writer goes on in the next one;
 the reader deletes a file that it has made durable and that has a successor.

@@ -17,7 +17,7 @@ from pygls.lsp.client import LanguageClient
 from tests.checker.fixing.test_rounds import CALL, PIPELINE
 
 from stepscope.checker.fixing.edits import Edit, Lines, apply
-from stepscope.model.session import Manifest
+from stepscope.model.session.session import Manifest
 
 TIMEOUT_S = 60
 

@@ -11,12 +11,12 @@ from stepscope.checker.fixing.edits import apply
 from stepscope.checker.fixing.fixer import Fixer
 from stepscope.checker.fixing.rounds import Outcome, fix
 from stepscope.checker.hits import FixPlan, Hit, Span
-from stepscope.checker.modules import Project
 from stepscope.checker.registry import ALL
 from stepscope.checker.rule import Rule
-from stepscope.checker.run import check
-from stepscope.checker.source import Source, read
-from stepscope.checker.versions import parse, target
+from stepscope.checker.run.run import check
+from stepscope.checker.source.modules import Project
+from stepscope.checker.source.source import Source, read
+from stepscope.checker.source.versions import parse, target
 
 
 def span_of(source: Source, snippet: str) -> Span:

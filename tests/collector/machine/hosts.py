@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stepscope.collector.machine.host import Host
 from stepscope.collector.machine.python import Loaded, PythonFacts
-from stepscope.model.session import AllocatorInfo
+from stepscope.model.session.session import AllocatorInfo
 
 GOOD = {
     "/proc/self/status": "CapEff:\t0000000000000000\nCpus_allowed_list:\t0-7\nTHP_enabled:\t1",

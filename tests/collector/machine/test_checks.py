@@ -12,8 +12,8 @@ from tests.collector.machine import hosts
 from stepscope.collector.machine import cpu, libraries, memory, profiling
 from stepscope.collector.machine.host import Host, numbers
 from stepscope.collector.machine.python import PythonFacts
-from stepscope.model.doctor import Check
-from stepscope.model.session import AllocatorInfo
+from stepscope.model.report.doctor import Check
+from stepscope.model.session.session import AllocatorInfo
 
 NO_PERF = {"clock-user": "forbidden", "clock-kernel": "forbidden", "cycles": "the processor offers none"}
 

@@ -13,7 +13,7 @@ from stepscope.derive.stacks import profile_difference
 from stepscope.derive.stacks.merge_profiles import function_of, paired
 from stepscope.derive.stacks.profile_difference import Basis, Difference, difference, sample_weight
 from stepscope.formats.stacks import detect
-from stepscope.model.stacks import StackProfile
+from stepscope.model.session.stacks import StackProfile
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "stacks"
 shared = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data is not beside this checkout")

@@ -10,7 +10,7 @@ from tests.derive.stack_profiles import of_samples
 
 from stepscope.derive.stacks import native_names
 from stepscope.derive.stacks.op_of_pool_thread import NEAR_NS, OFTEN, with_ops
-from stepscope.model.stacks import Frame, FrameKind, StackFlag, StackProfile, Thread
+from stepscope.model.session.stacks import Frame, FrameKind, StackFlag, StackProfile, Thread
 
 CC = "/tf/libtensorflow_cc.so.2"
 AT = 10_000_000_000

@@ -9,8 +9,8 @@ from tests.derive.sessions import MS, POOL, SCRIPT, Frame, Job
 from tests.derive.stack_profiles import lines_of, of_text
 
 from stepscope.derive.stacks import session_stacks
-from stepscope.model.session import Session
-from stepscope.model.stacks import StackFlag
+from stepscope.model.session.session import Session
+from stepscope.model.session.stacks import StackFlag
 
 MAIN = Frame(SCRIPT, "main", 43)
 STEP = Frame(SCRIPT, "step", 9)

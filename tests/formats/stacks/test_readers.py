@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.errors import FormatError
-from stepscope.formats import protobuf
+from stepscope.formats.protobuf import codec
 from stepscope.formats.stacks import detect, folded, labels, perf_script, pprof, speedscope
-from stepscope.model.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackFlag, StackProfile, Thread
+from stepscope.model.session.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackFlag, StackProfile, Thread
 
 
 def chains(profile: StackProfile) -> list[tuple[str, ...]]:
@@ -319,9 +319,9 @@ def test_pprof_keeps_threads_counts_and_places() -> None:
 
 def test_pprof_differences_are_refused() -> None:
     """Negative values are a difference of two profiles, and no profile."""
-    strings = b"".join(protobuf.encode_bytes(6, text) for text in (b"", b"cpu", b"nanoseconds"))
-    types = protobuf.encode_bytes(1, protobuf.encode_number(1, 1) + protobuf.encode_number(2, 2))
-    sample = protobuf.encode_bytes(2, protobuf.encode_packed(2, [-5]))
+    strings = b"".join(codec.encode_bytes(6, text) for text in (b"", b"cpu", b"nanoseconds"))
+    types = codec.encode_bytes(1, codec.encode_number(1, 1) + codec.encode_number(2, 2))
+    sample = codec.encode_bytes(2, codec.encode_packed(2, [-5]))
     with pytest.raises(FormatError, match="flame diff"):
         detect.read(types + sample + strings, where="x")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.formats.stacks import detect, folded, pprof, speedscope
-from stepscope.model.stacks import StackProfile
+from stepscope.model.session.stacks import StackProfile
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "stacks"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data is not beside this checkout")

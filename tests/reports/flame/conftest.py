@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests.derive.stack_profiles import of_samples, of_text
 
-from stepscope.model.finding import Diagnostic
-from stepscope.model.stacks import Frame, FrameKind, StackFlag, StackProfile, Thread
+from stepscope.model.report.finding import Diagnostic
+from stepscope.model.session.stacks import Frame, FrameKind, StackFlag, StackProfile, Thread
 from stepscope.reports.flame.graph import Compared, Graph, compare, graph
 
 HOSTILE = '</script><script>alert("x")</script>&<b onload=x>\u202e\x1b[31m;\n'

@@ -19,7 +19,7 @@ import pytest
 from tests.derive.stack_profiles import of_samples, of_text
 
 from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE
-from stepscope.model.stacks import Frame, FrameKind
+from stepscope.model.session.stacks import Frame, FrameKind
 from stepscope.reports.flame import page, payload, svg, text
 from stepscope.reports.flame.graph import Compared, Graph, compare, graph, kind_shares, top_functions
 from stepscope.reports.flame.palette import _themes, style

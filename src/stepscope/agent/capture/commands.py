@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
 LOOK_NS = 500_000_000
 

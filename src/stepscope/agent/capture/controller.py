@@ -1,7 +1,7 @@
 """One capture at a time, on a thread of its own that lives as long as it does.
 
 Around the traced steps as many untraced ones are recorded in full, so that the session can say what tracing cost: while
-a capture lasts no wrapper rests and nothing is thinned (``agent.rest``, ``agent.governor``).
+a capture lasts no wrapper rests and nothing is thinned (``agent.rest``, ``agent.sampling.governor``).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import os
 import time
 from _thread import allocate_lock
 
-from stepscope.agent import side_thread
 from stepscope.agent.capture.orders import Order
 from stepscope.agent.capture.watch import StepWatch
+from stepscope.agent.core import side_thread
 from stepscope.wire.env import CAPTURES_NAME, CONFIG_NAME, RAW_PREFIX
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
     class Tracer(Protocol):
         """Who traces in one way."""

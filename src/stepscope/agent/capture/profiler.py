@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from stepscope.agent.capture.orders import Order
     from stepscope.agent.capture.watch import StepWatch
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
 GIVE_WAY_S = 30.0
 """A user's profiler waits for ours at most so long: for as long as it takes to write what it has."""

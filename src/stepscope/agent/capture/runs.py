@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from stepscope.agent.capture.orders import Order
     from stepscope.agent.capture.watch import StepWatch
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
     Run = Callable[..., Any]
     Said = tuple[int, int, int, Any]

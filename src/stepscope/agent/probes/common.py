@@ -12,16 +12,16 @@ import types
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.graph_lines import Lines
+from stepscope.agent.core.weak_ids import WeakIds
+from stepscope.agent.graphs.node_lines import Lines
 from stepscope.agent.padding import Padding
 from stepscope.agent.probes.support import leaf, user_stack
-from stepscope.agent.weak_ids import WeakIds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.graph_reader import Reader
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.graphs.node_reader import Reader
 
 OTHER = "__stepscope_other__"
 """On the wrapper of a step function what counts in its stead while it rests, on that the wrapper: both live as long as

@@ -1,7 +1,7 @@
 """All probes, by hand.
 
-A probe is one file of this package with ``TARGETS``: (module name, attach). ``attach(state, module)`` runs after that
-module's import and logs a ``probe`` line. A probe that cannot be loaded is a diagnostic, the others go on.
+A probe is one file of the packages here with ``TARGETS``: (module name, attach). ``attach(state, module)`` runs after
+that module's import and logs a ``probe`` line. A probe that cannot be loaded is a diagnostic, the others go on.
 """
 
 from __future__ import annotations
@@ -13,44 +13,45 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from stepscope.agent.state import AgentState
+    from stepscope.agent.core.state import AgentState
 
     Target = tuple[str, str, Callable[[AgentState, Any], object]]
 
 PROBES = (
-    "gc",
-    "children",
-    "frameworks",
-    "settings",
-    "graph_nodes",
-    "tf_function",
-    "padding",
-    "tf_data",
-    "tf_data_model",
-    "py_functions",
-    "keras_loops",
-    "keras_steps",
-    "keras_callbacks",
-    "layers",
-    "session",
-    "session_hooks",
-    "inference",
-    "servers",
-    "saving",
-    "building",
-    "sync",
-    "model_calls",
-    "profiler",
-    "device_memory",
+    "python.gc",
+    "python.children",
+    "keras.frameworks",
+    "tensorflow.settings",
+    "tensorflow.graph_nodes",
+    "tensorflow.tf_function",
+    "tensorflow.padding",
+    "tensorflow.tf_data",
+    "tensorflow.tf_data_model",
+    "python.py_functions",
+    "keras.keras_loops",
+    "keras.keras_steps",
+    "keras.keras_callbacks",
+    "keras.layers",
+    "tensorflow.session",
+    "tensorflow.session_hooks",
+    "onnxruntime.inference",
+    "tensorflow.servers",
+    "tensorflow.saving",
+    "tensorflow.building",
+    "tensorflow.sync",
+    "keras.model_calls",
+    "tensorflow.profiler",
+    "tensorflow.device_memory",
 )
-"""File names, in the order in which they attach."""
+"""Files by package, in the order in which they attach."""
 
 
 def targets(state: AgentState) -> Iterator[Target]:
     """(probe, module name, attach) of every probe."""
-    for probe in PROBES:
+    for path in PROBES:
+        probe = path.rpartition(".")[2]
         try:
-            module = importlib.import_module("stepscope.agent.probes." + probe)
+            module = importlib.import_module("stepscope.agent.probes." + path)
         except Exception as error:
             state.fail(probe, error)
             continue

@@ -12,15 +12,16 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent import autograph, frames
+from stepscope.agent.core import frames
+from stepscope.agent.graphs import autograph
 from stepscope.wire.kinds import Flag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import FrameType
 
+    from stepscope.agent.core.state import AgentState
     from stepscope.agent.probes.common import Here
-    from stepscope.agent.state import AgentState
 
 SHORT_NS = 20_000
 """Calls of some kinds below this are counted, not recorded (DESIGN 3.1: the level-0 budget)."""
@@ -72,7 +73,7 @@ class Sites:
     __slots__ = ("_cache", "_fields", "_prefix", "_state")
 
     def __init__(self, state: AgentState, prefix: Any, **fields: Any) -> None:
-        """``prefix`` makes the key unique; ``fields`` are those of ``model.events.Name`` with ``text``."""
+        """``prefix`` makes the key unique; ``fields`` are those of ``model.log.events.Name`` with ``text``."""
         self._state = state
         self._prefix = prefix
         self._fields = fields

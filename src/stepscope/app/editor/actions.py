@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepscope.app.editor.check import Document, check, encoded
-from stepscope.checker import suppress
 from stepscope.checker.fixing import rounds
 from stepscope.checker.fixing.edits import CannotFixError, Edit, Lines, apply, replacement
 from stepscope.checker.fixing.fixer import Fixer, comments
 from stepscope.checker.hits import Hit
+from stepscope.checker.source import suppress
 from stepscope.errors import CheckError
 
 

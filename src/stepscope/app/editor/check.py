@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.app import check as use_case
-from stepscope.checker import discover
 from stepscope.checker.hits import Hit
 from stepscope.checker.registry import ALL
-from stepscope.checker.versions import parse
-from stepscope.model.finding import Diagnostic, Finding
+from stepscope.checker.source import discover
+from stepscope.checker.source.versions import parse
+from stepscope.model.report.finding import Diagnostic, Finding
 from stepscope.store.evidence import leads_in, session_around
 
 MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.graph.one_hot_products import PRODUCTS
 from stepscope.derive.graph import written_variables
 from stepscope.derive.graph.index import CALLING, NOT_FOUND
-from stepscope.model.graph import UNKNOWN
+from stepscope.model.log.graph import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.graph.one_hot_products import PRODUCTS
 from stepscope.derive.graph.independent_loops import ADDS, ARGUMENT, RESULT, WHILE
 from stepscope.derive.graph.index import CALLING
-from stepscope.model.graph import UNKNOWN
+from stepscope.model.log.graph import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

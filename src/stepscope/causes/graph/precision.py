@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.graph import specs
+from stepscope.model.log.graph import specs
 
 if TYPE_CHECKING:
     from collections.abc import Container

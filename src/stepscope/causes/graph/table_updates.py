@@ -9,7 +9,7 @@ import numpy as np
 
 from stepscope.causes.graph.one_hot_products import PRODUCTS
 from stepscope.causes.graph.whole_arrays import MATRIX, Weight, weights, working_on
-from stepscope.model.graph import UNKNOWN, specs
+from stepscope.model.log.graph import UNKNOWN, specs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.graph import UNKNOWN, specs
+from stepscope.model.log.graph import UNKNOWN, specs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

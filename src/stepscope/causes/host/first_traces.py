@@ -14,14 +14,14 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import loop_source, stack_samples
-from stepscope.model.events import ModelBuilt, Traced
-from stepscope.model.graph import GraphRead
+from stepscope.model.log.events import ModelBuilt, Traced
+from stepscope.model.log.graph import GraphRead
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample
     from stepscope.derive.view import SessionView
-    from stepscope.model.session import Worker
+    from stepscope.model.session.session import Worker
 
 ALIKE = 0.7
 """Of a graph's nodes: a second trace of the same code lacks what makes variables."""

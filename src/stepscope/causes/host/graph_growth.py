@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.python import stack_samples
-from stepscope.model.events import GraphSize
+from stepscope.model.log.events import GraphSize
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stepscope.derive.python import stack_samples
-from stepscope.model.events import (
+from stepscope.model.log.events import (
     ChildStarted,
     Code,
     DatasetMade,
@@ -37,7 +37,7 @@ from stepscope.model.events import (
     Stack,
     Traced,
 )
-from stepscope.model.program import Setting
+from stepscope.model.log.program import Setting
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample
     from stepscope.derive.view import SessionView
     from stepscope.model.event import Frame
-    from stepscope.model.events import AnyEvent
-    from stepscope.model.graph import GraphTable
-    from stepscope.model.session import Worker
+    from stepscope.model.log.events import AnyEvent
+    from stepscope.model.log.graph import GraphTable
+    from stepscope.model.session.session import Worker
 
 Reason = Literal["sample", "call", "function", "node"]
 

@@ -1,8 +1,8 @@
 """How long the step's thread waits for the interpreter lock, and which threads hold it meanwhile.
 
 The kernel counts for how long a thread ran and was ready to run; the rest of the time it was blocked. The agent's looks
-(``agent.lock_watch``) tell how often it was blocked in something else than the lock. The difference is what it waited
-for the lock.
+(``agent.sampling.lock_watch``) tell how often it was blocked in something else than the lock. The difference is what it
+waited for the lock.
 
 Looks are not counted that find it waiting: who looks has just been given the lock, and perhaps by the very thread that
 is looked at, which then waits because of the look. A thread that is blocked elsewhere does not care about the lock, so
@@ -23,7 +23,7 @@ import numpy as np
 
 from stepscope.causes.system.contention import MIN_SPAN_NS
 from stepscope.derive.python import stack_samples
-from stepscope.model.events import ThreadSeen
+from stepscope.model.log.events import ThreadSeen
 from stepscope.wire.kinds import Flag, Kind, LockState
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.model.events import UserProfiler
+from stepscope.model.log.events import UserProfiler
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.session import Worker
+    from stepscope.model.session.session import Worker
 
 LEAST_STEPS = 20
 """Of either kind: with fewer nothing is said of what recording costs."""

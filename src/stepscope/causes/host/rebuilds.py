@@ -16,7 +16,7 @@ from stepscope.causes.job import purpose
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import retraces, stack_samples
 from stepscope.derive.steps.anchor import TRAIN_ROLES
-from stepscope.model.events import ModelBuilt, Traced
+from stepscope.model.log.events import ModelBuilt, Traced
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

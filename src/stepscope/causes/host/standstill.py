@@ -16,7 +16,7 @@ import numpy as np
 from stepscope.derive.machine.rivals import is_child
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
-from stepscope.model.events import ThreadSeen
+from stepscope.model.log.events import ThreadSeen
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
-    from stepscope.model.session import Session, Worker
+    from stepscope.model.session.session import Session, Worker
 
 _NO_WORK = (Kind.SAMPLE, Kind.TICK, Kind.GC)
 

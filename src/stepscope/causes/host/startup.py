@@ -14,7 +14,7 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
-from stepscope.model.events import Framework
+from stepscope.model.log.events import Framework
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

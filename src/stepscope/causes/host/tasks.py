@@ -22,15 +22,15 @@ from stepscope.causes.job import purpose
 from stepscope.derive.steps import rest
 from stepscope.derive.steps.anchor import TRAIN_ROLES
 from stepscope.derive.steps.steps import names_of
-from stepscope.model.events import Name
-from stepscope.model.finding import Task, TaskPart
+from stepscope.model.log.events import Name
+from stepscope.model.report.finding import Task, TaskPart
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
-    from stepscope.model.finding import Place, TaskKind
     from stepscope.model.records import F64, I64, Bool, RecordTable
-    from stepscope.model.session import Worker
+    from stepscope.model.report.finding import Place, TaskKind
+    from stepscope.model.session.session import Worker
 
 KINDS: dict[Kind, TaskKind] = {
     Kind.SESSION_RUN: "Session.run",

@@ -11,7 +11,7 @@ from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
-    from stepscope.model.events import Name
+    from stepscope.model.log.events import Name
 
 NAMED_FROM = 0.5
 """A span explains a finding when at least this share of the finding's time lies inside of it."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stepscope.model.events import DatasetMade
+    from stepscope.model.log.events import DatasetMade
 
 CACHES, TAKES = "CacheDataset", "TakeDataset"
 """Transformations, by the class that tf.data makes."""

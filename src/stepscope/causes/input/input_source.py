@@ -8,7 +8,7 @@ from stepscope.causes.input import input_cause
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
-    from stepscope.model.finding import Place
+    from stepscope.model.report.finding import Place
 
 
 def samples_per_s(view: SessionView) -> float:

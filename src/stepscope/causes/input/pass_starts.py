@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
-    from stepscope.model.events import DatasetMade
+    from stepscope.model.log.events import DatasetMade
     from stepscope.model.records import I64
 
 SKIPS, FILLS = "SkipDataset", "ShuffleDataset"

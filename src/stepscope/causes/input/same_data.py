@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph.frozen_layers import VARYING
 from stepscope.derive.steps import epochs
-from stepscope.model.events import IteratorMade, Traced
+from stepscope.model.log.events import IteratorMade, Traced
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.model.events import DatasetMade, ModelBuilt
+from stepscope.model.log.events import DatasetMade, ModelBuilt
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

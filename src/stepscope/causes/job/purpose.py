@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.steps.anchor import TRAIN_ROLES
-from stepscope.model.events import ModelBuilt, Traced
+from stepscope.model.log.events import ModelBuilt, Traced
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.machine import fault_causes
-from stepscope.model.events import Framework, InferenceSession
+from stepscope.model.log.events import Framework, InferenceSession
 
 if TYPE_CHECKING:
     from stepscope.derive.machine.fault_causes import FaultCauses
     from stepscope.derive.view import SessionView
-    from stepscope.model.session import AllocatorInfo
+    from stepscope.model.session.session import AllocatorInfo
 
 _LIBRARIES = {
     "libjemalloc": "jemalloc",

@@ -24,13 +24,13 @@ from stepscope.causes.system import concurrency
 from stepscope.causes.system.page_faults import ATTACHED
 from stepscope.derive.machine import rivals
 from stepscope.derive.steps.anatomy import COMPONENTS
-from stepscope.model.events import ChildStarted, ThreadSeen
+from stepscope.model.log.events import ChildStarted, ThreadSeen
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
     from stepscope.model.records import I64, HostTable, ProcessTable
-    from stepscope.model.session import Session
+    from stepscope.model.session.session import Session
 
 T = TypeVar("T", "HostTable", "ProcessTable")
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.events import DeviceMemory
+from stepscope.model.log.events import DeviceMemory
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.records import F64
-    from stepscope.model.session import Session
+    from stepscope.model.session.session import Session
 
 MIN_SAMPLES = 4
 USED_PERCENT = 1

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import trend
-from stepscope.model.events import DatasetMade, Name, Traced
+from stepscope.model.log.events import DatasetMade, Name, Traced
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

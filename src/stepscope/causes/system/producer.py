@@ -15,7 +15,7 @@ import numpy as np
 from stepscope.causes.system import contention, gpu
 from stepscope.derive.input import pipeline_python
 from stepscope.derive.numeric import intervals
-from stepscope.model.events import ThreadSeen
+from stepscope.model.log.events import ThreadSeen
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

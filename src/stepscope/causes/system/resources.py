@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
     from stepscope.model.records import F64, I64, ProcessTable
-    from stepscope.model.session import Session
+    from stepscope.model.session.session import Session
 
 MIN_INTERVALS = 3
 """Fewer seconds cannot be compared."""

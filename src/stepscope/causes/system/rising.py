@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stepscope.derive.numeric.trend import Trend
     from stepscope.derive.python.stack_samples import Spot
     from stepscope.derive.view import SessionView
-    from stepscope.model.events import Name
+    from stepscope.model.log.events import Name
     from stepscope.model.records import F64
 
 _KINDS = {"callbacks": (Kind.CALLBACK,), "saving": (Kind.SAVE, Kind.SUMMARY), "gc": (Kind.GC,)}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Spot
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.view import SessionView
-    from stepscope.model.events import Name
+    from stepscope.model.log.events import Name
     from stepscope.model.records import F64, I64, Bool
 
 MIN_STALLS = 5

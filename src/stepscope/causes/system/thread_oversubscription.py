@@ -16,7 +16,7 @@ import numpy as np
 
 from stepscope.causes.system import contention
 from stepscope.derive.python import stack_samples
-from stepscope.model.events import ThreadSeen
+from stepscope.model.log.events import ThreadSeen
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from stepscope.checker.bindings import Binding, Scope
-from stepscope.checker.canonical import canonical
 from stepscope.checker.fixing.edits import CannotFixError, Edit, Lines
-from stepscope.checker.flow import analyse
+from stepscope.checker.source.bindings import Binding, Scope
+from stepscope.checker.source.canonical import canonical
+from stepscope.checker.source.flow import analyse
 
 ROOTS = frozenset({"tensorflow", "keras", "numpy"})
 """Dotted names that begin with these, in what a plan is told, are spelled as the file does."""

@@ -1,7 +1,7 @@
 """Edits in a notebook: only the sources of the cells that change are written anew, everything else stays byte for byte.
 
-Rules see all code cells as one text in which magics are ``pass`` (``checker.notebook``); an edit is done when all
-lines that it touches are the cell's own.
+Rules see all code cells as one text in which magics are ``pass`` (``checker.source.notebook``); an edit is done when
+all lines that it touches are the cell's own.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stepscope.checker import notebook
 from stepscope.checker.fixing.edits import CannotFixError, Edit, Lines, apply
+from stepscope.checker.source import notebook
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder(strict=False)

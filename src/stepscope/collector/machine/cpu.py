@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from stepscope.collector.machine.host import Host
 from stepscope.collector.samplers import cgroup
-from stepscope.model.doctor import Check, Outcome
+from stepscope.model.report.doctor import Check, Outcome
 
 _POOLS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
 """What sets the sizes of TensorFlow's two pools and of OpenMP's."""

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from stepscope.collector.machine.host import Host
 from stepscope.collector.machine.python import Loaded, PythonFacts
 from stepscope.errors import FormatError
-from stepscope.formats.elf import ElfFile
-from stepscope.model.doctor import Check, Outcome
+from stepscope.formats.native.elf import ElfFile
+from stepscope.model.report.doctor import Check, Outcome
 
 _OLDEST = (3, 9)
 """The oldest Python that the agent runs on."""

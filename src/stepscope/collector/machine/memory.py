@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from stepscope.collector.machine.host import Host
 from stepscope.collector.samplers import cgroup
-from stepscope.model.doctor import Check, Outcome
-from stepscope.model.remedies import HUGE_PAGES
+from stepscope.model.report.doctor import Check, Outcome
+from stepscope.model.report.remedies import HUGE_PAGES
 from stepscope.units import format_bytes
 
 _THP = "/sys/kernel/mm/transparent_hugepage/"

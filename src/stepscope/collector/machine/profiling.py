@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepscope.collector.machine.host import Host
-from stepscope.model.doctor import Check, Outcome
+from stepscope.model.report.doctor import Check, Outcome
 
 _KERNEL = "/proc/sys/kernel/"
 _PAGE_KB = 4

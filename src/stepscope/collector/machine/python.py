@@ -17,14 +17,14 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from stepscope.collector import allocator
+from stepscope.collector.memory import allocator
 from stepscope.errors import TargetError
 from stepscope.wire.env import ALWAYS_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stepscope.model.session import AllocatorInfo
+    from stepscope.model.session.session import AllocatorInfo
 
 _ASK = Path(__file__).with_name("ask_python.py")
 _PATIENCE_S = 120.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from stepscope.collector.mask import mask_command
+from stepscope.collector.launch.mask import mask_command
 from stepscope.collector.samplers.base import ProcFile, Rows, Targets
 from stepscope.collector.samplers.cluster import ClusterTasks
 from stepscope.collector.samplers.host import cpu_clock

@@ -16,14 +16,14 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from stepscope.model.events import Traced
-from stepscope.model.graph import GraphRead, Layer
+from stepscope.model.log.events import Traced
+from stepscope.model.log.graph import GraphRead, Layer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.model.graph import GraphTable
-    from stepscope.model.session import Worker
+    from stepscope.model.log.graph import GraphTable
+    from stepscope.model.session.session import Worker
 
 NOT_FOUND = -1
 CALLING = frozenset(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.steps.steps import names_of
-from stepscope.model.events import Traced
-from stepscope.model.graph import GraphRead
+from stepscope.model.log.events import Traced
+from stepscope.model.log.graph import GraphRead
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

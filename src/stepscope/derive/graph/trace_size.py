@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.graph.independent_loops import IDLE, WHILE
-from stepscope.model.graph import UNKNOWN
+from stepscope.model.log.graph import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -15,7 +15,7 @@ import numpy as np
 
 from stepscope.derive.input import model_reads, pipeline_python, stages, traced_input
 from stepscope.derive.steps import evaluations, rest
-from stepscope.model.events import DatasetMade, IteratorMade, IteratorModel
+from stepscope.model.log.events import DatasetMade, IteratorMade, IteratorModel
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ import numpy as np
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
 from stepscope.derive.steps.steps import names_of
-from stepscope.model.events import PyFunctionMade
+from stepscope.model.log.events import PyFunctionMade
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.events import Name
+    from stepscope.model.log.events import Name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

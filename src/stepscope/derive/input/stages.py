@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from stepscope.derive.input.model_reads import Read
     from stepscope.derive.steps.steps import Steps
-    from stepscope.formats.iterator_model import IteratorModelData, Node
-    from stepscope.model.events import DatasetMade, IteratorMade
+    from stepscope.formats.agent_files.iterator_model import IteratorModelData, Node
+    from stepscope.model.log.events import DatasetMade, IteratorMade
     from stepscope.model.records import F64
 
 INJECTED = frozenset({"Root", "Model", "MaxIntraOpParallelism", "PrivateThreadPool", "Options"})

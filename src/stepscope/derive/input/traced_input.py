@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive.input.model_reads import Read
 from stepscope.derive.optrace.host import traced_stages
-from stepscope.model.events import IteratorModel
+from stepscope.model.log.events import IteratorModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

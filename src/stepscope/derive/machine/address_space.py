@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.memory_map import Layout, LookPoint, MemoryMap, Region, SizeClass
+from stepscope.model.report.memory_map import Layout, LookPoint, MemoryMap, Region, SizeClass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.address_space import MappingTable, MemoryLook
-    from stepscope.model.memory_map import Verdict
     from stepscope.model.records import Bool
-    from stepscope.model.session import Session
+    from stepscope.model.report.memory_map import Verdict
+    from stepscope.model.session.address_space import MappingTable, MemoryLook
+    from stepscope.model.session.session import Session
 
 USUAL_HUGE_PAGE = 2 << 20
 MIN_PADDED = 4

@@ -13,7 +13,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from stepscope.model.records import F64, I64, HostTable
-    from stepscope.model.session import Session
+    from stepscope.model.session.session import Session
 
 DIFFERENCE = 2
 """Samples that make a difference."""

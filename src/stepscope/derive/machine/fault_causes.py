@@ -18,15 +18,15 @@ from stepscope.derive.stacks import native_names
 from stepscope.derive.stacks.op_of_pool_thread import with_ops
 from stepscope.derive.stacks.session_stacks import within
 from stepscope.model.records import Mapped, MemoryEvent
-from stepscope.model.stacks import FrameKind
+from stepscope.model.session.stacks import FrameKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.records import I64, MemoryEventTable
-    from stepscope.model.session import Session
-    from stepscope.model.stacks import Frame, StackProfile
+    from stepscope.model.session.session import Session
+    from stepscope.model.session.stacks import Frame, StackProfile
 
 ADVICE = {4: "MADV_DONTNEED", 8: "MADV_FREE"}
 """Advice of madvise(2) that gives memory back."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.steps.steps import names_of
-from stepscope.model.events import Metric
+from stepscope.model.log.events import Metric
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.model.records import F64, I64
-    from stepscope.model.session import Worker
+    from stepscope.model.session.session import Worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.events import ChildStarted, ServerStarted
+from stepscope.model.log.events import ChildStarted, ServerStarted
 from stepscope.model.records import CHILD, TASK
 
 if TYPE_CHECKING:
     from stepscope.model.records import I64, Bool, RivalTable
-    from stepscope.model.session import Session
+    from stepscope.model.session.session import Session
 
 MAX_NAME = 40
 """Characters of a short command."""

@@ -17,7 +17,7 @@ from stepscope.derive.steps import rest
 from stepscope.wire.kinds import Flag
 
 if TYPE_CHECKING:
-    from stepscope.model.events import CaptureTaken
+    from stepscope.model.log.events import CaptureTaken
     from stepscope.model.records import F64, I64, Bool, RecordTable
 
 NEIGHBOURS = 2

@@ -15,14 +15,14 @@ import numpy as np
 from stepscope.derive.graph.index import NOT_FOUND
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace import op_times
-from stepscope.model.optrace import Category, LineKind
+from stepscope.model.session.optrace import Category, LineKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.model.graph import Layer
-    from stepscope.model.optrace import OpTrace
+    from stepscope.model.log.graph import Layer
+    from stepscope.model.session.optrace import OpTrace
 
 T = TypeVar("T")
 COUNTED = frozenset({Category.OP, Category.COLLECTIVE, Category.KERNEL, Category.COPY})

@@ -19,14 +19,14 @@ import numpy as np
 from stepscope.derive.optrace.host.event_nesting import parents, self_times
 from stepscope.formats.op_names import parse_op
 from stepscope.model.blocks import take
-from stepscope.model.optrace import DEVICE_KINDS, Category, LineKind
-from stepscope.model.optrace_stats import StatName
+from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind
+from stepscope.model.session.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.model.optrace import I8, I32, Line, OpTrace, Plane
     from stepscope.model.records import F64, I64
+    from stepscope.model.session.optrace import I8, I32, Line, OpTrace, Plane
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

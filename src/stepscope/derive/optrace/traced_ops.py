@@ -10,11 +10,11 @@ from stepscope.derive.optrace import line_times
 from stepscope.derive.optrace.steps import traced_steps
 from stepscope.errors import DamagedError, SessionError
 from stepscope.model.records import RecordTable
-from stepscope.model.session import Worker, WorkerInfo
+from stepscope.model.session.session import Worker, WorkerInfo
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.line_times import OpLines
-    from stepscope.model.session import Session
+    from stepscope.model.session.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

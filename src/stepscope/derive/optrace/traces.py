@@ -16,7 +16,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.session import Session
+    from stepscope.model.session.session import Session
 
 _PARTS = {
     "saving": ("saving",),

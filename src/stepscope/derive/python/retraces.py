@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.model.events import Traced
+from stepscope.model.log.events import Traced
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

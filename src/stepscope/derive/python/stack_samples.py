@@ -2,8 +2,8 @@
 
 A sample belongs to the component that the moment belongs to. It is told by two frames: the innermost one of the
 user's code (the culprit) and the frame of the loop that makes the steps (the statement that pays). It stands for its
-duration: CPU time for a sample of the CPU timer, time without CPU for one of the agent's thread (``agent.cpu_timer``
-says why there are two). Shares are shares of these durations.
+duration: CPU time for a sample of the CPU timer, time without CPU for one of the agent's thread
+(``agent.sampling.cpu_timer`` says why there are two). Shares are shares of these durations.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.events import Code, Stack
+from stepscope.model.log.events import Code, Stack
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps.anatomy import Anatomy
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.session import Worker
+    from stepscope.model.session.session import Worker
 
 _OP_FUNCTIONS = frozenset({"quick_execute", "TFE_Py_FastPathExecute", "TFE_Py_Execute"})
 """Python functions whose own line is the C call that runs an eager op."""

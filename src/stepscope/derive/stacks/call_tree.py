@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.stacks import UNKNOWN
+from stepscope.model.session.stacks import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.model.records import F64, I64
-    from stepscope.model.stacks import Frame, StackProfile
+    from stepscope.model.session.stacks import Frame, StackProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

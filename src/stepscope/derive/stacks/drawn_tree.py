@@ -9,11 +9,11 @@ import numpy as np
 
 from stepscope.derive.stacks.call_tree import stack_totals
 from stepscope.formats.stacks.chains import Chains
-from stepscope.model.stacks import UNKNOWN, Frame, StackBuilder, StackFlag
+from stepscope.model.session.stacks import UNKNOWN, Frame, StackBuilder, StackFlag
 
 if TYPE_CHECKING:
     from stepscope.model.records import F64, I64
-    from stepscope.model.stacks import StackProfile
+    from stepscope.model.session.stacks import StackProfile
 
 SMALL = Frame("[too small to draw]", resolved=True)
 """Stands for stacks that were merged."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.stacks import Frame, FrameKind
+from stepscope.model.session.stacks import Frame, FrameKind
 
 if TYPE_CHECKING:
     from stepscope.model.records import Bool
-    from stepscope.model.stacks import StackProfile
+    from stepscope.model.session.stacks import StackProfile
 
 _FRAMEWORK_MODULE = re.compile(
     r"libtensorflow|_pywrap_|libonnxruntime|onnxruntime_pybind11|libtorch|libc10|libjax|xla_extension|libxla|"

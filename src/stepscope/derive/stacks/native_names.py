@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.stacks import Frame
+    from stepscope.model.session.stacks import Frame
 
 _OPENING, _CLOSING = "<(", ">)"
 _QUALIFIERS = frozenset({"const", "volatile", "noexcept", "&", "&&"})

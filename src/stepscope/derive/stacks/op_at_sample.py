@@ -28,16 +28,16 @@ from stepscope.derive.optrace import line_times
 from stepscope.derive.optrace.host import event_nesting
 from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE, place_of_op, primitive_of
 from stepscope.errors import DamagedError, SessionError
-from stepscope.model.optrace import Category, LineKind
-from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, StackBuilder, StackFlag
+from stepscope.model.session.optrace import Category, LineKind
+from stepscope.model.session.stacks import UNKNOWN, Frame, FrameKind, StackBuilder, StackFlag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.optrace import OpTrace
     from stepscope.model.records import I64, Bool
-    from stepscope.model.session import Session
-    from stepscope.model.stacks import StackProfile
+    from stepscope.model.session.optrace import OpTrace
+    from stepscope.model.session.session import Session
+    from stepscope.model.session.stacks import StackProfile
 
 NEAR_NS = 25_000_000
 """Samples of one thread, within one run of one op: two and a half periods of sampling."""

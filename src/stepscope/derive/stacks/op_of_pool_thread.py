@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from stepscope.derive.stacks import native_names
-from stepscope.model.stacks import UNKNOWN, FrameKind, StackBuilder, StackFlag
+from stepscope.model.session.stacks import UNKNOWN, FrameKind, StackBuilder, StackFlag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.stacks import Frame, StackProfile
+    from stepscope.model.session.stacks import Frame, StackProfile
 
 NEAR_NS = 25_000_000
 """So near a sample tells the op by itself."""

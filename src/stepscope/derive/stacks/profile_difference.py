@@ -29,7 +29,7 @@ from stepscope.derive.stacks.call_tree import function_keys, function_totals, st
 if TYPE_CHECKING:
     from stepscope.derive.stacks.merge_profiles import Pair
     from stepscope.model.records import F64, I64, Bool
-    from stepscope.model.stacks import Frame, StackProfile
+    from stepscope.model.session.stacks import Frame, StackProfile
 
 DISPERSION = 2.0
 """How many times more than independent samples a function's count varies between runs of one program."""

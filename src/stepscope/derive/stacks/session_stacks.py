@@ -1,7 +1,7 @@
 """The stack profiles of a session: its captures, and the Python stacks that are sampled always.
 
-The agent's samples stand for time (``agent.cpu_timer``): CPU time of the main thread, waiting time of all threads that
-ran user code. The event is called "python".
+The agent's samples stand for time (``agent.sampling.cpu_timer``): CPU time of the main thread, waiting time of all
+threads that ran user code. The event is called "python".
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from stepscope.derive.stacks import op_at_sample
 from stepscope.derive.stacks.merge_profiles import merged
 from stepscope.derive.stacks.op_of_pool_thread import with_ops
 from stepscope.derive.stacks.splice import spliced
-from stepscope.model.events import Code, Stack, ThreadSeen
-from stepscope.model.stacks import (
+from stepscope.model.log.events import Code, Stack, ThreadSeen
+from stepscope.model.session.stacks import (
     UNKNOWN,
     Frame,
     FrameKind,
@@ -31,7 +31,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.session import Session, Worker
+    from stepscope.model.session.session import Session, Worker
 
 AGENT_THREAD = "stepscope-agent"
 """Name of the thread that samples."""

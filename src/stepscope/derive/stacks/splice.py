@@ -23,12 +23,12 @@ import numpy as np
 
 from stepscope.derive.stacks.frame_kinds import kind_of
 from stepscope.derive.stacks.interpreter_runs import Chains, Run, Runs, filled
-from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, StackBuilder, StackFlag
+from stepscope.model.session.stacks import UNKNOWN, Frame, FrameKind, StackBuilder, StackFlag
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from stepscope.model.stacks import StackProfile
+    from stepscope.model.session.stacks import StackProfile
 
 NEAR_NS = 25_000_000
 """A sample so near gives all of its frames: two and a half periods of the agent's sampling during a window."""

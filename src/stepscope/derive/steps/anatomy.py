@@ -22,9 +22,9 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals, Painting
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.events import Name
-    from stepscope.model.finding import PipelineStage
+    from stepscope.model.log.events import Name
     from stepscope.model.records import F64, I64, Bool
+    from stepscope.model.report.finding import PipelineStage
 
 LAYERS = (
     "saving",

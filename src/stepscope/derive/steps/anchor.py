@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stepscope.model.events import Name
+    from stepscope.model.log.events import Name
     from stepscope.model.records import I64
-    from stepscope.model.session import Worker
-    from stepscope.model.step_summary import MakerKind
+    from stepscope.model.report.step_summary import MakerKind
+    from stepscope.model.session.session import Worker
     from stepscope.wire.kinds import Kind
 
 TRAIN_ROLES = frozenset({"train", "fit", "train_on_batch"})
 EVALUATIONS = frozenset({"test", "evaluate", "test_on_batch"})
 ENQUEUE = "enqueue"
-"""Role of a Session.run that only fills queues (``agent.probes.session``)."""
+"""Role of a Session.run that only fills queues (``agent.probes.tensorflow.session``)."""
 
 Place = tuple[str, str, int, str]
 """(text, file, line, role): what makes calls of one kind the same, whatever thread makes them."""

@@ -14,7 +14,7 @@ import numpy as np
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import branches
 from stepscope.derive.steps.anchor import ENQUEUE, EVALUATIONS, TRAIN_ROLES
-from stepscope.model.events import Name
+from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.anchor import Anchor
-    from stepscope.model.session import Worker
+    from stepscope.model.session.session import Worker
 
     Rule = Callable[[Sequence[Anchor]], list[Anchor]]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps.anchor import EVALUATIONS
-from stepscope.model.events import Name
+from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

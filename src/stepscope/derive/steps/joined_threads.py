@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.model.events import Name, ThreadSeen
+from stepscope.model.log.events import Name, ThreadSeen
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from stepscope.model.session import Worker
+    from stepscope.model.session.session import Worker
 
 KINDS = (Kind.EXECUTION, Kind.LOOP, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE)
 """Calls that say what a thread is for."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.events import Name
+    from stepscope.model.log.events import Name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

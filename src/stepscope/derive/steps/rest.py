@@ -18,7 +18,7 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.model.records import I64, Bool, RecordTable
-    from stepscope.model.session import Worker
+    from stepscope.model.session.session import Worker
 
 BEFORE = 128
 """Newest calls before a rest that say whose the calls in it are."""

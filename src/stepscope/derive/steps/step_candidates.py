@@ -14,15 +14,15 @@ import numpy as np
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import loops, rest
 from stepscope.derive.steps.anchor import EVALUATIONS, TRAIN_ROLES, Anchor, Place
-from stepscope.model.events import Name, Traced
+from stepscope.model.log.events import Name, Traced
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stepscope.model.records import I64, Bool, RecordTable
-    from stepscope.model.session import Worker
-    from stepscope.model.step_summary import MakerKind
+    from stepscope.model.report.step_summary import MakerKind
+    from stepscope.model.session.session import Worker
 
 MIN_CALLS = 4
 """Fewer repetitions are no loop."""

@@ -19,7 +19,7 @@ from stepscope.derive.steps import choice, evaluations, rest, step_candidates
 from stepscope.derive.steps.anchor import TRAIN_ROLES
 from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR
 from stepscope.derive.steps.steps import Steps
-from stepscope.model.events import BatchSeen, IteratorMade, IteratorModel, Traced
+from stepscope.model.log.events import BatchSeen, IteratorMade, IteratorModel, Traced
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.anchor import Anchor
     from stepscope.model.records import F64, I64, Bool, RecordTable
-    from stepscope.model.session import Worker
+    from stepscope.model.session.session import Worker
 
 PAUSE_FACTOR = 5
 """A gap between two training loops of so many median steps is a pause unless it recurs."""

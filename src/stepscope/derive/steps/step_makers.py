@@ -17,7 +17,7 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import evaluations, step_finder
 from stepscope.derive.steps.anchor import ENQUEUE
 from stepscope.derive.steps.step_candidates import MIN_CALLS
-from stepscope.model.events import Name
+from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps.anchor import Anchor
     from stepscope.derive.steps.steps import Steps
-    from stepscope.model.step_summary import MakerKind
+    from stepscope.model.report.step_summary import MakerKind
 
 KINDS = frozenset({Kind.EXECUTION, Kind.LOOP, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE})
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope.derive.steps.anchor import EVALUATIONS, TRAIN_ROLES
 from stepscope.derive.steps.steps import names_of
-from stepscope.model.events import BatchSeen, Traced
+from stepscope.model.log.events import BatchSeen, Traced
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import rest
-from stepscope.model.events import Name
+from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.anchor import Anchor
     from stepscope.derive.steps.choice import LeftOut
     from stepscope.model.records import I64, Bool
-    from stepscope.model.session import Worker
+    from stepscope.model.session.session import Worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,8 +40,8 @@ from stepscope.causes.host import eager_time
 from stepscope.causes.job import purpose
 from stepscope.causes.system import contention
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.events import BatchSeen, DatasetMade, ModelBuilt, Traced
-from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.log.events import BatchSeen, DatasetMade, ModelBuilt, Traced
+from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind
 

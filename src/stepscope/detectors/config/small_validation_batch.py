@@ -37,8 +37,8 @@ import numpy as np
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import evaluations
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.events import BatchSeen, DatasetMade
-from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.log.events import BatchSeen, DatasetMade
+from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 from stepscope.wire.kinds import Kind
 

@@ -33,7 +33,7 @@ import numpy as np
 from stepscope.causes.system import gpu
 from stepscope.causes.system.gpu import no_gpu
 from stepscope.detectors.base import Detector, Signal, cost_of
-from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.model.report.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.detectors import trace_evidence
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Finding, Remedy
+from stepscope.model.report.finding import Finding, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:

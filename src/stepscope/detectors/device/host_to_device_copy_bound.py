@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 from stepscope.derive.optrace.device import device_work
 from stepscope.detectors import trace_evidence
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Finding, Remedy
-from stepscope.model.optrace_stats import StatName
+from stepscope.model.report.finding import Finding, Remedy
+from stepscope.model.session.optrace_stats import StatName
 from stepscope.units import Ratio, format_bytes, format_ratio
 
 if TYPE_CHECKING:

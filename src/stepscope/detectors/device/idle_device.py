@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.system import gpu
 from stepscope.causes.system.gpu import no_gpu
 from stepscope.detectors.base import Detector, Signal, cost_of
-from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from stepscope.derive.optrace.device import device_work
 from stepscope.derive.optrace.host.activity import Activity
 from stepscope.detectors import trace_evidence
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Finding, Remedy
+from stepscope.model.report.finding import Finding, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from stepscope.causes.graph import precision
 from stepscope.causes.graph.repeated_passes import HEAVY
 from stepscope.detectors import graph_cost, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Finding, Remedy
+from stepscope.model.report.finding import Finding, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:

@@ -38,8 +38,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.graph import one_hot_products
 from stepscope.detectors import graph_cost, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Remedy
-from stepscope.model.optrace import PlaneKind
+from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.model.session.optrace import PlaneKind
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:

@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.detectors import trace_evidence
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.events import Traced
-from stepscope.model.finding import Finding, Place, Remedy
+from stepscope.model.log.events import Traced
+from stepscope.model.report.finding import Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns
 
 if TYPE_CHECKING:

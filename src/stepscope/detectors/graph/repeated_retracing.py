@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive.python import retraces
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Place, Remedy, Stage
+from stepscope.model.report.finding import Evidence, Finding, Place, Remedy, Stage
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:

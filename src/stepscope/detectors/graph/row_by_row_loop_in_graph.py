@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 from stepscope.derive.graph import independent_loops
 from stepscope.detectors import graph_cost, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Finding, Remedy
+from stepscope.model.report.finding import Finding, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:

@@ -36,9 +36,9 @@ from typing import TYPE_CHECKING
 from stepscope.causes.host import eager_time
 from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.events import ModelBuilt
-from stepscope.model.finding import Evidence, Finding, Place, Remedy, Stage
-from stepscope.model.program import Setting
+from stepscope.model.log.events import ModelBuilt
+from stepscope.model.log.program import Setting
+from stepscope.model.report.finding import Evidence, Finding, Place, Remedy, Stage
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:

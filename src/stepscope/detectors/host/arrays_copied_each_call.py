@@ -35,7 +35,7 @@ from stepscope.causes.job import purpose
 from stepscope.derive.python import stack_samples
 from stepscope.derive.python.eager import FUNCTION_CALLS
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.model.report.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import eager_time
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Place, Remedy
-from stepscope.model.program import Setting
+from stepscope.model.log.program import Setting
+from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 from stepscope.wire.kinds import Kind
 

@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.host import lock_waits
 from stepscope.causes.system import gpu
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from stepscope.causes.host.lock_waits import Holder, LockWaits
     from stepscope.derive.view import SessionView
-    from stepscope.model.finding import PipelineStage
+    from stepscope.model.report.finding import PipelineStage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.host import separate_gradients
 from stepscope.derive.python import stack_samples
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.model.report.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:

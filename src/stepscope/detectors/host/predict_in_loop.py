@@ -36,8 +36,8 @@ import numpy as np
 from stepscope.causes.job import purpose
 from stepscope.derive.numeric import intervals
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.events import BatchSeen
-from stepscope.model.finding import Evidence, Finding, Remedy, Stage
+from stepscope.model.log.events import BatchSeen
+from stepscope.model.report.finding import Evidence, Finding, Remedy, Stage
 from stepscope.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Flag, Kind
 

@@ -32,7 +32,7 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind
 

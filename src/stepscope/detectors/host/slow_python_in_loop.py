@@ -34,7 +34,7 @@ from stepscope.causes.host import statement_role
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
 from stepscope.detectors.loop_python import Params
-from stepscope.model.finding import Finding, Remedy
+from stepscope.model.report.finding import Finding, Remedy
 from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:

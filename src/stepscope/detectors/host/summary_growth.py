@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import format_bytes
 from stepscope.wire.kinds import Kind
 

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.input import fresh_iterators
 from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Signal, cost_of, severity_of
-from stepscope.model.events import DatasetMade, IteratorMade
-from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.model.log.events import DatasetMade, IteratorMade
+from stepscope.model.report.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from stepscope.causes.input.fresh_iterators import FreshIterators
     from stepscope.derive.view import SessionView
-    from stepscope.model.finding import Place
+    from stepscope.model.report.finding import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,8 +36,8 @@ from stepscope.causes.job import purpose
 from stepscope.derive.graph.index import CALLING
 from stepscope.detectors import graph_cost, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Remedy
-from stepscope.model.program import Padding
+from stepscope.model.log.program import Padding
+from stepscope.model.report.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
-    from stepscope.model.graph import TensorSpec
+    from stepscope.model.log.graph import TensorSpec
 
 
 LISTS = frozenset({"TensorListFromTensor", "TensorListStack", "TensorListReserve", "While", "StatelessWhile"})

@@ -43,8 +43,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.input import input_cause
 from stepscope.detectors import pipeline_python
 from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
-from stepscope.model.finding import Evidence, Finding, Place, Remedy
-from stepscope.model.program import Setting
+from stepscope.model.log.program import Setting
+from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 from stepscope.detectors import pipeline_python
 from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
 from stepscope.detectors.pipeline_python import Params
-from stepscope.model.finding import Finding, Place, Remedy
+from stepscope.model.report.finding import Finding, Place, Remedy
 from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:

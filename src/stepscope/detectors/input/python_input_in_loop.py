@@ -39,7 +39,7 @@ from stepscope.derive.input.pipeline import MAX_HANDOVER_NS
 from stepscope.derive.python import loop_source
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
-from stepscope.model.finding import Finding, Remedy
+from stepscope.model.report.finding import Finding, Remedy
 from stepscope.units import Ns, format_ratio
 
 if TYPE_CHECKING:

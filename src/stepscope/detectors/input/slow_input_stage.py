@@ -40,8 +40,8 @@ from stepscope.causes.input import input_cause
 from stepscope.causes.job import hidden_wait
 from stepscope.detectors import cut_cache, determinism, pipeline_python
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.events import ChildStarted
-from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.log.events import ChildStarted
+from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from stepscope.causes.input.input_cause import InputCause
     from stepscope.derive.input.stages import Stage
     from stepscope.derive.view import SessionView
-    from stepscope.model.finding import PipelineStage
+    from stepscope.model.report.finding import PipelineStage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

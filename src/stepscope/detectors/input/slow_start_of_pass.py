@@ -38,7 +38,7 @@ from stepscope.causes.input import pass_starts
 from stepscope.causes.input.pass_starts import FILLS, SKIPS
 from stepscope.detectors import cut_cache
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.model.report.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from stepscope.causes.system import contention
 from stepscope.derive.optrace.host import map_kind
 from stepscope.detectors import determinism, trace_evidence
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Finding, Remedy
+from stepscope.model.report.finding import Finding, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:

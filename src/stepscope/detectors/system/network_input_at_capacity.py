@@ -39,7 +39,7 @@ from stepscope.causes.input import input_cause, input_source
 from stepscope.causes.job import hidden_wait
 from stepscope.causes.system import network
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.model.report.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_rate, format_ratio
 
 if TYPE_CHECKING:

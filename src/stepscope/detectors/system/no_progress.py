@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.host import standstill
 from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.system import thread_oversubscription
 from stepscope.derive.machine import rivals
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:

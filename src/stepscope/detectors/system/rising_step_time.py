@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.system import contention, rising
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Cause, Evidence, Finding, PipelineStage, Place, Remedy
+from stepscope.model.report.finding import Cause, Evidence, Finding, PipelineStage, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:

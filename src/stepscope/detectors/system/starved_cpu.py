@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import contention
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio
 
 if TYPE_CHECKING:

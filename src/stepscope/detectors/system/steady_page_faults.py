@@ -46,8 +46,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.job import purpose
 from stepscope.causes.system import allocators, contention, page_faults
 from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Remedy
-from stepscope.model.remedies import ENVIRONMENT_REMEDIES
+from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from stepscope.causes.system.page_faults import Faults
     from stepscope.derive.machine.fault_causes import FaultCauses
     from stepscope.derive.view import SessionView
-    from stepscope.model.finding import Place, Stage
+    from stepscope.model.report.finding import Place, Stage
 
 PUBLISHED_GAIN = 0.3
 """Of the share that was hoped for, what came out. Source: Gregg 2022, 3 of 10 %."""

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.system import uploads
 from stepscope.causes.system.uploads import MAX_INPUT
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, Remedy
+from stepscope.model.report.finding import Evidence, Finding, Remedy
 from stepscope.units import Ratio, format_rate, format_ratio
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import dips, stalls
 from stepscope.detectors.base import Detector, Signal, cost_of, severity_of
-from stepscope.model.finding import Evidence, Finding, PipelineStage, Remedy
+from stepscope.model.report.finding import Evidence, Finding, PipelineStage, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:

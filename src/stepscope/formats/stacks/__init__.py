@@ -1,4 +1,4 @@
-"""Files of sampled stacks, each way: bytes to ``model.stacks.StackProfile`` and back.
+"""Files of sampled stacks, each way: bytes to ``model.session.stacks.StackProfile`` and back.
 
 - ``detect``: what kind of file it is, by content; reads any of them.
 - ``perf_script``: the text of ``perf script``.

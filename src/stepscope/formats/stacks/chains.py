@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.formats.stacks.labels import UNKNOWN_NAME
-from stepscope.model.stacks import UNKNOWN, Frame, StackFlag
+from stepscope.model.session.stacks import UNKNOWN, Frame, StackFlag
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.stacks import StackProfile
+    from stepscope.model.session.stacks import StackProfile
 
 TRUNCATED = Frame("[truncated]")
 """Stands in the place of the frames that are missing."""

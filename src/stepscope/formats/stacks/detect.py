@@ -15,7 +15,7 @@ from stepscope.formats.stacks import folded, perf_script, pprof, speedscope
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stepscope.model.stacks import StackProfile
+    from stepscope.model.session.stacks import StackProfile
 
 MAX_BYTES = 4 << 30
 """Of a file, and of what is packed in one."""

@@ -17,8 +17,8 @@ import numpy as np
 from stepscope.errors import FormatError
 from stepscope.formats.stacks.chains import Chains, split_truncated
 from stepscope.formats.stacks.labels import UNREADABLE, clean, frame_of, label_of
-from stepscope.model.finding import Diagnostic
-from stepscope.model.stacks import UNKNOWN, SampleTable, StackBuilder, StackProfile
+from stepscope.model.report.finding import Diagnostic
+from stepscope.model.session.stacks import UNKNOWN, SampleTable, StackBuilder, StackProfile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from stepscope.model.stacks import Frame, FrameKind
+from stepscope.model.session.stacks import Frame, FrameKind
 
 _PLACED = re.compile(r"(?P<function>.+) \((?P<file>[^()]*[^()\s]):(?P<line>\d+)\)")
 _FILE_ONLY = re.compile(r"(?P<function>.+) \((?P<file>[^()]*\.py)\)")

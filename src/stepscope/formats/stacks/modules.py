@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from stepscope.formats.stacks.labels import KERNEL_MODULE, UNKNOWN_NAME
-from stepscope.model.stacks import FrameKind
+from stepscope.model.session.stacks import FrameKind
 
 _GENERATED = re.compile(
     r"(?:.*/)?perf-\d+\.map|\[JIT\].*|//anon|anon_inode:.*|/?memfd:.*|.*/jitted-\d+-\d+\.so|/dev/zero.*|\[anon(:.*)?\]"

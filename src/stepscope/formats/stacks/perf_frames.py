@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.formats.stacks.labels import KERNEL_MODULE, UNKNOWN_NAME
 from stepscope.formats.stacks.modules import kind_of_module, plain_module, stand_in
-from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, StackBuilder
+from stepscope.model.session.stacks import UNKNOWN, Frame, FrameKind, StackBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

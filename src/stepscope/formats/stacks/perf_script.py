@@ -20,8 +20,8 @@ import numpy.typing as npt
 from stepscope.errors import FormatError
 from stepscope.formats.stacks.labels import UNREADABLE
 from stepscope.formats.stacks.perf_frames import SYMBOL_AT, FrameLines
-from stepscope.model.finding import Diagnostic
-from stepscope.model.stacks import UNKNOWN, SampleTable, StackBuilder, StackProfile, Thread
+from stepscope.model.report.finding import Diagnostic
+from stepscope.model.session.stacks import UNKNOWN, SampleTable, StackBuilder, StackProfile, Thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.errors import FormatError
-from stepscope.formats import protobuf
-from stepscope.formats.protobuf import encode_bytes, encode_number, encode_packed
+from stepscope.formats.protobuf import codec
+from stepscope.formats.protobuf.codec import encode_bytes, encode_number, encode_packed
 from stepscope.formats.stacks.chains import Chains, split_truncated
 from stepscope.formats.stacks.labels import frame_of
 from stepscope.formats.stacks.modules import kind_of_module, stand_in
-from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
+from stepscope.model.session.stacks import UNKNOWN, Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,18 +35,18 @@ _NAME_KEYS = {"thread", "thread_name", "thread name", "comm"}
 
 _MESSAGES = frozenset(range(1, 6))
 _WIRE = {
-    **dict.fromkeys((*_MESSAGES, 6), (protobuf.BYTES,)),
-    **dict.fromkeys((7, 8, 9, 10, 12, 14, 15), (protobuf.VARINT,)),
-    11: (protobuf.BYTES,),
-    13: (protobuf.VARINT, protobuf.BYTES),
+    **dict.fromkeys((*_MESSAGES, 6), (codec.BYTES,)),
+    **dict.fromkeys((7, 8, 9, 10, 12, 14, 15), (codec.VARINT,)),
+    11: (codec.BYTES,),
+    13: (codec.VARINT, codec.BYTES),
 }
 """Wire types of a profile's fields."""
-_NUMBERS = (protobuf.VARINT,)
+_NUMBERS = (codec.VARINT,)
 _INNER: dict[int, dict[int, tuple[int, ...]]] = {
     1: dict.fromkeys((1, 2), _NUMBERS),
-    2: {1: (protobuf.VARINT, protobuf.BYTES), 2: (protobuf.VARINT, protobuf.BYTES), 3: (protobuf.BYTES,)},
+    2: {1: (codec.VARINT, codec.BYTES), 2: (codec.VARINT, codec.BYTES), 3: (codec.BYTES,)},
     3: dict.fromkeys(range(1, 11), _NUMBERS),
-    4: {**dict.fromkeys((1, 2, 3, 5), _NUMBERS), 4: (protobuf.BYTES,)},
+    4: {**dict.fromkeys((1, 2, 3, 5), _NUMBERS), 4: (codec.BYTES,)},
     5: dict.fromkeys(range(1, 6), _NUMBERS),
 }
 """Wire types inside of its messages: by them it is told from other protocol buffers."""
@@ -70,7 +70,7 @@ class _Message:
 
     def string(self, value: Value) -> str:
         """The string that a field points to."""
-        index = protobuf.number(value)
+        index = codec.number(value)
         return self.strings[index] if index < len(self.strings) else ""
 
 
@@ -81,7 +81,7 @@ def looks_like(head: bytes) -> bool:
     """
     seen: list[int] = []
     try:
-        for key, wire, value in protobuf.fields(head):
+        for key, wire, value in codec.fields(head):
             if wire not in _WIRE.get(key, ()):
                 return False
             if isinstance(value, bytes) and not _fits(value, _INNER.get(key)):
@@ -96,7 +96,7 @@ def looks_like(head: bytes) -> bool:
 
 def _fits(raw: bytes, wires: Mapping[int, Sequence[int]] | None) -> bool:
     """Whether a message has fields of these wire types only; any bytes fit where there is no message."""
-    return wires is None or all(wire in wires.get(key, ()) for key, wire, _ in protobuf.fields(raw))
+    return wires is None or all(wire in wires.get(key, ()) for key, wire, _ in codec.fields(raw))
 
 
 def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
@@ -108,13 +108,13 @@ def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
     try:
         message = _split(data)
         return _profiles(message, where)
-    except protobuf.ProtoError as error:
+    except codec.ProtoError as error:
         raise FormatError(f"{where}: damaged pprof profile: {error}") from error
 
 
 def _split(data: bytes) -> _Message:
     message = _Message()
-    for key, _, value in protobuf.fields(data):
+    for key, _, value in codec.fields(data):
         match key, value:
             case 1, bytes(raw):
                 message.types.append(raw)
@@ -127,7 +127,7 @@ def _split(data: bytes) -> _Message:
             case 5, bytes(raw):
                 _keep(message.functions, raw)
             case 6, bytes(raw):
-                message.strings.append(protobuf.text(raw))
+                message.strings.append(codec.text(raw))
             case 14, int(index):
                 message.default_type = index
     return message
@@ -135,12 +135,12 @@ def _split(data: bytes) -> _Message:
 
 def _keep(known: dict[int, dict[int, Value]], raw: bytes) -> None:
     inner = _fields(raw)
-    known[protobuf.number(inner.get(1, 0))] = inner
+    known[codec.number(inner.get(1, 0))] = inner
 
 
 def _fields(raw: bytes) -> dict[int, Value]:
     """A message whose fields do not repeat."""
-    return {key: value for key, _, value in protobuf.fields(raw)}
+    return {key: value for key, _, value in codec.fields(raw)}
 
 
 def _profiles(message: _Message, where: str) -> tuple[StackProfile, ...]:
@@ -216,7 +216,7 @@ def _locations(message: _Message) -> dict[int, tuple[Frame, ...]]:
     for raw in message.locations:
         number = mapping = 0
         lines: list[Frame] = []
-        for key, _, value in protobuf.fields(raw):
+        for key, _, value in codec.fields(raw):
             match key, value:
                 case 1, int(number):
                     pass
@@ -236,11 +236,11 @@ def _locations(message: _Message) -> dict[int, tuple[Frame, ...]]:
 
 
 def _line(message: _Message, inner: dict[int, Value]) -> Frame:
-    function = message.functions.get(protobuf.number(inner.get(1, 0)), {})
+    function = message.functions.get(codec.number(inner.get(1, 0)), {})
     name = message.string(function.get(2, 0)) or message.string(function.get(3, 0))
     file = message.string(function.get(4, 0))
     frame = frame_of(name)
-    line = max(0, protobuf.signed(protobuf.number(inner.get(2, 0))))
+    line = max(0, codec.signed(codec.number(inner.get(2, 0))))
     kind = FrameKind.PYTHON if file.endswith(".py") else frame.kind
     return frame._replace(file=file or frame.file, line=line or frame.line, kind=kind)
 
@@ -251,19 +251,19 @@ def _sample(message: _Message, raw: bytes) -> tuple[list[int], list[int], Thread
     values: list[int] = []
     pid = tid = 0
     name = ""
-    for key, wire, value in protobuf.fields(raw):
+    for key, wire, value in codec.fields(raw):
         match key, value:
             case 1, _:
-                ids += protobuf.numbers(wire, value)
+                ids += codec.numbers(wire, value)
             case 2, _:
-                values += map(protobuf.signed, protobuf.numbers(wire, value))
+                values += map(codec.signed, codec.numbers(wire, value))
             case 3, bytes(inner):
                 label = _fields(inner)
                 word = message.string(label.get(1, 0))
                 if word in _THREAD_KEYS:
-                    tid = protobuf.number(label.get(3, 0))
+                    tid = codec.number(label.get(3, 0))
                 elif word in _PROCESS_KEYS:
-                    pid = protobuf.number(label.get(3, 0))
+                    pid = codec.number(label.get(3, 0))
                 elif word in _NAME_KEYS:
                     name = message.string(label.get(2, 0))
     thread = Thread(pid, tid, name) if pid or tid or name else None

@@ -20,8 +20,8 @@ from stepscope.errors import FormatError
 from stepscope.formats.stacks.chains import Chains, split_truncated
 from stepscope.formats.stacks.labels import UNREADABLE, clean, frame_of, label_of
 from stepscope.formats.stacks.modules import kind_of_module
-from stepscope.model.finding import Diagnostic
-from stepscope.model.stacks import UNKNOWN, Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
+from stepscope.model.report.finding import Diagnostic
+from stepscope.model.session.stacks import UNKNOWN, Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _TIMES = {"nanoseconds": 1, "microseconds": 1_000, "milliseconds": 1_000_000, "seconds": 1_000_000_000}

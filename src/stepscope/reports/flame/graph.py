@@ -14,13 +14,13 @@ from stepscope.derive.stacks.health import Health, health, with_roots_checked, w
 from stepscope.derive.stacks.merge_profiles import function_of, paired
 from stepscope.derive.stacks.op_of_pool_thread import has_traced_ops, without_traced_ops
 from stepscope.derive.stacks.profile_difference import Difference, difference, sample_weight
-from stepscope.model.stacks import FrameKind
+from stepscope.model.session.stacks import FrameKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stepscope.derive.stacks.profile_difference import Basis
-    from stepscope.model.stacks import Frame, StackProfile
+    from stepscope.model.session.stacks import Frame, StackProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

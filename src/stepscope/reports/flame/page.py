@@ -17,15 +17,15 @@ import numpy as np
 from stepscope.reports.flame import payload, svg, words
 from stepscope.reports.flame.graph import top_functions
 from stepscope.reports.flame.palette import style
-from stepscope.reports.html import ICON
-from stepscope.reports.svg import escape
-from stepscope.reports.tables import table
+from stepscope.reports.page.html import ICON
+from stepscope.reports.page.svg import escape
+from stepscope.reports.page.tables import table
 from stepscope.units import NS_PER_S
 
 if TYPE_CHECKING:
     from stepscope.derive.stacks.drawn_tree import Cut
     from stepscope.derive.stacks.profile_difference import Change
-    from stepscope.model.stacks import Frame, StackProfile
+    from stepscope.model.session.stacks import Frame, StackProfile
     from stepscope.reports.flame.graph import Compared, Graph
 
 _INSTALLED = re.compile(r".*/(site|dist)-packages/")

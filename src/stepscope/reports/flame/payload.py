@@ -14,14 +14,14 @@ import msgspec
 import numpy as np
 
 from stepscope.derive.stacks.drawn_tree import SMALL, Cut, cut
-from stepscope.model.stacks import UNKNOWN
+from stepscope.model.session.stacks import UNKNOWN
 from stepscope.reports.words import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.model.records import F64, I64
-    from stepscope.model.stacks import SampleTable, StackProfile, Thread
+    from stepscope.model.session.stacks import SampleTable, StackProfile, Thread
     from stepscope.reports.flame.graph import Compared, Graph
 
 MAX_STACKS = 60_000

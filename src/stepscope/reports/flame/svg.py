@@ -12,16 +12,16 @@ import numpy as np
 
 from stepscope.derive.stacks.call_tree import stack_totals
 from stepscope.derive.stacks.profile_difference import ALPHA
-from stepscope.model.stacks import UNKNOWN, FrameKind
+from stepscope.model.session.stacks import UNKNOWN, FrameKind
 from stepscope.reports.flame import words
 from stepscope.reports.flame.palette import css
-from stepscope.reports.svg import Attribute, el, escape, number
+from stepscope.reports.page.svg import Attribute, el, escape, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stepscope.model.records import F64
-    from stepscope.model.stacks import StackProfile
+    from stepscope.model.session.stacks import StackProfile
     from stepscope.reports.flame.graph import Compared, Graph
 
 WIDTH = 1200.0

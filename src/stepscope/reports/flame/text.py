@@ -9,7 +9,7 @@ from stepscope.reports.flame.graph import top_functions
 from stepscope.reports.words import printable
 
 if TYPE_CHECKING:
-    from stepscope.model.stacks import Frame
+    from stepscope.model.session.stacks import Frame
     from stepscope.reports.flame.graph import Compared, Graph
 
 MOST = 20

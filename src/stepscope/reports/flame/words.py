@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.model.stacks import FrameKind
+from stepscope.model.session.stacks import FrameKind
 from stepscope.reports.flame.graph import kind_shares
 from stepscope.units import format_bytes, format_ns
 
 if TYPE_CHECKING:
     from stepscope.derive.stacks.drawn_tree import Cut
     from stepscope.derive.stacks.profile_difference import Change, Difference
-    from stepscope.model.stacks import StackProfile
+    from stepscope.model.session.stacks import StackProfile
     from stepscope.reports.flame.graph import Compared, Graph
 
 KIND_WORDS = {

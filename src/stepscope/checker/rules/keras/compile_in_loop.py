@@ -52,14 +52,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.idioms import in_test
+from stepscope.checker.analyses.invariant import invariant
+from stepscope.checker.analyses.repeats import loop_parts, rarely
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.idioms import in_test
-from stepscope.checker.invariant import invariant
-from stepscope.checker.loops import Loop
-from stepscope.checker.repeats import loop_parts, rarely
+from stepscope.checker.inference.loops import Loop
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import walk
+from stepscope.checker.source.syntax import walk
 
 FEW = 3
 """So many compiles are no matter."""

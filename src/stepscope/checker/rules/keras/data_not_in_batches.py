@@ -55,12 +55,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.idioms import in_test
 from stepscope.checker.context import Call, Context
-from stepscope.checker.datasets import Chain
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test
+from stepscope.checker.inference.datasets import Chain
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.tags import Tag
 
 BATCHING = frozenset(
     "batch padded_batch apply ragged_batch bucket_by_sequence_length group_by_window window interleave flat_map "

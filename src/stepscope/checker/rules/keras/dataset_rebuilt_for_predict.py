@@ -52,13 +52,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.idioms import in_test
+from stepscope.checker.analyses.repeats import called_in, rarely
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test
-from stepscope.checker.loops import Loop
-from stepscope.checker.repeats import called_in, rarely
+from stepscope.checker.inference.loops import Loop
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.tags import Tag
 
 FEW = 10
 """So many datasets are no matter."""

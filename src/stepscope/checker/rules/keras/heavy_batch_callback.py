@@ -56,13 +56,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.idioms import in_test
+from stepscope.checker.analyses.repeats import every, guard
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test
-from stepscope.checker.names import Function
-from stepscope.checker.repeats import every, guard
+from stepscope.checker.inference.names import Function
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import walk
+from stepscope.checker.source.syntax import walk
 
 OFTEN = 20
 """Up to this many batches between two times it is still too often."""

@@ -53,10 +53,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.shapes import dense_input
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
 from stepscope.checker.rule import Rule
-from stepscope.checker.shapes import dense_input
 
 MANY = 50_000_000
 """Weights from which on it is worth a word: 0.8 GB with gradient and Adam. VGG16's first Dense has 103 million."""

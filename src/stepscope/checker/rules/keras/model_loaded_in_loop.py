@@ -53,16 +53,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker import hoisting
+from stepscope.checker.analyses import hoisting
+from stepscope.checker.analyses.idioms import in_test
+from stepscope.checker.analyses.invariant import constant, invariant
+from stepscope.checker.analyses.repeats import cached, called_in, handler, optional, rarely
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.idioms import in_test
-from stepscope.checker.invariant import constant, invariant
-from stepscope.checker.loops import Loop
-from stepscope.checker.repeats import cached, called_in, handler, optional, rarely
+from stepscope.checker.inference.loops import Loop
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import last_word
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.syntax import last_word
 
 FEW = 3
 """So many models are no matter."""

@@ -54,14 +54,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.idioms import in_test
+from stepscope.checker.analyses.repeats import cached, called_in, loop_parts, optional, rarely
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test
-from stepscope.checker.loops import Loop
-from stepscope.checker.repeats import cached, called_in, loop_parts, optional, rarely
+from stepscope.checker.inference.loops import Loop
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import walk
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.syntax import walk
 
 FEW = 3
 """So many models are no matter."""

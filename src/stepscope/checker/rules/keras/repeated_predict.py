@@ -59,15 +59,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.idioms import in_test
+from stepscope.checker.analyses.repeats import applied, called_in, handler, offered, rarely, waits
+from stepscope.checker.analyses.rows import adds_axis, single_row
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import CheckSeverity, FixPlan, Hit
-from stepscope.checker.idioms import in_test
-from stepscope.checker.loops import Loop
-from stepscope.checker.repeats import applied, called_in, handler, offered, rarely, waits
-from stepscope.checker.rows import adds_axis, single_row
+from stepscope.checker.inference.loops import Loop
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import last_word
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.syntax import last_word
 
 FEW = 10
 """So many calls are no matter."""

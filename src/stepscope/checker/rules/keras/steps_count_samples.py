@@ -58,8 +58,8 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.tags import Tag
 
 ARGUMENTS = ("steps_per_epoch", "validation_steps", "steps")
 FLOWS = frozenset({"flow", "flow_from_directory", "flow_from_dataframe"})

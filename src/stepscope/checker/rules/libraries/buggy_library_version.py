@@ -45,9 +45,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepscope.checker.advisories import ALL, Advisory
+from stepscope.checker.analyses.idioms import hot, in_test
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import hot, in_test
 from stepscope.checker.rule import Rule
 
 

@@ -58,13 +58,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.idioms import in_test
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test
-from stepscope.checker.names import Function
+from stepscope.checker.inference.names import Function
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import last_word
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.syntax import last_word
 
 OTHER_METHODS = frozenset({"get_context", "set_start_method", "get_start_method"})
 RUNS = frozenset("map imap imap_unordered starmap apply apply_async map_async starmap_async submit".split())

@@ -47,9 +47,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.idioms import in_test, is_true, own_calls
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test, is_true, own_calls
 from stepscope.checker.rule import Rule
 
 TRAINS = frozenset(

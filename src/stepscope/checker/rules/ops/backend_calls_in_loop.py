@@ -53,13 +53,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker import hoisting
+from stepscope.checker.analyses import hoisting
+from stepscope.checker.analyses.idioms import hot, in_test
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import hot, in_test
-from stepscope.checker.loops import Loop
+from stepscope.checker.inference.loops import Loop
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import walk
+from stepscope.checker.source.syntax import walk
 
 EVALUATING = frozenset({"keras.backend.eval", "keras.backend.get_value"})
 

@@ -68,19 +68,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker import hoisting
-from stepscope.checker.bindings import COMPREHENSIONS
+from stepscope.checker.analyses import hoisting
+from stepscope.checker.analyses.graphs import METHODS, RUNS, builds, graph_mode, runs
+from stepscope.checker.analyses.idioms import in_test
+from stepscope.checker.analyses.once import kept, placed, single
+from stepscope.checker.analyses.pure import same
+from stepscope.checker.analyses.repeats import guard, loop_parts, rarely, times
 from stepscope.checker.context import Call, Context
-from stepscope.checker.graphs import METHODS, RUNS, builds, graph_mode, runs
 from stepscope.checker.hits import CheckSeverity, FixPlan, Hit
-from stepscope.checker.idioms import in_test
-from stepscope.checker.loops import Loop
-from stepscope.checker.once import kept, placed, single
-from stepscope.checker.pure import same
-from stepscope.checker.repeats import guard, loop_parts, rarely, times
+from stepscope.checker.inference.loops import Loop
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import last_word
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.bindings import COMPREHENSIONS
+from stepscope.checker.source.syntax import last_word
 
 FEW = 10
 """So many nodes are no matter."""

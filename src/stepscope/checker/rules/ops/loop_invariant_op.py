@@ -58,14 +58,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker import hoisting
+from stepscope.checker.analyses import hoisting
+from stepscope.checker.analyses.idioms import hot, in_test
+from stepscope.checker.analyses.pure import IMPURE, made_of, movable, pure, unchanging
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.idioms import hot, in_test
-from stepscope.checker.loops import Loop
-from stepscope.checker.pure import IMPURE, made_of, movable, pure, unchanging
+from stepscope.checker.inference.loops import Loop
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.tags import Tag
 
 CONSTANTS = frozenset(
     "tensorflow.zeros tensorflow.ones tensorflow.constant tensorflow.fill tensorflow.convert_to_tensor "

@@ -44,10 +44,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.graphable import acts
 from stepscope.checker.context import Call, Context
-from stepscope.checker.datasets import Chain, Stage
-from stepscope.checker.graphable import acts
 from stepscope.checker.hits import Hit
+from stepscope.checker.inference.datasets import Chain, Stage
 from stepscope.checker.rule import Rule
 
 RUNNING = frozenset("map filter interleave flat_map scan take_while".split())

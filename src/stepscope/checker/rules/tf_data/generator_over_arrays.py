@@ -56,10 +56,10 @@ from collections.abc import Iterator
 from stepscope.checker.context import Call, Context
 from stepscope.checker.costs import PYTHON, READS
 from stepscope.checker.hits import Hit
-from stepscope.checker.names import Function
+from stepscope.checker.inference.names import Function
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import walk
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.syntax import walk
 
 PLAIN = frozenset("range len enumerate zip int float iter".split())
 """Python's own that a generator over rows may call."""

@@ -56,9 +56,9 @@ from typing import TypeGuard
 
 from stepscope.checker.context import Context
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.loops import Loop
+from stepscope.checker.inference.loops import Loop
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.tags import Tag
 
 FEW = 10
 """So many iterators are no matter."""

@@ -55,8 +55,8 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.costs import heavy
-from stepscope.checker.datasets import Chain, Stage
 from stepscope.checker.hits import Hit
+from stepscope.checker.inference.datasets import Chain, Stage
 from stepscope.checker.rule import Rule
 
 FEW = 256

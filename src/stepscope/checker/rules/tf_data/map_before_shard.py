@@ -52,9 +52,9 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.costs import heavy
-from stepscope.checker.datasets import Chain, Stage
 from stepscope.checker.hits import Hit
-from stepscope.checker.names import Function
+from stepscope.checker.inference.datasets import Chain, Stage
+from stepscope.checker.inference.names import Function
 from stepscope.checker.rule import Rule
 
 NEUTRAL = frozenset({"prefetch", "with_options", "map"})

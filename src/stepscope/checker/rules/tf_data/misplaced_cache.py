@@ -53,8 +53,8 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.costs import DECODES, READS, RESIZES, heavy
-from stepscope.checker.datasets import Chain, Stage
 from stepscope.checker.hits import Hit
+from stepscope.checker.inference.datasets import Chain, Stage
 from stepscope.checker.rule import Rule
 
 CHEAP_SOURCES = frozenset({"from_tensor_slices", "list_files", "range", "from_tensors", "random"})

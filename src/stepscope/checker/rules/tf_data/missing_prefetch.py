@@ -52,10 +52,10 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.context import Context
-from stepscope.checker.datasets import Chain
 from stepscope.checker.hits import Hit
+from stepscope.checker.inference.datasets import Chain
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.tags import Tag
 
 TRANSPARENT = frozenset({"repeat", "take", "with_options", "skip"})
 WORK = frozenset({"map", "interleave", "flat_map", "TFRecordDataset", "from_generator", "TextLineDataset"})

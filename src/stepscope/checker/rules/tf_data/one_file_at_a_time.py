@@ -48,11 +48,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.idioms import by_version
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import by_version
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import last_word
+from stepscope.checker.source.syntax import last_word
 
 READS = "8"
 """Readers that the fix asks for: AUTOTUNE leaves one in most runs on two cores (bench/rules/TFD005)."""

@@ -55,9 +55,9 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
-from stepscope.checker.datasets import Chain, Stage
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.names import Function
+from stepscope.checker.inference.datasets import Chain, Stage
+from stepscope.checker.inference.names import Function
 from stepscope.checker.rule import Rule
 
 PARSE = "tensorflow.io.parse_single_example"

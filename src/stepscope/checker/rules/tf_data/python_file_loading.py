@@ -67,10 +67,10 @@ from collections.abc import Iterable, Iterator
 from stepscope.checker.context import Call, Context
 from stepscope.checker.costs import LOADERS
 from stepscope.checker.hits import Hit
-from stepscope.checker.names import Function
+from stepscope.checker.inference.names import Function
+from stepscope.checker.inference.tags import Class
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import walk
-from stepscope.checker.tags import Class
+from stepscope.checker.source.syntax import walk
 
 FEW = 10
 """So many files are no matter."""

@@ -60,9 +60,9 @@ from collections.abc import Iterator
 from stepscope.checker.context import Call, Context
 from stepscope.checker.costs import PYTHON
 from stepscope.checker.hits import Hit
-from stepscope.checker.names import Function
+from stepscope.checker.inference.names import Function
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import walk
+from stepscope.checker.source.syntax import walk
 
 STAGES = frozenset(f"tensorflow.data.Dataset.{name}" for name in ("map", "interleave", "flat_map", "filter"))
 COUNTERPARTS = frozenset(

@@ -55,10 +55,10 @@ import ast
 from collections.abc import Iterator
 
 from stepscope.checker.context import Context
-from stepscope.checker.datasets import Chain
 from stepscope.checker.hits import CheckSeverity, Hit
+from stepscope.checker.inference.datasets import Chain
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.tags import Tag
 
 FEW = 100
 """So many rows are no matter."""

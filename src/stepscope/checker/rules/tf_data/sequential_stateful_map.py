@@ -65,9 +65,9 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.costs import heavy
-from stepscope.checker.effects import Effect
 from stepscope.checker.hits import CheckSeverity, Hit
-from stepscope.checker.names import Function
+from stepscope.checker.inference.effects import Effect
+from stepscope.checker.inference.names import Function
 from stepscope.checker.rule import Rule
 
 PARALLEL_BY_DEFAULT = (2, 7)

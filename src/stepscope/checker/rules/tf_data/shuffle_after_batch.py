@@ -43,8 +43,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
-from stepscope.checker.datasets import Stage
 from stepscope.checker.hits import Hit
+from stepscope.checker.inference.datasets import Stage
 from stepscope.checker.rule import Rule
 
 BATCHES = frozenset({"batch", "padded_batch"})

@@ -55,9 +55,9 @@ from collections.abc import Iterator
 
 from stepscope.checker.context import Call, Context
 from stepscope.checker.costs import DECODES, RESIZES
-from stepscope.checker.datasets import Chain
 from stepscope.checker.hits import Hit
-from stepscope.checker.names import Function
+from stepscope.checker.inference.datasets import Chain
+from stepscope.checker.inference.names import Function
 from stepscope.checker.rule import Rule
 
 MUCH = 256 << 20

@@ -60,14 +60,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.dtypes import dtype
+from stepscope.checker.analyses.graphable import computed, parameter_of, traced_once
 from stepscope.checker.context import Call, Context
-from stepscope.checker.dtypes import dtype
-from stepscope.checker.graphable import computed, parameter_of, traced_once
 from stepscope.checker.hits import CheckSeverity, FixPlan, Hit
-from stepscope.checker.loops import Loop
-from stepscope.checker.names import Function
+from stepscope.checker.inference.loops import Loop
+from stepscope.checker.inference.names import Function
+from stepscope.checker.inference.tags import Tag, Value
 from stepscope.checker.rule import Rule
-from stepscope.checker.tags import Tag, Value
 
 FEW = 5
 """So many traces are what a program may want."""

@@ -56,10 +56,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stepscope.checker.changing_shapes import changing_calls
+from stepscope.checker.analyses.changing_shapes import changing_calls
+from stepscope.checker.analyses.idioms import function_options, in_test, is_true
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import function_options, in_test, is_true
 from stepscope.checker.rule import Rule
 
 COMPILED = ("jit_compile", "experimental_compile")

@@ -49,13 +49,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.graphable import acts, returns_tensors
+from stepscope.checker.analyses.idioms import in_test, is_true, makers
 from stepscope.checker.context import Call, Context
-from stepscope.checker.graphable import acts, returns_tensors
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.idioms import in_test, is_true, makers
-from stepscope.checker.names import Function
+from stepscope.checker.inference.names import Function
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.tags import Tag
 
 STEPS = ("call", "train_step", "test_step", "predict_step")
 SWITCH = "tensorflow.config.run_functions_eagerly"

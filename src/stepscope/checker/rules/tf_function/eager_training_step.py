@@ -78,15 +78,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.graphable import fails, keeps_results
+from stepscope.checker.analyses.idioms import hot, in_test, iterated, may_be_compiled, over_dataset, own_calls
+from stepscope.checker.analyses.repeats import offered
 from stepscope.checker.context import Context
-from stepscope.checker.graphable import fails, keeps_results
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.idioms import hot, in_test, iterated, may_be_compiled, over_dataset, own_calls
-from stepscope.checker.loops import Loop
-from stepscope.checker.repeats import offered
+from stepscope.checker.inference.loops import Loop
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import last_word
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.syntax import last_word
 
 TAPE = "tensorflow.GradientTape"
 SAVED = frozenset({"tensorflow.saved_model.load", "tensorflow.saved_model.load_v2", "tensorflow_hub.load"})

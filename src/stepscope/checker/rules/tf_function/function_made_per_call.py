@@ -70,17 +70,17 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stepscope.checker import hoisting
-from stepscope.checker.bindings import FUNCTIONS
+from stepscope.checker.analyses import hoisting
+from stepscope.checker.analyses.graphable import traces_act
+from stepscope.checker.analyses.idioms import MAKES_FUNCTIONS, free_names, hot, in_test, makers
 from stepscope.checker.context import Context
-from stepscope.checker.graphable import traces_act
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.idioms import MAKES_FUNCTIONS, free_names, hot, in_test, makers
-from stepscope.checker.loops import Loop
-from stepscope.checker.names import Function
+from stepscope.checker.inference.loops import Loop
+from stepscope.checker.inference.names import Function
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import last_word
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.bindings import FUNCTIONS
+from stepscope.checker.source.syntax import last_word
 
 MADE = "tensorflow.function"
 CACHES = frozenset({"cache", "lru_cache", "cached_property", "memoize", "cached", "singledispatch", "fixture"})

@@ -58,16 +58,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker import hoisting
+from stepscope.checker.analyses import hoisting
+from stepscope.checker.analyses.graphable import traces_act
+from stepscope.checker.analyses.idioms import MAKES_FUNCTIONS, in_test, makers
 from stepscope.checker.context import Context
-from stepscope.checker.graphable import traces_act
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.idioms import MAKES_FUNCTIONS, in_test, makers
-from stepscope.checker.modules import Module
-from stepscope.checker.names import Function
+from stepscope.checker.inference.names import Function
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import last_word
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.modules import Module
+from stepscope.checker.source.syntax import last_word
 
 HANDLERS = frozenset({"route", "post", "get", "put", "websocket", "api_view", "api_route"})
 METHODS = frozenset({"do_POST", "do_GET"})

@@ -58,17 +58,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker import hoisting
+from stepscope.checker.analyses import hoisting
+from stepscope.checker.analyses.graphable import acts
+from stepscope.checker.analyses.idioms import function_options, hot, in_test, of_graph
+from stepscope.checker.analyses.kept_values import keeps, keeps_made
+from stepscope.checker.analyses.pure import same
 from stepscope.checker.context import Context
-from stepscope.checker.graphable import acts
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.idioms import function_options, hot, in_test, of_graph
-from stepscope.checker.kept_values import keeps, keeps_made
-from stepscope.checker.loops import Loop
-from stepscope.checker.pure import same
+from stepscope.checker.inference.loops import Loop
+from stepscope.checker.inference.tags import Class
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import last_word
-from stepscope.checker.tags import Class
+from stepscope.checker.source.syntax import last_word
 
 BEHAVIOUR = "It is traced once: what it reads beside its arguments stays as it was then."
 

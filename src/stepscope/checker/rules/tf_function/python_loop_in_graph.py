@@ -57,13 +57,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker.bindings import Binding
+from stepscope.checker.analyses.idioms import in_test
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import last_word, stored_names, walk
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.bindings import Binding
+from stepscope.checker.source.syntax import last_word, stored_names, walk
 
 ELEMENTWISE = frozenset(
     "abs square sqrt exp sin cos tanh sigmoid negative maximum minimum add subtract multiply nn.relu nn.tanh "

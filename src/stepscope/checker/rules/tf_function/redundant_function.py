@@ -66,14 +66,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.graphable import acts, returns_tensors
+from stepscope.checker.analyses.idioms import in_test
 from stepscope.checker.context import Context
-from stepscope.checker.graphable import acts, returns_tensors
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test
-from stepscope.checker.modules import Module
-from stepscope.checker.names import Function
+from stepscope.checker.inference.names import Function
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.modules import Module
 
 
 def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:

@@ -53,15 +53,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker import hoisting
+from stepscope.checker.analyses import hoisting
+from stepscope.checker.analyses.idioms import hot, in_test
+from stepscope.checker.analyses.pure import same
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import hot, in_test
-from stepscope.checker.loops import Loop
-from stepscope.checker.pure import same
+from stepscope.checker.inference.loops import Loop
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import walk
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.syntax import walk
 
 USES = frozenset({"apply_gradients", "minimize", "apply", "update_state"})
 MODELS = (Tag.MODEL,)

@@ -59,12 +59,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.idioms import in_test, over_dataset
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test, over_dataset
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import last_word, walk
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.syntax import last_word, walk
 
 READS = frozenset({"numpy", "item"})
 CONVERTS = frozenset({"float", "int"})

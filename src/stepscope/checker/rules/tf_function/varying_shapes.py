@@ -63,12 +63,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker.changing_shapes import changing_calls
+from stepscope.checker.analyses.changing_shapes import changing_calls
+from stepscope.checker.analyses.graphable import acts
+from stepscope.checker.analyses.idioms import function_options, in_test, is_true
 from stepscope.checker.context import Context
-from stepscope.checker.graphable import acts
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.idioms import function_options, in_test, is_true
-from stepscope.checker.names import Function
+from stepscope.checker.inference.names import Function
 from stepscope.checker.rule import Rule
 
 STATIC = frozenset({"shape", "get_shape", "as_list"})

@@ -53,13 +53,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.idioms import in_test
+from stepscope.checker.analyses.row_loops import carries
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test
-from stepscope.checker.row_loops import carries
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import walk
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.syntax import walk
 
 FEW = 10
 """So many rows or columns are no matter."""

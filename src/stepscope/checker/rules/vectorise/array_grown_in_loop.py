@@ -48,13 +48,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.idioms import in_test
+from stepscope.checker.analyses.repeats import rarely
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test
-from stepscope.checker.loops import Loop
-from stepscope.checker.repeats import rarely
+from stepscope.checker.inference.loops import Loop
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import walk
+from stepscope.checker.source.syntax import walk
 
 FEW = 100
 """So many copies are no matter."""

@@ -58,15 +58,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker.batchable import batchable
+from stepscope.checker.analyses.batchable import batchable
+from stepscope.checker.analyses.idioms import in_test
+from stepscope.checker.analyses.row_loops import carries, row_loop
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test
-from stepscope.checker.names import Function
-from stepscope.checker.row_loops import carries, row_loop
+from stepscope.checker.inference.names import Function
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import last_word
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.syntax import last_word
 
 FEW = 10
 """So many rows are no matter."""

@@ -51,13 +51,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker.batchable import batchable
+from stepscope.checker.analyses.batchable import batchable
+from stepscope.checker.analyses.idioms import in_test
+from stepscope.checker.analyses.row_loops import carries, often, row_loop
 from stepscope.checker.context import Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test
-from stepscope.checker.row_loops import carries, often, row_loop
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import walk
+from stepscope.checker.source.syntax import walk
 
 FEW = 10
 """So many rows are no matter."""

@@ -47,13 +47,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from stepscope.checker.batchable import batchable
+from stepscope.checker.analyses.batchable import batchable
+from stepscope.checker.analyses.idioms import in_test
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import Hit
-from stepscope.checker.idioms import in_test
-from stepscope.checker.names import Function
+from stepscope.checker.inference.names import Function
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import last_word, walk
+from stepscope.checker.source.syntax import last_word, walk
 
 SLICES = ("tensorflow.slice", "tensorflow.strided_slice", "tensorflow.range")
 PLAIN = 2

@@ -57,12 +57,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from stepscope.checker.analyses.idioms import in_test
 from stepscope.checker.context import Call, Context
 from stepscope.checker.hits import FixPlan, Hit
-from stepscope.checker.idioms import in_test
+from stepscope.checker.inference.tags import Tag
 from stepscope.checker.rule import Rule
-from stepscope.checker.syntax import argument, last_word
-from stepscope.checker.tags import Tag
+from stepscope.checker.source.syntax import argument, last_word
 
 MANY = 1000
 """Classes from which on the vectors cost more than the rest of small models."""

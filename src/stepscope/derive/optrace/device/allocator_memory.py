@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.formats.op_names import parse_op
-from stepscope.model.optrace import Category
-from stepscope.model.optrace_stats import StatName
+from stepscope.model.session.optrace import Category
+from stepscope.model.session.optrace_stats import StatName
 
 if TYPE_CHECKING:
-    from stepscope.model.optrace import OpTrace
     from stepscope.model.records import F64, I64
+    from stepscope.model.session.optrace import OpTrace
 
 MAX_HOLDERS = 20
 

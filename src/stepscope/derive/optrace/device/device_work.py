@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.model.optrace import DEVICE_KINDS, Category, LineKind
+from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
-    from stepscope.model.optrace import OpTrace, Plane
     from stepscope.model.records import I64
+    from stepscope.model.session.optrace import OpTrace, Plane
 
 WORK = (Category.KERNEL, Category.OP, Category.COLLECTIVE, Category.COPY)
 """What a device does; waits and markers are no work."""

@@ -17,14 +17,14 @@ import numpy as np
 from stepscope.derive.optrace.host import event_nesting
 from stepscope.derive.optrace.host.event_nesting import Nesting
 from stepscope.model.blocks import blocks, take
-from stepscope.model.optrace import DEVICE_KINDS, Category, LineKind, PlaneKind
-from stepscope.model.optrace_stats import StatName
+from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind, PlaneKind
+from stepscope.model.session.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.model.optrace import I8, I32, Line, OpTrace
     from stepscope.model.records import I64, Bool
+    from stepscope.model.session.optrace import I8, I32, Line, OpTrace
 
 RUN_ID = "id"
 """Stat of executor events: the number of the function run that they belong to (the executor's ``step_id``)."""

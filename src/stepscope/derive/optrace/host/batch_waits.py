@@ -19,8 +19,8 @@ from stepscope.model.blocks import take
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.host.activity import Domain
-    from stepscope.model.optrace import OpTrace
     from stepscope.model.records import I64
+    from stepscope.model.session.optrace import OpTrace
 
 READY_NS = 300_000
 """A batch that is ready is taken in less: the same bound as ``pipeline.MAX_HANDOVER_NS``, measured."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.formats.op_names import parse_op
-from stepscope.model.optrace import DEVICE_KINDS, Category, LineKind
-from stepscope.model.optrace_stats import StatName
+from stepscope.model.session.optrace import DEVICE_KINDS, Category, LineKind
+from stepscope.model.session.optrace_stats import StatName
 
 if TYPE_CHECKING:
-    from stepscope.model.optrace import OpTrace
     from stepscope.model.records import I64
+    from stepscope.model.session.optrace import OpTrace
 
 Op = tuple[str, str]
 """Name and type; a kernel that names no op has its own name, and no type."""

@@ -13,8 +13,8 @@ from stepscope.model.blocks import blocks
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.model.optrace import I8, I32
     from stepscope.model.records import I64, Bool
+    from stepscope.model.session.optrace import I8, I32
 
 _CHUNK = 1 << 15
 """Events taken at a time: their columns stay in the processor's cache."""

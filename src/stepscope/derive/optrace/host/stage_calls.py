@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from stepscope.derive.optrace.host.activity import Domain
     from stepscope.derive.optrace.host.batch_waits import Waits
-    from stepscope.model.optrace import OpTrace
     from stepscope.model.records import I64, Bool
+    from stepscope.model.session.optrace import OpTrace
 
 Path = tuple[str, ...]
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from stepscope.model.optrace import I8, I32, OpTrace
     from stepscope.model.records import I64, Bool
+    from stepscope.model.session.optrace import I8, I32, OpTrace
 
 T = TypeVar("T", bound=np.signedinteger)
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.optrace.host.activity import nearest
-from stepscope.model.optrace import Category, PlaneKind
-from stepscope.model.optrace_stats import StatName
+from stepscope.model.session.optrace import Category, PlaneKind
+from stepscope.model.session.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.host.activity import Domain
     from stepscope.derive.optrace.steps.step_periods import Periods
-    from stepscope.model.optrace import OpTrace, Program
     from stepscope.model.records import I64
+    from stepscope.model.session.optrace import OpTrace, Program
 
 _NAMES = ("name", "module", StatName.HLO_MODULE)
 """Stats of a compiler's events that name the program."""

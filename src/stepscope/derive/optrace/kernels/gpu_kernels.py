@@ -20,13 +20,13 @@ import numpy as np
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
 from stepscope.formats.op_names import parse_op
-from stepscope.model.optrace import Category
-from stepscope.model.optrace_stats import StatName
+from stepscope.model.session.optrace import Category
+from stepscope.model.session.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.steps.step_periods import Periods
-    from stepscope.model.optrace import OpTrace
     from stepscope.model.records import F64, I64, Bool
+    from stepscope.model.session.optrace import OpTrace
 
 _TENSOR_CORE = re.compile(r"884|1688|16816|hmma|imma|xmma|wgmma|tensorop|gmma")
 """In names of cuBLAS, cuDNN and CUTLASS kernels that use tensor cores, from Volta (884) to Hopper (gmma)."""

@@ -20,7 +20,7 @@ from stepscope.derive.optrace.host import activity, thread_pieces
 from stepscope.derive.optrace.host.activity import Activity
 from stepscope.derive.optrace.steps.traced_steps import StepKind
 from stepscope.model.blocks import take
-from stepscope.model.optrace import Category, LineKind
+from stepscope.model.session.optrace import Category, LineKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.host.activity import Domain
     from stepscope.derive.optrace.host.batch_waits import Waits
     from stepscope.derive.optrace.steps.step_periods import Periods
-    from stepscope.model.optrace import I8, OpTrace
     from stepscope.model.records import F64, I64
+    from stepscope.model.session.optrace import I8, OpTrace
 
 SESSION_RUN = "session-run"
 """Level 0: calls of Session.run. What no event covers in them is the runtime's: level 0 counts it as the call, too."""

@@ -17,8 +17,8 @@ from stepscope.wire.kinds import STEP_MARKER
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.optrace.steps.traced_steps import StepKind
-    from stepscope.model.optrace import OpTrace
     from stepscope.model.records import I64
+    from stepscope.model.session.optrace import OpTrace
 
 MAX_GAP_FACTOR = 20
 """A gap between two steps of so many median periods is a pause (another phase of the program), and no part of one."""

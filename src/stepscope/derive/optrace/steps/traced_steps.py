@@ -20,14 +20,14 @@ import numpy as np
 
 from stepscope.formats import run_metadata
 from stepscope.model.blocks import take
-from stepscope.model.optrace import Category, Line, LineKind, PlaneKind
-from stepscope.model.optrace_stats import StatName
+from stepscope.model.session.optrace import Category, Line, LineKind, PlaneKind
+from stepscope.model.session.optrace_stats import StatName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.model.optrace import OpTrace
     from stepscope.model.records import I64, Bool
+    from stepscope.model.session.optrace import OpTrace
 
 _NUMBER = re.compile(r"(?:.*[#\s])?(\d+)")
 _CALLS = re.compile(r"EagerLocalExecute: (?P<tf>__inference_.+)|PjitFunction\((?P<jax>.+)\)")

@@ -1,0 +1,84 @@
+"""The wall between code of ours and the job: what we raise stays here, what the job raises passes."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from stepscope.agent.core import frames
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Any, Optional
+
+    from stepscope.agent.core.state import AgentState
+
+MAX_FAILURES = 3
+"""Failures of one probe after which it is taken out."""
+
+
+class Guard:
+    """Swallows exceptions of our own code and records them; what user code or a signal handler raises passes.
+
+    As a decorator it makes the function return None when it failed, and does not call it any more once its probe
+    has been taken out.
+    """
+
+    __slots__ = ("_probe", "_state", "_where")
+
+    def __init__(self, state: AgentState, where: str) -> None:
+        self._state = state
+        self._where = where
+        self._probe = where.partition(".")[0]
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> bool:
+        if error is None:
+            return False
+        if not isinstance(error, Exception) or _from_user(trace):
+            return False
+        self._state.fail(self._where, error)
+        return True
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """As a decorator."""
+        failures = self._state.failures
+        probe = self._probe
+
+        @functools.wraps(function)
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            if failures(probe) >= MAX_FAILURES:
+                return None
+            with self:
+                return function(*args, **kwargs)
+            return None
+
+        return guarded
+
+
+def _from_user(trace: Optional[TracebackType]) -> bool:
+    """Whether user code is on the way to where the exception was raised: below our own first frame."""
+    if trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next  # a decorated function: its first frame is below ours
+    trace = trace.tb_next if trace is not None else None
+    while trace is not None:
+        if frames.is_user_frame(trace.tb_frame):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def place_of(error: BaseException) -> str:
+    """Where an exception was raised, in brackets; empty where that is not known."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    return " (%s:%d)" % (os.path.basename(trace.tb_frame.f_code.co_filename), trace.tb_lineno or 0)

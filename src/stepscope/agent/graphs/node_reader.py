@@ -1,0 +1,272 @@
+"""Reads the nodes of graphs that matter: late, in slices of at most 2 ms, on the agent's thread.
+
+A graph waits until nothing has been traced for a second, and is read op by op; between two slices nothing of it is held
+but a weak reference. A graph that dies meanwhile is counted. What a graph calls (loops, branches, functions) is read
+after it, then the gradients that Python made of it. Every graph ends in a ``graphread`` line; ``graphs`` lines say how
+many were not read, and why.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections import deque
+
+from stepscope.agent.graphs.node_rows import Rows, called, constants, variables
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Optional
+
+    Graph = Any
+    Op = Any
+    Concrete = Any
+
+    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.weak_ids import WeakIds
+    from stepscope.agent.graphs.node_lines import Lines, Made
+
+SLICE_NS = 2_000_000
+"""Source: DESIGN 3.1, level 0. The GIL is held meanwhile."""
+PAUSE_NS = 45_000_000
+"""Between two slices, while there is something to read: 4 % of the time."""
+SETTLE_NS = 1_000_000_000
+"""So long nothing may have been traced: first calls trace one function after another."""
+MAX_SETTLE_NS = 10_000_000_000
+"""A program that traces without end is read all the same."""
+MAX_NODES = 60_000
+"""Of one process; a training step of a large model has 10,000. A log of some 6 MB."""
+MAX_WAITING = 512
+MAX_ALIKE = 3
+"""Graphs read of one Python function: those of its later traces differ in shapes."""
+RANKS = {"user": 0, "keras": 0, "tf.data": 1, "tensorflow": 2}
+"""Who owns a function -> what is read first."""
+
+
+class Wanted:
+    """A graph that waits, or is being read."""
+
+    __slots__ = (
+        "calls",
+        "concrete",
+        "cpu_ns",
+        "graph",
+        "identity",
+        "key",
+        "nodes",
+        "of",
+        "rank",
+        "role",
+        "rows",
+        "size",
+    )
+
+    def __init__(self, graph: Graph, identity: int, role: str, *, of: int = 0, rank: int = 0) -> None:
+        self.graph = weakref.ref(graph)
+        self.concrete: Optional[weakref.ref[Concrete]] = None
+        """The ConcreteFunction, which knows its gradients."""
+        self.identity = identity
+        self.role = role
+        self.of = of
+        """Id of the trace that made it; of the graph whose gradient it is."""
+        self.rank = rank
+        self.key: object = None
+        """Equal for traces of which the later one makes the earlier one useless."""
+        self.nodes = 0
+        """Read so far."""
+        self.size = -1
+        """Ops when it was looked at last, of a session's graph: it may grow."""
+        self.cpu_ns = 0
+        self.calls: list[tuple[int, str, int]] = []
+        """(number of the calling node, attribute, id of the graph)."""
+        self.rows: Optional[Rows] = None
+
+
+class Reader:
+    """The graphs of one process. ``traced`` and ``session`` from any thread, ``tick`` on the agent's."""
+
+    def __init__(self, state: AgentState, lines: Lines, made: WeakIds, seen: WeakIds) -> None:
+        """``made``: notes by graph, see ``graph_lines``; ``seen``: ids of graphs by graph, empty."""
+        self._state = state
+        self._lines = lines
+        self._made = made
+        self._seen = seen
+        self._waiting: deque[Wanted] = deque()
+        self._sessions: list[Wanted] = []
+        self._looked = 0
+        self._settle_ns = int(state.config.get("graph_settle_ns", SETTLE_NS))
+        self._current: Optional[Wanted] = None
+        self._alike: dict[str, int] = {}
+        self._read = 0
+        self.running: set[int] = set()
+        """Ids of the traces that run."""
+        self._last_trace = 0
+        self._last_slice = 0
+        self._first_wait = 0
+        self.errand = state.guard("graph_nodes.read")(self.tick)
+        """``tick``, given up when it fails again and again."""
+        self._counts = {"read": 0, "died": 0, "alike": 0, "capped": 0}
+        self._told: tuple[int, ...] = ()
+
+    def traced(self, graph: Graph, concrete: Concrete, line: dict[str, Any]) -> None:
+        """A function was traced; ``line``: what is known of the trace."""
+        self._last_trace = self._state.now()
+        if len(self._waiting) >= MAX_WAITING:
+            self._counts["capped"] += 1
+            return
+        wanted = Wanted(graph, self._known(graph), "function", of=line["id"], rank=RANKS.get(line["owner"], 2))
+        wanted.concrete = weakref.ref(concrete)
+        if line["outer"]:
+            wanted.rank += 1  # most are read as what their outer one calls
+        wanted.key = (line["function_key"], line["ordinal"])
+        for other in list(self._waiting):
+            if other.key == wanted.key:
+                self._waiting.remove(other)
+        alike = self._alike.get(line["definition_key"], 0)
+        if alike >= MAX_ALIKE:
+            self._counts["alike"] += 1
+            return
+        self._alike[line["definition_key"]] = alike + 1
+        self._first_wait = self._first_wait or self._last_trace
+        self._waiting.append(wanted)
+
+    def session(self, graph: Graph) -> None:
+        """A session was made with this graph."""
+        if self._seen.get(graph) is None and len(self._sessions) < MAX_WAITING:
+            self._sessions.append(Wanted(graph, self._known(graph), "session"))
+
+    def _known(self, graph: Graph) -> int:
+        identity: Optional[int] = self._seen.get(graph)
+        if identity is None:
+            identity = self._state.new_id("graph table")
+            self._seen.set(graph, identity)
+        return identity
+
+    def tick(self, now_ns: int) -> None:
+        """Read for at most ``SLICE_NS``, if there is something to read and nothing is being traced."""
+        if now_ns - self._looked >= self._settle_ns:
+            self._looked = now_ns
+            self._look_at_sessions()
+        busy = self._current is not None or bool(self._waiting)
+        self._state.errand = self.errand if busy else None
+        if not busy or self.running or now_ns - self._last_slice < PAUSE_NS:
+            return
+        if now_ns - self._last_trace < self._settle_ns and now_ns - self._first_wait < MAX_SETTLE_NS:
+            return
+        began = time.thread_time_ns()
+        deadline = self._state.now() + SLICE_NS
+        while self._state.now() < deadline and (self._current is not None or self._take()):
+            self._slice(deadline)
+        self._last_slice = self._state.now()
+        self._state.apart_ns += time.thread_time_ns() - began
+        if self._current is None and not self._waiting:
+            self._first_wait = 0
+            self.tell()
+
+    def _look_at_sessions(self) -> None:
+        """Queue the graphs of sessions that have grown, and grow no more."""
+        self._sessions = [wanted for wanted in self._sessions if wanted.graph() is not None]
+        for wanted in self._sessions:
+            graph = wanted.graph()
+            size = int(graph.num_operations()) if graph is not None else 0
+            if size == wanted.size and size > wanted.nodes and wanted not in self._waiting:
+                self._waiting.append(wanted)
+            wanted.size = size
+
+    def _take(self) -> bool:
+        """The next graph to read is ``_current``; whether there is one."""
+        while self._waiting:
+            wanted = min(self._waiting, key=_rank)
+            self._waiting.remove(wanted)
+            if wanted.graph() is None:
+                self._counts["died"] += 1
+                continue
+            if self._read >= MAX_NODES:
+                self._counts["capped"] += 1
+                continue
+            self._current = wanted
+            return True
+        return False
+
+    def _slice(self, deadline: int) -> None:
+        """Go on with the current graph until ``deadline``."""
+        wanted = self._current
+        if wanted is None:
+            return
+        began = time.thread_time_ns()
+        graph = wanted.graph()
+        ops = graph.get_operations() if graph is not None else []
+        if len(ops) < wanted.nodes or not ops:
+            wanted.cpu_ns += time.thread_time_ns() - began
+            self._end(wanted, None, "died")
+            return
+        if wanted.rows is None:
+            wanted.rows = Rows(self._state, wanted.identity, self._lines, self._made.get(graph))
+        state = ""
+        for op in ops[wanted.nodes :]:
+            wanted.rows.add(op)
+            wanted.nodes += 1
+            self._read += 1
+            self._follow(wanted, graph, op)
+            if self._read >= MAX_NODES:
+                state = "capped"
+            if state or self._state.now() >= deadline:
+                break
+        if wanted.nodes == len(ops):
+            state = "read"
+        wanted.cpu_ns += time.thread_time_ns() - began
+        if state:
+            self._end(wanted, graph, state)
+
+    def _follow(self, wanted: Wanted, graph: Graph, op: Op) -> None:
+        for attribute, inner in called(graph, op):
+            new = self._seen.get(inner) is None
+            identity = self._known(inner)
+            wanted.calls.append((op._id, attribute, identity))
+            if new:
+                self._waiting.append(Wanted(inner, identity, attribute, rank=-1))
+            else:
+                for other in self._waiting:
+                    if other.identity == identity:
+                        other.rank = -1
+
+    def _end(self, wanted: Wanted, graph: Graph, state: str) -> None:
+        self._current = None
+        self._counts[state] += 1
+        if wanted.rows is not None:
+            wanted.rows.write()
+            wanted.rows = None
+        made: Optional[Made] = self._made.get(graph) if graph is not None else None
+        line: dict[str, object] = {"t": "graphread", "at": self._state.now(), "id": wanted.identity}
+        line.update(role=wanted.role, of=wanted.of, nodes=wanted.nodes, state=state, calls=wanted.calls)
+        line.update(cpu_ns=wanted.cpu_ns, noted_ns=made.spent_ns if made is not None else 0)
+        if graph is not None:
+            line.update(name=str(getattr(graph, "name", "")), variables=variables(graph))
+            line.update(constants=constants(graph))
+        self._state.log(line)
+        concrete = wanted.concrete() if wanted.concrete is not None else None
+        for inner in _gradients(concrete):
+            if self._seen.get(inner) is None:
+                self._waiting.append(Wanted(inner, self._known(inner), "gradient", of=wanted.identity))
+
+    def tell(self) -> None:
+        """Write how many graphs were read and how many not, if that has changed; also at the end."""
+        left = len(self._waiting) + (self._current is not None)
+        told = (*self._counts.values(), left)
+        if told != self._told and any(told):
+            self._told = told
+            self._state.log({"t": "graphs", "at": self._state.now(), **self._counts, "left": left})
+
+
+def _rank(wanted: Wanted) -> int:
+    return wanted.rank
+
+
+def _gradients(concrete: Concrete) -> Iterator[Graph]:
+    """Graphs of the gradients of a function that Python differentiated: a tape that is not itself traced."""
+    for made in list(getattr(concrete, "_first_order_tape_functions", {}).values()):
+        backward = getattr(made, "_backward", None)
+        graph = getattr(backward, "graph", None)
+        if graph is not None:
+            yield graph

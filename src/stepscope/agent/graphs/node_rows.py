@@ -1,0 +1,151 @@
+"""Nodes of one graph as lines of the log: blocks of columns, texts interned within each block.
+
+A block stands for itself, so that a reader that begins late, or lacks one, reads the rest::
+
+    {"t": "nodes", "at": ..., "graph": 3, "strings": [...], "node": [...], "name": [...], "type": [...], ...}
+
+Columns are those of ``model.log.graph.NodeColumns``; text columns count through ``strings``, inputs stand one after
+another with ``fan_in`` of each node.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Graph = Any
+    Op = Any
+    Tensors = Any
+
+    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.graphs.node_lines import Lines, Made
+
+BLOCK = 128
+"""Nodes of a block; writing one takes about 0.3 ms."""
+MAX_OUTPUTS = 8
+MAX_INPUTS = 64
+"""Of one node; a call of a large function has hundreds."""
+MAX_NAME = 400
+FUNCTIONS = {
+    "PartitionedCall": ("f",),
+    "StatefulPartitionedCall": ("f",),
+    "While": ("body", "cond"),
+    "StatelessWhile": ("body", "cond"),
+    "If": ("then_branch", "else_branch"),
+    "StatelessIf": ("then_branch", "else_branch"),
+    "Case": ("branches",),
+    "StatelessCase": ("branches",),
+}
+"""Attributes by which ops of a type call functions."""
+
+
+NO_VALUES = ("resource", "variant")
+"""Types of tensors that stand for something else."""
+
+
+class Rows:
+    """The nodes of one graph that are not written yet."""
+
+    def __init__(self, state: AgentState, identity: int, lines: Lines, made: Made | None) -> None:
+        self._state = state
+        self._identity = identity
+        self._lines = lines
+        self._made = made
+        self._dtypes: dict[object, str] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self._strings: dict[str, int] = {"": 0}
+        self._columns: dict[str, list[int]] = {
+            column: []
+            for column in ("node", "name", "type", "device", "outputs", "file", "function", "line", "owner", "fan_in")
+        }
+        self._producers: list[int] = []
+        self._slots: list[int] = []
+
+    def add(self, op: Op) -> None:
+        """Take one op. Reads what TensorFlow has at hand, and makes it compute or keep nothing."""
+        strings = self._strings
+        columns = self._columns
+        number = op._id
+        columns["node"].append(number)
+        for column, text in (
+            ("name", op.name[:MAX_NAME]),
+            ("type", op.type),
+            ("device", op.device),
+            ("outputs", self._specs(op.outputs)),
+        ):
+            columns[column].append(strings.setdefault(text, len(strings)))
+        place, owner = self._made.at(number) if self._made is not None else (0, 0)
+        file, function, line = self._lines.places[place]
+        columns["file"].append(strings.setdefault(file, len(strings)))
+        columns["function"].append(strings.setdefault(function, len(strings)))
+        columns["line"].append(line)
+        columns["owner"].append(owner)
+        inputs = op.inputs[:MAX_INPUTS]
+        columns["fan_in"].append(len(inputs))
+        for tensor in inputs:
+            self._producers.append(tensor.op._id)
+            self._slots.append(tensor.value_index)
+        if len(columns["node"]) >= BLOCK:
+            self.write()
+
+    def _specs(self, outputs: Tensors) -> str:
+        parts = []
+        for tensor in outputs[:MAX_OUTPUTS]:
+            dtype = tensor._dtype
+            name = self._dtypes.get(dtype)
+            if name is None:
+                name = self._dtypes[dtype] = str(dtype.name)
+            sizes, unknown = tensor._shape
+            dims = "*" if unknown else ",".join(["?" if n is None or n < 0 else str(n) for n in sizes])
+            parts.append("%s[%s]" % (name, dims))
+        return ";".join(parts)
+
+    def write(self) -> None:
+        """Write what was taken since the last block."""
+        if not self._columns["node"]:
+            return
+        line: dict[str, object] = {"t": "nodes", "at": self._state.now(), "graph": self._identity}
+        line.update(self._columns, strings=list(self._strings), producers=self._producers, slots=self._slots)
+        self._state.log(line)
+        self._begin()
+
+
+def called(graph: Graph, op: Op) -> list[tuple[str, Graph]]:
+    """(attribute, graph) of the functions that an op calls; without those whose graph is not at hand."""
+    found = []
+    for attribute in FUNCTIONS.get(op.type, ()):
+        value = op.get_attr(attribute)
+        for function in value if isinstance(value, list) else [value]:
+            known = graph._functions.get(function.name)
+            inner = getattr(known, "_cached_graph", None)
+            if inner is not None:
+                found.append((attribute, inner))
+    return found
+
+
+def variables(graph: Graph) -> list[tuple[int, str, str, bool]]:
+    """(number of the placeholder, name, spec, trainable) of the variables that a function captures."""
+    by_handle = {}
+    for reference in getattr(graph, "_weak_variables", ()):
+        variable = reference()
+        handle = getattr(variable, "_handle", None)
+        if handle is not None:
+            by_handle[id(handle)] = variable
+    found = []
+    for outside, inside in getattr(graph, "captures", ()):
+        variable = by_handle.get(id(outside))
+        if variable is not None:
+            dims = variable.shape.dims
+            sizes = "*" if dims is None else ",".join(["?" if d.value is None else str(d.value) for d in dims])
+            spec = "%s[%s]" % (variable.dtype.base_dtype.name, sizes)
+            found.append((inside.op._id, str(variable.name)[:MAX_NAME], spec, bool(variable.trainable)))
+    return found
+
+
+def constants(graph: Graph) -> list[int]:
+    """Numbers of the placeholders of tensors that a function captures: their values never change."""
+    eager = [inside for outside, inside in getattr(graph, "captures", ()) if type(outside).__name__ == "EagerTensor"]
+    return [inside.op._id for inside in eager if inside.dtype.name not in NO_VALUES]

@@ -1,0 +1,199 @@
+"""Calls of fit, evaluate, predict and *_on_batch of a Keras trainer, and what they know about their batches.
+
+Keras 3, Keras 2.15 and tf_keras. The methods of the trainer class are wrapped; a subclass that overrides one of them
+is reached when it calls its super class.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from stepscope.agent.probes.common import Loop, padding_of, shared
+from stepscope.agent.probes.support import Sites, lacking, leading, leave, report, static_leading
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.core.state import AgentState
+
+ON_BATCH = frozenset(("train_on_batch", "test_on_batch", "predict_on_batch"))
+METHODS = {
+    "fit": ("self", "x", "y"),
+    "evaluate": ("self", "x", "y"),
+    "predict": ("self", "x", "batch_size"),
+    "train_on_batch": ("self", "x", "y"),
+    "test_on_batch": ("self", "x", "y"),
+    "predict_on_batch": ("self", "x"),
+}
+ROLES = {"fit": "train", "evaluate": "test", "predict": "predict"}
+MAX_KINDS = 1_000
+"""Different ``batch`` lines of one process."""
+MAX_REPEATS = 64
+"""``batch`` lines of one role that say the same: a program that calls predict a million times logs this many."""
+
+
+def attach_trainer(state: AgentState, module: Any) -> None:
+    """Patch the trainer class of ``module``."""
+    cls = next((found for found in (getattr(module, n, None) for n in ("TensorFlowTrainer", "Model")) if found), None)
+    if cls is None:
+        report(state, "keras_loops", "%s has no trainer class" % module.__name__)
+        return
+    why = ""
+    for method, parameters in METHODS.items():
+        missing = lacking(cls, method, parameters)
+        why = why or missing
+        if not missing:
+            state.patch(cls, method, _wrap(state, cls.__dict__[method], method))
+    report(state, "keras_loops:%s" % module.__name__, why)
+
+
+def _wrap(state: AgentState, original: Callable[..., Any], role: str) -> Callable[..., Any]:
+    local = shared(state).local
+    common = shared(state)
+    sites = Sites(state, ("loop", role), text=role, role=role)
+    note = state.guard("keras_loops.note")(state.rest.note)
+    kind = int(Kind.LOOP)
+    now = state.now
+    caller = sys._getframe
+
+    @functools.wraps(original)
+    def loop(self: Any, *args: Any, **kwargs: Any) -> Any:
+        name = sites.name(caller(1))
+        me = local.me
+        outer = me.loop
+        flags = 0 if outer is None else int(Flag.NESTED)
+        me.loop = this = Loop(role, now(), outer, name)
+        try:
+            return original(self, *args, **kwargs)
+        except BaseException as error:
+            flags |= leave(error)
+            raise
+        finally:
+            end = now()
+            me.loop = outer
+            samples = _samples(this, args, kwargs)
+            state.write(this.start, end - this.start, samples, name, kind, flags, state.thread())
+            if this.consumed and common.read_models is not None:
+                common.read_models(this)
+            if state.rest.on:  # the model, on which its counts hang, may go now
+                note()
+
+    return loop
+
+
+def _samples(loop: Loop, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    if loop.role in ON_BATCH:
+        return leading(args[0] if args else kwargs.get("x"))
+    return loop.samples * (loop.epochs if loop.role == "fit" else 1)
+
+
+def attach_inputs3(state: AgentState, module: Any) -> None:
+    """Keras 3: ``EpochIterator.__init__`` knows the data adapter."""
+    cls = getattr(module, "EpochIterator", None)
+    why = "no EpochIterator" if cls is None else lacking(cls, "__init__", ("self", "x", "y"))
+    if not why:
+        _after_init(state, cls, _look3)
+    report(state, "keras_loops:%s" % module.__name__, why)
+
+
+def attach_inputs2(state: AgentState, module: Any) -> None:
+    """Keras 2: ``DataHandler.__init__`` knows the data adapter."""
+    cls = getattr(module, "DataHandler", None)
+    why = "no DataHandler" if cls is None else lacking(cls, "__init__", ("self", "x", "y"))
+    if not why:
+        _after_init(state, cls, _look2)
+    report(state, "keras_loops:%s" % module.__name__, why)
+
+
+def _after_init(state: AgentState, cls: Any, look: Callable[[AgentState, Any], dict[str, Any]]) -> None:
+    common = shared(state)
+    local = common.local
+    original = cls.__dict__["__init__"]
+    padding = padding_of(state)
+    seen: dict[tuple[Any, ...], int] = {}
+
+    def tell(handler: Any) -> None:
+        loop = local.me.loop
+        if loop is None or loop.role in ON_BATCH:
+            return
+        found = look(state, handler)
+        role = ROLES[loop.role] if loop.inputs == 0 else "test"
+        loop.inputs += 1
+        if loop.inputs == 1:
+            loop.samples, loop.steps = found["samples"], found["steps"]
+        if not found["size"]:
+            dataset = getattr(getattr(handler, "data_adapter", None), "py_dataset", None)
+            if dataset is not None:
+                line = {"t": "batch", "loop": loop.start, "role": role, **found}
+                common.sizes.set(dataset, (line, loop if loop.inputs == 1 else None))
+                return
+        key = (loop.role, role, found["size"], found["samples"], found["steps"])
+        if len(seen) > MAX_KINDS:
+            return
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] <= MAX_REPEATS:
+            state.log({"t": "batch", "at": state.now(), "loop": loop.start, "role": role, **found})
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            original(self, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
+        with state.guard("keras_loops.inputs"):
+            tell(self)
+        with state.guard("keras_loops.padding"):
+            padding.look(args[0] if args else kwargs.get("x"))
+
+    state.patch(cls, "__init__", init)
+
+
+def _look3(state: AgentState, handler: Any) -> dict[str, Any]:
+    adapter = handler.data_adapter
+    first = getattr(adapter, "_first_batches", None)
+    size = adapter.batch_size or _upstream(state, getattr(adapter, "_dataset", None)) or leading(first)
+    steps = handler.steps_per_epoch or handler.num_batches or 0
+    whole = not handler.steps_per_epoch or handler.steps_per_epoch == adapter.num_batches
+    # Only arrays tell: others raise NotImplementedError.
+    partial = getattr(adapter, "_partial_batch_size", 0) if whole else 0
+    return _batch(adapter, int(size or 0), int(steps), int(partial))
+
+
+def _look2(state: AgentState, handler: Any) -> dict[str, Any]:
+    adapter = handler._adapter
+    size = adapter.batch_size() or _upstream(state, getattr(adapter, "_dataset", None))
+    if not size and hasattr(adapter, "representative_batch_size"):
+        size = adapter.representative_batch_size()
+    steps = handler.inferred_steps or 0
+    whole = steps == (adapter.get_size() or 0)
+    partial = (adapter.partial_batch_size() or 0) if whole and adapter.has_partial_batch() else 0
+    return _batch(adapter, int(size or 0), int(steps), int(partial))
+
+
+def _batch(adapter: Any, size: int, steps: int, partial: int) -> dict[str, Any]:
+    samples = size * steps
+    if samples and 0 < partial < size:
+        samples += partial - size
+    return {"size": size, "samples": samples, "steps": steps, "source": type(adapter).__name__}
+
+
+def _upstream(state: AgentState, dataset: Any) -> int:
+    """Batch size of a dataset: of the last batch() upstream, else the static leading dimension."""
+    if dataset is None:
+        return 0
+    made = shared(state).datasets.get(dataset)
+    return (made.batch if made is not None else 0) or static_leading(getattr(dataset, "element_spec", None))
+
+
+TARGETS = (
+    ("keras.src.backend.tensorflow.trainer", attach_trainer),
+    ("keras.src.engine.training", attach_trainer),
+    ("tf_keras.src.engine.training", attach_trainer),
+    ("keras.src.trainers.epoch_iterator", attach_inputs3),
+    ("keras.src.engine.data_adapter", attach_inputs2),
+    ("tf_keras.src.engine.data_adapter", attach_inputs2),
+)

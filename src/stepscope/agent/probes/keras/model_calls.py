@@ -1,0 +1,130 @@
+"""Eager calls of Keras models, and optimizers applied from Python: the outermost ones, outside of tracing."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from stepscope.agent.probes.common import shared
+from stepscope.agent.probes.support import Sites, eager_test, lacking, leading, leave, report
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.core.state import AgentState
+
+SYMBOLIC = "KerasTensor"
+
+
+def attach_model(state: AgentState, module: Any) -> None:
+    """Patch ``Model.__call__``; where the class inherits it (Keras 3), the wrapper is set on the class."""
+    cls = getattr(module, "Model", None)
+    why = "no Model" if cls is None else lacking(cls, "__call__", ("self",))
+    if cls is not None and not why:
+        rests = (int(Kind.MODEL_CALL), state.rest.light(Kind.MODEL_CALL, cls.__call__))
+        state.patch(cls, "__call__", _wrap_call(state, cls.__call__), rests)
+    report(state, "model_calls:%s" % module.__name__, why)
+
+
+def _wrap_call(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
+    local = shared(state).local
+    eager = eager_test()
+    sites: dict[str, Sites] = {}
+    now = state.now
+    caller = sys._getframe
+    kind = int(Kind.MODEL_CALL)
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        me = local.me
+        if me.call or me.loop is not None or me.function or me.tracing or not eager():
+            try:
+                return original(self, *args, **kwargs)
+            except BaseException as error:
+                leave(error)
+                raise
+        if args and type(args[0]).__name__ == SYMBOLIC:
+            try:
+                return original(self, *args, **kwargs)
+            except BaseException as error:
+                leave(error)
+                raise
+        me.call = 1
+        flags = 0
+        start = now()
+        try:
+            return original(self, *args, **kwargs)
+        except BaseException as error:
+            flags = leave(error)
+            raise
+        finally:
+            spent = now() - start
+            me.call = 0
+            text = type(self).__name__
+            known = sites.get(text)
+            if known is None:
+                known = sites[text] = Sites(state, ("model_call", text), text=text)
+            state.write(start, spent, leading(args), known.name(caller(1)), kind, flags, state.thread())
+
+    return call
+
+
+def _attach_optimizer(*classes: str) -> Callable[[AgentState, Any], None]:
+    def attach(state: AgentState, module: Any) -> None:
+        found = [cls for cls in (getattr(module, name, None) for name in classes) if cls is not None]
+        why = "" if found else "none of %s" % ", ".join(classes)
+        for cls in found:
+            why = why or lacking(cls, "apply_gradients", ("self", "grads_and_vars"))
+            for method in ("apply_gradients", "apply"):
+                if method in cls.__dict__:
+                    state.patch(cls, method, _wrap_apply(state, cls.__dict__[method]))
+        report(state, "model_calls.apply:%s" % module.__name__, why)
+
+    return attach
+
+
+def _wrap_apply(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
+    local = shared(state).local
+    eager = eager_test()
+    sites = Sites(state, "apply", text="apply_gradients")
+    now = state.now
+    caller = sys._getframe
+    kind = int(Kind.APPLY)
+
+    @functools.wraps(original)
+    def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+        me = local.me
+        if me.apply or me.loop is not None or me.tracing or not eager():
+            try:
+                return original(self, *args, **kwargs)
+            except BaseException as error:
+                leave(error)
+                raise
+        me.apply = 1
+        flags = 0
+        start = now()
+        try:
+            return original(self, *args, **kwargs)
+        except BaseException as error:
+            flags = leave(error)
+            raise
+        finally:
+            spent = now() - start
+            me.apply = 0
+            state.write(start, spent, 0, sites.name(caller(1)), kind, flags, state.thread())
+
+    return apply
+
+
+TARGETS = (
+    ("keras.src.models.model", attach_model),
+    ("keras.src.engine.training", attach_model),
+    ("tf_keras.src.engine.training", attach_model),
+    ("keras.src.optimizers.base_optimizer", _attach_optimizer("BaseOptimizer")),
+    ("keras.src.optimizers.optimizer", _attach_optimizer("_BaseOptimizer", "Optimizer")),
+    ("tf_keras.src.optimizers.optimizer", _attach_optimizer("_BaseOptimizer", "Optimizer")),
+    ("keras.src.optimizers.legacy.optimizer_v2", _attach_optimizer("OptimizerV2")),
+    ("tf_keras.src.optimizers.legacy.optimizer_v2", _attach_optimizer("OptimizerV2")),
+)

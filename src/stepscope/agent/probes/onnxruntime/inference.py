@@ -1,0 +1,238 @@
+"""Sessions of ONNX Runtime: how each was set up, what making it takes (BUILD), and its runs (INFERENCE).
+
+``run_async`` is left alone: it returns at once, and what it began ends on a thread that ONNX Runtime made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from stepscope.agent.core.weak_ids import WeakIds
+from stepscope.agent.probes.support import Sites, lacking, leading, leaf, leave, report, user_stack
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.core.state import AgentState
+
+    Foreign = Any
+    """An object of ONNX Runtime's, or what it takes for one."""
+    Method = Callable[..., Foreign]
+
+RUNS = {
+    "run": (("self", "output_names", "input_feed"), 1),
+    "run_with_ort_values": (("self", "output_names", "input_dict_ort_values"), 1),
+    "run_with_iobinding": (("self", "iobinding"), 0),
+    "run_with_ortvaluevector": (("self", "run_options", "feed_names", "feeds"), 2),
+}
+"""Methods that run a session: first parameters, and which argument holds what the model is fed."""
+BINDS = {
+    "bind_cpu_input": (("self", "name", "arr_on_cpu"), 1),
+    "bind_ortvalue_input": (("self", "name", "ortvalue"), 1),
+    "bind_input": (("self", "name", "device_type", "device_id", "element_type", "shape"), 4),
+}
+"""Methods of an IOBinding that bind an input: first parameters, and which argument has its shape."""
+MAX_MODELS = 200
+"""Models told apart; what comes later is "other models"."""
+MAX_SETTINGS = 64
+"""Distinct settings told: a program that makes a session for each request makes them all alike."""
+OTHER = "other models"
+_SPINNING = "session.intra_op.allow_spinning"
+
+
+class Models:
+    """Names of runs: by the session's model, and from where."""
+
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self._sites: dict[str, Sites] = {}
+        self._known = WeakIds()
+        """Sessions -> ``Sites`` of their model."""
+        self._told: set[tuple[object, ...]] = set()
+        self.bound = WeakIds()
+        """IOBindings -> (name, leading dimension) of the input that was bound first."""
+
+    def sites(self, session: Foreign) -> Sites:
+        """Where runs of a session are called from."""
+        found: Sites | None = self._known.get(session)
+        if found is None:
+            text = model_of(session)
+            if text not in self._sites and len(self._sites) >= MAX_MODELS:
+                text = OTHER
+            found = self._sites.get(text)
+            if found is None:
+                found = self._sites[text] = Sites(self._state, ("inference", text), text=text)
+            with contextlib.suppress(TypeError):
+                self._known.set(session, found)
+        return found
+
+    def tell(self, session: Foreign) -> None:
+        """Log how a session was set up, unless one just like it has been told."""
+        options = session.get_session_options()
+        file, function, line = leaf(user_stack())
+        fields = {
+            "model": model_of(session),
+            "providers": [str(provider) for provider in session.get_providers()],
+            "intra_op_threads": int(options.intra_op_num_threads),
+            "inter_op_threads": int(options.inter_op_num_threads),
+            "parallel": str(options.execution_mode).endswith("PARALLEL"),
+            "spins": _entry(options, _SPINNING) != "0",
+            "arena": bool(options.enable_cpu_mem_arena),
+            "file": file,
+            "line": line,
+            "function": function,
+        }
+        key = tuple(map(str, fields.values()))
+        if key not in self._told and len(self._told) < MAX_SETTINGS:
+            self._told.add(key)
+            self._state.log({"t": "inference-session", "at": self._state.now(), **fields})
+
+
+def model_of(session: Foreign) -> str:
+    """What a session's model is called: its file, or where it came as bytes its graph's name."""
+    path = getattr(session, "_model_path", None)
+    if path:
+        return os.path.basename(str(path))
+    return str(getattr(getattr(session, "_model_meta", None), "graph_name", "") or "model")
+
+
+def _entry(options: Foreign, key: str) -> str:
+    """An entry of the options' configuration, "" where it was not set: asking then raises."""
+    with contextlib.suppress(RuntimeError):
+        return str(options.get_session_config_entry(key))
+    return ""
+
+
+def samples_of(fed: Foreign, bound: WeakIds) -> int:
+    """Leading dimension of the first input that has one: of a feed, an IOBinding or a vector of OrtValues."""
+    known = bound.get(fed) if type(fed) is not dict else None
+    if known is not None:
+        return int(known[1])
+    values = fed.values() if hasattr(fed, "values") else fed if hasattr(fed, "__getitem__") else ()
+    for value in itertools.islice(values, 4):
+        found = _leading(value)
+        if found:
+            return found
+    return 0
+
+
+def _leading(value: Foreign) -> int:
+    """Of an array, of an OrtValue, whose shape is a method, or of a list that ONNX Runtime will make an array of."""
+    shape = getattr(value, "shape", None)
+    if type(shape) is tuple:  # of NumPy, by far the most
+        return int(shape[0]) if shape else 0
+    if callable(shape):
+        found = shape()
+        return int(found[0]) if found else 0
+    return len(value) if type(value) is list else leading(value)
+
+
+def attach(state: AgentState, module: Foreign) -> None:
+    """Patch what makes a session, what runs it, and what binds inputs."""
+    models = Models(state)
+    base, cls = getattr(module, "Session", None), getattr(module, "InferenceSession", None)
+    why = "no Session, or no InferenceSession" if base is None or cls is None else ""
+    lacks = why
+    for name, (parameters, place) in RUNS.items():
+        missing = why or lacking(base, name, parameters)
+        if not missing and name in vars(base):
+            state.patch(base, name, _wrap_run(state, vars(base)[name], models, parameters[place + 1], place))
+        lacks = lacks or missing
+    report(state, "inference", lacks)
+    why = why or lacking(cls, "__init__", ("self", "path_or_bytes", "sess_options"))
+    if not why:
+        state.patch(cls, "__init__", _wrap_making(state, vars(cls)["__init__"], models))
+    report(state, "inference:making", why)
+    _attach_binding(state, getattr(module, "IOBinding", None), models.bound)
+
+
+def _attach_binding(state: AgentState, binding: Foreign, bound: WeakIds) -> None:
+    why = "no IOBinding" if binding is None else ""
+    for name, (parameters, place) in BINDS.items():
+        lacks = why or lacking(binding, name, parameters)
+        if not lacks and name in vars(binding):
+            state.patch(binding, name, _wrap_bind(state, vars(binding)[name], bound, parameters[place + 1], place))
+        why = why or lacks
+    report(state, "inference:binding", why)
+
+
+def _wrap_run(state: AgentState, original: Method, models: Models, parameter: str, place: int) -> Method:
+    """Record the run; what it is fed is the argument ``parameter``, at ``place`` where it comes without its name."""
+    now = state.now
+    caller = sys._getframe
+    kind = int(Kind.INFERENCE)
+    bound = models.bound
+    ours = state.guard("inference.run")
+
+    @functools.wraps(original)
+    def run(self: object, *args: Foreign, **kwargs: Foreign) -> object:
+        flags = 0
+        start = now()
+        try:
+            return original(self, *args, **kwargs)
+        except BaseException as error:
+            flags = leave(error)
+            raise
+        finally:
+            spent = now() - start
+            name = samples = 0
+            with ours:
+                name = models.sites(self).name(caller(1))
+                samples = samples_of(args[place] if len(args) > place else kwargs.get(parameter), bound)
+            state.write(start, spent, samples, name, kind, flags, state.thread())
+
+    return run
+
+
+def _wrap_making(state: AgentState, original: Method, models: Models) -> Method:
+    """Record that a session is made: its model is read, optimised, and given its memory."""
+    sites = Sites(state, ("build", "InferenceSession"), text="InferenceSession", role="session")
+    now = state.now
+    caller = sys._getframe
+    kind = int(Kind.BUILD)
+
+    @functools.wraps(original)
+    def make(self: Foreign, *args: Foreign, **kwargs: Foreign) -> None:
+        flags = 0
+        start = now()
+        try:
+            original(self, *args, **kwargs)
+        except BaseException as error:
+            flags = leave(error)
+            raise
+        finally:
+            state.write(start, now() - start, 0, sites.name(caller(1)), kind, flags, state.thread())
+        with state.guard("inference.tell"):
+            models.tell(self)
+
+    return make
+
+
+def _wrap_bind(state: AgentState, original: Method, bound: WeakIds, parameter: str, place: int) -> Method:
+    """Note the leading dimension of the first input that is bound."""
+
+    @functools.wraps(original)
+    def bind(self: Foreign, name: Foreign, *args: Foreign, **kwargs: Foreign) -> object:
+        try:
+            result = original(self, name, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
+        with state.guard("inference.bind"):
+            value = args[place - 1] if len(args) >= place else kwargs.get(parameter)
+            first = bound.get(self)
+            if first is None or first[0] == name or not first[1]:
+                size = int(value[0]) if type(value) in (list, tuple) and value else _leading(value)
+                bound.set(self, (name, size))
+        return result
+
+    return bind
+
+
+TARGETS = (("onnxruntime.capi.onnxruntime_inference_collection", attach),)

@@ -1,0 +1,1 @@
+"""Probes of Python itself, and of the Python code that frameworks call."""

@@ -1,0 +1,61 @@
+"""Garbage collections, as records: generation, start and duration.
+
+``gc.callbacks`` is the interpreter's own hook for this. Collections below ``_SHORT_NS`` are counted.
+"""
+
+from __future__ import annotations
+
+import gc
+
+from stepscope.wire.kinds import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from stepscope.agent.core.state import AgentState
+
+_GC = int(Kind.GC)
+_SHORT_NS = 20_000
+
+
+def attach(state: AgentState, _module: Any) -> None:
+    """Append our callback to ``gc.callbacks``."""
+    callback = _make_callback(state)
+    gc.callbacks.append(callback)
+
+    def remove() -> None:
+        if callback in gc.callbacks:
+            gc.callbacks.remove(callback)
+
+    state.on_uninstall(remove)
+    state.log({"t": "probe", "at": state.now(), "name": "gc", "attached": True})
+
+
+def _make_callback(state: AgentState) -> Callable[[str, dict[str, int]], None]:
+    names = [state.name(("gc", n), "gc generation %d" % n) for n in range(3)]
+    now, write, thread, short = state.now, state.write, state.thread, state.short
+    started = 0
+
+    def callback(phase: str, info: dict[str, int]) -> None:
+        nonlocal started
+        if phase == "start":
+            started = now()
+            return
+        if state.dormant or not started:
+            return
+        try:
+            dur = now() - started
+            generation = info["generation"]
+            if dur < _SHORT_NS:
+                short(names[generation], _GC, started, dur)
+            else:
+                write(started, dur, generation, names[generation], _GC, 0, thread())
+        except Exception as error:
+            state.fail("gc", error)
+
+    return callback
+
+
+TARGETS = (("builtins", attach),)

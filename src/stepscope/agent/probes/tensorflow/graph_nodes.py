@@ -1,0 +1,56 @@
+"""The nodes of graphs: noted when made (``graph_lines``), read late by the agent's thread (``graph_reader``)."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from stepscope.agent.core.weak_ids import WeakIds
+from stepscope.agent.graphs.node_reader import Reader
+from stepscope.agent.probes.common import shared
+from stepscope.agent.probes.support import lacking, leave, report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stepscope.agent.core.state import AgentState
+
+
+def attach(state: AgentState, module: Any) -> None:
+    """Patch ``Graph._create_op_helper``: an op was added to a graph."""
+    cls = getattr(module, "Graph", None)
+    why = "no Graph" if cls is None else lacking(cls, "_create_op_helper", ("self", "op", "compute_device"))
+    for part in ("get_operations", "num_operations"):
+        why = why or lacking(cls, part)
+    if not why:
+        common = shared(state)
+        state.patch(cls, "_create_op_helper", _wrap(state, cls.__dict__["_create_op_helper"]))
+        common.reader = reader = Reader(state, common.lines, common.graphs, WeakIds())
+        state.on_tick(reader.errand)
+        state.on_finish(state.guard("graph_nodes.tell")(reader.tell))
+    report(state, "graph_nodes", why)
+
+
+def _wrap(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
+    note = shared(state).lines.note
+    caller = sys._getframe
+
+    @functools.wraps(original)
+    def helper(self: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            result = original(self, op, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
+        try:
+            note(self, op, caller(1))
+        except Exception as error:
+            if not state.swallow("graph_nodes.note", error):
+                raise
+        return result
+
+    return helper
+
+
+TARGETS = (("tensorflow.python.framework.ops", attach),)

@@ -1,0 +1,241 @@
+"""Session.run of compat.v1, by what the user fetches; MonitoredSession and Estimator come down to it.
+
+A MonitoredSession asks its session for ``{"caller": what the user fetched, hook: what that hook fetches besides ...}``:
+the run is named by the first, the rest is told with the name.
+
+Threads of a QueueRunner run their enqueue op some hundred times for each step. Those runs fill a queue and are never a
+step, and a record of each costs more than the budget: they are not measured (docs/decisions/0032-queue-runners.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from stepscope.agent.capture.orders import RUN_METADATA
+from stepscope.agent.capture.runs import Runs
+from stepscope.agent.core import frames
+from stepscope.agent.core.weak_ids import WeakIds
+from stepscope.agent.probes.support import Sites, examples, is_open, lacking, leave, report
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from stepscope.agent.core.state import AgentState
+
+    Method = Callable[..., Any]
+
+MAX_NAMES = 200
+"""Distinct fetches told apart; what comes later is "other fetches"."""
+MAX_PARTS = 6
+MAX_TEXT = 120
+OTHER = "other fetches"
+CALLER = "caller"
+NOTHING: tuple[str, ...] = ()
+ENQUEUE = "QueueEnqueue"
+"""Types of ops that put elements into a queue begin with this."""
+ENQUEUES = "enqueue"
+"""Role of a run that does nothing else."""
+QUEUE_RUNNER = "tensorflow.python.training.queue_runner_impl"
+
+
+class Fetches:
+    """Names of runs: by what is fetched, and from where."""
+
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self._sites: dict[tuple[str, tuple[str, ...]], Sites] = {}
+        self._texts = WeakIds()
+        """Hooks -> (what it fetched last, its text)."""
+        self.tracing = Runs(state)
+        self._other = Sites(state, ("session", OTHER), text=OTHER)
+
+    def traced(self, original: Method, fetches: Any) -> Method:
+        """What to call for a run: ``original``, or what traces it too where this run is asked for."""
+        if type(fetches) is dict and CALLER in fetches:
+            fetches = fetches[CALLER]
+        return self.tracing.claim(original, fetched(fetches))
+
+    def name(self, fetches: Any, frame: FrameType) -> int:
+        """Id of the name of a run that ``frame`` calls."""
+        added = NOTHING
+        if type(fetches) is dict and CALLER in fetches:
+            known = self._texts
+            parts = []
+            for hook, more in fetches.items():
+                if type(hook) is not str:
+                    last = known.get(hook)
+                    parts.append(last[1] if last is not None and last[0] is more else self._told(hook, more))
+            added = tuple(parts)
+            fetches = fetches[CALLER]
+            frame = _outside(frame)
+        return self._named(fetched(fetches), added, fetches).name(frame)
+
+    def _told(self, hook: Any, more: Any) -> str:
+        """What a hook fetches; it usually asks for the same object each time, which is remembered while it lives."""
+        text = "%s: %s" % (type(hook).__name__, fetched(more))
+        with contextlib.suppress(TypeError):  # a hook that cannot be weakly referenced is asked again
+            self._texts.set(hook, (more, text))
+        return text
+
+    def _named(self, text: str, added: tuple[str, ...], fetches: object) -> Sites:
+        sites = self._sites.get((text, added))
+        if sites is not None:
+            return sites
+        if len(self._sites) >= MAX_NAMES:
+            return self._sites.get((text, NOTHING), self._other)
+        fields: dict[str, object] = {"added": list(added)} if added else {}
+        if only_enqueues(fetches):
+            fields["role"] = ENQUEUES
+        sites = self._sites[text, added] = Sites(self._state, ("session", text, added), text=text, **fields)
+        return sites
+
+
+def _outside(frame: FrameType) -> FrameType:
+    """The first frame outside of the file of ``frame``: MonitoredSession wraps itself several times."""
+    library = frame.f_code.co_filename
+    while frame.f_back is not None and frame.f_code.co_filename == library:
+        frame = frame.f_back
+    return frame
+
+
+def attach(state: AgentState, module: Any) -> None:
+    """Patch ``BaseSession.run`` and ``make_callable``."""
+    cls = getattr(module, "BaseSession", None)
+    why = "no BaseSession" if cls is None else lacking(cls, "run", ("self", "fetches", "feed_dict"))
+    if not why:
+        names = Fetches(state)
+        state.patch(cls, "run", _wrap(state, cls.__dict__["run"], names))
+        if not lacking(cls, "run", ("self", "fetches", "feed_dict", "options", "run_metadata")):
+            state.captures.tracers[RUN_METADATA] = names.tracing
+        why = lacking(cls, "make_callable", ("self", "fetches", "feed_list", "accept_options"))
+        if not why:
+            state.patch(cls, "make_callable", _wrap_callables(state, cls.__dict__["make_callable"], names))
+    report(state, "session", why)
+
+
+def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
+    now = state.now
+    caller = sys._getframe
+    kind = int(Kind.SESSION_RUN)
+    tracing = names.tracing
+
+    @functools.wraps(original)
+    def run(self: object, fetches: Any, feed_dict: Any = None, *args: object, **kwargs: object) -> object:
+        flags = 0
+        call = original
+        if tracing.task is not None:
+            with state.guard("session.traced"):
+                call = names.traced(original, fetches)
+        start = now()
+        try:
+            return call(self, fetches, feed_dict, *args, **kwargs)
+        except BaseException as error:
+            flags = leave(error)
+            raise
+        finally:
+            spent = now() - start
+            name = samples = 0
+            try:
+                name = names.name(fetches, caller(1))
+                samples = fed(feed_dict) if feed_dict else 0
+            except Exception as error:
+                state.diagnostic("DX901", "session.name: %r" % error)
+            state.write(start, spent, samples, name, kind, flags, state.thread())
+
+    return run
+
+
+def _wrap_callables(state: AgentState, original: Method, names: Fetches) -> Method:
+    """``make_callable`` makes functions that run without ``run``; those that take feeds call it."""
+    now = state.now
+    caller = sys._getframe
+    kind = int(Kind.SESSION_RUN)
+
+    @functools.wraps(original)
+    def make_callable(self: object, fetches: Any, feed_list: Any = None, *args: object, **kwargs: object) -> Any:
+        try:
+            made = original(self, fetches, feed_list, *args, **kwargs)
+        except BaseException as error:
+            leave(error)
+            raise
+        if feed_list is not None or fills_a_queue(caller(1)):
+            return made
+
+        @functools.wraps(made)
+        def measured(*args: object, **kwargs: object) -> object:
+            flags = 0
+            start = now()
+            try:
+                return made(*args, **kwargs)
+            except BaseException as error:
+                flags = leave(error)
+                raise
+            finally:
+                spent = now() - start
+                name = 0
+                try:
+                    name = names.name(fetches, caller(1))
+                except Exception as error:
+                    state.diagnostic("DX901", "session.callable: %r" % error)
+                state.write(start, spent, 0, name, kind, flags, state.thread())
+
+        return measured
+
+    return make_callable
+
+
+def fills_a_queue(frame: FrameType) -> bool:
+    """Whether a thread of a QueueRunner asks, with no line of the user's on its stack. Asked once for each thread."""
+    asks: FrameType | None = frame
+    while asks is not None:
+        if asks.f_globals.get("__name__") == QUEUE_RUNNER:
+            return not frames.user_stack(1, frame)
+        asks = asks.f_back
+    return False
+
+
+def only_enqueues(fetches: object) -> bool:
+    """Whether a run only puts elements into queues: it makes input, and is no step."""
+    if isinstance(fetches, dict):
+        fetches = list(fetches.values())
+    if isinstance(fetches, (list, tuple)):
+        return bool(fetches) and all(only_enqueues(part) for part in fetches)
+    return str(getattr(fetches, "type", "")).startswith(ENQUEUE)
+
+
+def fed(feed_dict: dict[object, object]) -> int:
+    """How many examples a run is fed, 0 where that is not known."""
+    first = next(iter(feed_dict))
+    return examples(list(feed_dict.values())) or examples([feed_dict[first]], batched=is_open(first))
+
+
+def fetched(fetches: Any) -> str:
+    """Stable short text of what a run fetches: names of operations and tensors, in the order given."""
+    names: list[str] = []
+    _collect(fetches, names)
+    text = ", ".join(names[:MAX_PARTS])
+    if len(names) > MAX_PARTS:
+        text += ", ... (%d)" % len(names)
+    return text[:MAX_TEXT]
+
+
+def _collect(fetches: Any, names: list[str]) -> None:
+    if isinstance(fetches, (list, tuple)):
+        for part in fetches:
+            _collect(part, names)
+    elif isinstance(fetches, dict):
+        for part in fetches.values():
+            _collect(part, names)
+    elif isinstance(fetches, str):
+        names.append(fetches)
+    else:
+        found = getattr(fetches, "name", None)
+        names.append(found if isinstance(found, str) else type(fetches).__name__)
+
+
+TARGETS = (("tensorflow.python.client.session", attach),)

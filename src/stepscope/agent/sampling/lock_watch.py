@@ -1,0 +1,158 @@
+"""Who waits for the interpreter lock: what the kernel says of a thread at this moment.
+
+``/proc/self/task/TID/syscall`` tells in which system call a thread is blocked, with its arguments (proc(5)); a process
+may read it of its own threads. A thread that waits for the lock is blocked in a futex that lies in CPython's
+``_PyRuntime``, where the lock has its place from 3.9 to 3.13 at least. Nothing else there is waited on.
+
+The agent's thread looks once a thread beside the main one does something. It keeps the lock: a look takes some
+microseconds, and to let go of the lock first would change what is seen. Some kernels make who reads wait for a tick
+until the other thread is off its CPU; after a look that took long there is none for five hundred times as long.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import time
+
+from stepscope.wire.kinds import LockState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Optional
+
+    from stepscope.agent.core.state import AgentState
+
+_MOST_THREADS = 8
+"""Files kept open; threads beyond that are not looked at."""
+_LONG_NS = 200_000
+_PAUSE = 500
+"""A look that took longer than ``_LONG_NS`` is followed by a pause of so many times its length."""
+_TEXT_BYTES = 256
+_SYMBOL_ENTRY = 1
+"""RTLD_DL_SYMENT. Source: dladdr1(3)."""
+_UNKNOWN, _RUNS = int(LockState.NOT_LOOKED), int(LockState.RUNS)
+_WAITS, _ELSEWHERE = int(LockState.WAITS), int(LockState.ELSEWHERE)
+
+
+class _Info(ctypes.Structure):
+    """Dl_info. Source: dladdr(3)."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+class _Symbol(ctypes.Structure):
+    """Elf64_Sym. Source: elf(5)."""
+
+    _fields_ = (
+        ("name", ctypes.c_uint32),
+        ("info", ctypes.c_uint8),
+        ("other", ctypes.c_uint8),
+        ("section", ctypes.c_uint16),
+        ("value", ctypes.c_uint64),
+        ("size", ctypes.c_uint64),
+    )
+
+
+class LockWatch:
+    """Looks at threads of one process; used by the agent's thread only."""
+
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self._threads: dict[int, threading.Thread] = vars(threading)["_active"]
+        self._files: dict[int, int] = {}
+        self._text = ctypes.create_string_buffer(_TEXT_BYTES)
+        self._place = ctypes.addressof(self._text)
+        self._read: Optional[Callable[..., int]] = None
+        self._from = self._to = 0
+        """Where CPython's own state lies."""
+        self._asked = False
+        self._due = 0
+
+    def look(self, ident: int) -> int:
+        """The ``LockState`` of the thread with this ident at this moment."""
+        if not self._asked:
+            self._ask()
+        if self._read is None:
+            return _UNKNOWN
+        file = self._files.get(ident)
+        if file is None:
+            file = self._open(ident)
+            if file is None:
+                return _UNKNOWN
+        start = time.monotonic_ns()
+        if start < self._due:
+            return _UNKNOWN
+        size = self._read(file, self._place, _TEXT_BYTES - 1, 0)
+        took = time.monotonic_ns() - start
+        if took > _LONG_NS:
+            self._due = start + took * _PAUSE
+        if size <= 0:  # the thread has ended
+            os.close(self._files.pop(ident))
+            return _UNKNOWN
+        words = self._text.raw[:size].split(None, 2)
+        if words[0] == b"running":
+            return _RUNS
+        return _WAITS if len(words) > 1 and self._from <= int(words[1], 16) < self._to else _ELSEWHERE
+
+    def close(self) -> None:
+        """Close the files."""
+        while self._files:
+            os.close(self._files.popitem()[1])
+
+    def _ask(self) -> None:
+        """Find out, once, whether looking is possible here, and how."""
+        self._asked = True
+        if not getattr(sys, "_is_gil_enabled", lambda: True)():
+            return  # there is no lock to wait for
+        try:
+            why = self._prepare()
+        except (OSError, AttributeError, ValueError) as error:
+            why = "%s: %s" % (type(error).__name__, error)
+        if why:
+            self._read = None
+            self._state.diagnostic("DX916", "who waits for the interpreter lock cannot be seen: " + why)
+
+    def _prepare(self) -> str:
+        if not sys.platform.startswith("linux") or ctypes.sizeof(ctypes.c_void_p) != ctypes.sizeof(ctypes.c_uint64):
+            return "needs 64-bit Linux"
+        self._from = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime"))
+        size = _size_of(self._from)
+        if not size:
+            return "the symbol _PyRuntime has no size"
+        self._to = self._from + size
+        with open("/proc/self/task/%d/syscall" % threading.get_native_id(), "rb") as file:
+            file.read(1)
+        read = ctypes.PyDLL(None).pread
+        read.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long)
+        read.restype = ctypes.c_ssize_t
+        self._read = read
+        return ""
+
+    def _open(self, ident: int) -> Optional[int]:
+        thread = self._threads.get(ident)
+        if thread is None or len(self._files) >= _MOST_THREADS:
+            return None
+        # The native id of a main thread that was forked is its parent's where Python is older than 3.13.
+        native = os.getpid() if thread is threading.main_thread() else thread.native_id
+        try:
+            self._files[ident] = os.open("/proc/self/task/%s/syscall" % native, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None  # it has just ended
+        return self._files[ident]
+
+
+def _size_of(address: int) -> int:
+    """Bytes of the exported object at this address, 0 where the linker does not say."""
+    libc = ctypes.CDLL(None)
+    info, entry = _Info(), ctypes.POINTER(_Symbol)()
+    found = libc.dladdr1(ctypes.c_void_p(address), ctypes.byref(info), ctypes.byref(entry), _SYMBOL_ENTRY)
+    return int(entry.contents.size) if found and entry and info.address == address else 0

@@ -1,0 +1,310 @@
+"""The agent's thread: samples Python stacks about 20 times a second and runs what must run beside the job.
+
+It is one that the job does not see (``agent.core.side_thread``), and it never imports.
+
+Sampled are the main thread, threads that write records, and any other thread with user code on its stack; threads
+that wait idly in a pool are left out. Once another thread than the main one does something, samples say five times a
+second who waits for the GIL (``agent.sampling.lock_watch``), and who does is sampled whosever code it runs. A sample
+stands for the time since the previous one; of the main thread, for the part of it in which that thread used no CPU, for
+its CPU time has samples of its own (``agent.sampling.cpu_timer``). Bias to know: this thread needs the GIL to look, so
+it sees other threads where they let go of it: one that computes for less than 5 ms between two waits is always seen to
+wait. The period jitters by a quarter, so that it does not beat with the period of the steps.
+
+During a window of native stacks nothing rests (``denser``); where the window cannot see Python's frames itself, this
+samples as often as the window does: its samples name the frames there. That is part of the window's cost, not of what
+is always measured.
+
+While hot wrappers rest (``agent.rest``) nothing is sampled either: samples are joined to records that are not there.
+Only whether the main thread waits for the GIL is looked at.
+
+The rate adapts: by what a tick has cost over the last ten seconds (median), this thread uses 0.07 % of one core at
+most; in the first minute of a job it keeps to four samples a second at least.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+import threading
+import time
+from collections import deque
+
+from stepscope.agent.core import side_thread
+from stepscope.agent.core.guard import MAX_FAILURES
+from stepscope.agent.rest import NOTE_NS
+from stepscope.agent.sampling.calibrate import Calibration
+from stepscope.agent.sampling.cpu_timer import HZ, CpuTimer
+from stepscope.agent.sampling.governor import Governor
+from stepscope.agent.sampling.lock_watch import LockWatch
+from stepscope.agent.sampling.stacks import StackTable
+from stepscope.wire.kinds import Kind, LockState
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from stepscope.agent.core.state import AgentState
+
+DEFAULT_HZ = 20.0
+MAX_CPU_RATIO = 0.0007
+"""Share of one core that this thread may use, over ``_WINDOW_S``. Source: DESIGN 3.1, level 0."""
+_WINDOW_S = 10
+_MIN_HZ_YOUNG = 4.0
+_MIN_HZ = 1.0
+_YOUNG_NS = 60_000_000_000
+_SECOND_NS = 1_000_000_000
+MAX_DENSE_HZ, MAX_DENSE_S = 200.0, 120.0
+_NOTE_S = NOTE_NS / _SECOND_NS
+_ERRAND_S = 0.05
+_LOOKS_NS = 200_000_000
+"""Between two looks at who waits for the GIL: one thread costs 25 to 40 us of CPU time where caches are cold."""
+_OURS = 2
+"""Threads that are always known: the main one and this."""
+_STOP_TIMEOUT_S = 0.5
+_LEAST_PAUSE_S = 0.02
+_IDLE = frozenset(
+    (
+        *(("threading.py", "wait"), ("threading.py", "_wait_for_tstate_lock"), ("queue.py", "get")),
+        *(("thread.py", "_worker"), ("selectors.py", "select"), ("socket.py", "accept")),
+        *(("pool.py", "worker"), ("connection.py", "wait"), ("connection.py", "_recv")),
+    )
+)
+"""(file, function) of leaf frames in which threads of pools and servers wait for work."""
+_SAMPLE = int(Kind.SAMPLE)
+_WAITS = int(LockState.WAITS)
+_TICK = int(Kind.TICK)
+
+
+class Sampler:
+    """The thread and its state. ``start`` and ``stop`` may be called once each."""
+
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self._stop = _thread.allocate_lock()
+        self._stop.acquire()
+        self._ended = _thread.allocate_lock()
+        self._ended.acquire()
+        self._main = threading.main_thread().ident or 0
+        self._stacks = StackTable(state)
+        self._timer = CpuTimer(state, self._stacks)
+        self._locks = LockWatch(state)
+        self._beside = False
+        """Whether another thread than the main one has ever run user code, or anything that was not idle."""
+        self._look_due = 0
+        self._main_cpu = 0
+        self._governor = Governor(state)
+        self._calibration = Calibration(state)
+        self._base_hz = float(state.config.get("sample_hz") or DEFAULT_HZ)
+        self._hz = self._base_hz
+        self._noise = state.now() & 0x7FFFFFFF | 1
+        self._costs: deque[float] = deque(maxlen=_WINDOW_S)
+        self._dense_hz = 0.0
+        """0: no window goes on."""
+        self._dense_until = 0
+        self._ident = 0
+        self.pid = os.getpid()
+        self.cpu_ns = 0
+        """CPU time that the thread has used."""
+
+    def start(self) -> None:
+        """Make the thread.
+
+        Where this is the main thread, also the timer on its CPU clock.
+        """
+        if self._timer.start():
+            self._main_cpu = self._timer.used_ns()
+        side_thread.start(self._run)
+
+    def stop(self) -> None:
+        """End the timer and the thread; waits for it, but not long."""
+        self._timer.stop()
+        if self._stop.locked():
+            self._stop.release()
+        if self._ident and self._ident != _thread.get_ident():
+            self._ended.acquire(timeout=_STOP_TIMEOUT_S)
+
+    def denser(self, hz: float, seconds: float) -> None:
+        """On the agent's thread: sample so often for so long, whatever it costs; 0: as often as so far.
+
+        No wrapper rests meanwhile.
+
+        Raises:
+            ValueError: more than ``MAX_DENSE_HZ`` or ``MAX_DENSE_S``, or less than once.
+        """
+        if not ((hz == 0 or 1.0 <= hz <= MAX_DENSE_HZ) and 0.0 < seconds <= MAX_DENSE_S):
+            raise ValueError(
+                "stacks at %g Hz for %g s; expected at most %g for %g" % (hz, seconds, MAX_DENSE_HZ, MAX_DENSE_S)
+            )
+        now = self._state.now()
+        if not self._dense_hz:
+            self._state.rest.hold(now)
+        self._dense_hz, self._dense_until = hz or self._hz, now + int(seconds * _SECOND_NS)
+        self._timer.rate(hz or HZ)
+
+    def _usual(self) -> None:
+        """The window is over."""
+        self._dense_hz = 0.0
+        self._timer.rate(HZ)
+        self._state.rest.release()
+
+    def _run(self) -> None:
+        state = self._state
+        try:
+            self._ident = _thread.get_ident()
+            thread = state.thread_of(self._ident, "stepscope-agent")
+            self._loop(thread)
+        except Exception as error:
+            state.take_out("its thread failed: %s: %s" % (type(error).__name__, error))
+        finally:
+            self._timer.stop()
+            self._locks.close()
+            self._ended.release()
+
+    def _loop(self, thread: int) -> None:
+        state = self._state
+        last = second = state.now()
+        cpu = apart = 0
+        ticks = 0
+        while not self._wait():
+            now = state.now()
+            if state.out:
+                return
+            if self._dense_hz and now >= self._dense_until:
+                self._usual()
+            rested = state.rest.on
+            if not rested:
+                self._sample(now, now - last)
+            last = now
+            ticks += 1
+            self._call(state.rest.tick, now)
+            self._timer.pause(paused=state.rest.on)
+            whole_second = now - second >= _SECOND_NS
+            if whole_second or not (rested and state.rest.on):
+                for function in list(state.ticks):
+                    self._call(function, now)
+            if rested and not state.rest.on:
+                self._main_cpu = self._timer.used_ns()  # what it used in the rest is no part of the next period
+            if whole_second:
+                state.flush_short()
+                self._governor.tick(now)
+                self._calibration.tick(now)
+                used = time.thread_time_ns()
+                state.write(now, used - cpu, state.written(), 0, _TICK, 0, thread)
+                self._adapt(now, used - cpu - (state.apart_ns - apart), ticks)
+                cpu = self.cpu_ns = used
+                apart = state.apart_ns
+                second, ticks = now, 0
+
+    def _call(self, function: object, now: int) -> None:
+        try:
+            function(now)  # type: ignore[operator]
+        except Exception as error:
+            place = getattr(function, "__module__", None) or "tick"
+            self._state.fail("%s.tick" % place.rpartition(".")[2], error)
+            if self._state.failures(place.rpartition(".")[2]) >= MAX_FAILURES:
+                self._state.ticks[:] = [tick for tick in self._state.ticks if tick is not function]
+
+    def _wait(self) -> bool:
+        """Until the next tick, True: the end. In a rest counts are copied meanwhile; an errand goes on."""
+        wait = self._stop.acquire  # on an event it would cost ten times as much
+        pause = self._pause()
+        rest, errand = self._state.rest, self._state.errand
+        if rest.on or errand is not None:
+            step = _NOTE_S if rest.on else _ERRAND_S
+            for _ in range(int(pause / step)):
+                if wait(timeout=step):
+                    return True
+                if rest.on:
+                    self._look_in_rest(self._state.now())
+                    rest.note()
+                if errand is not None:
+                    self._call(errand, self._state.now())
+            pause %= step
+        return wait(timeout=pause)
+
+    def _pause(self) -> float:
+        """Seconds to the next tick: the period, give or take a quarter; in a rest, until it ends or is told of."""
+        self._noise = (self._noise * 1_103_515_245 + 12_345) & 0x7FFFFFFF
+        pause = (0.75 + 0.5 * self._noise / 0x7FFFFFFF) / (self._dense_hz or self._hz)
+        due = self._state.rest.due_ns(self._state.now()) / _SECOND_NS
+        if self._state.rest.on:
+            return max(_LEAST_PAUSE_S, due)
+        return min(pause, max(_LEAST_PAUSE_S, due)) if due > 0 else pause
+
+    def _adapt(self, now: int, used_ns: int, ticks: int) -> None:
+        """Set the rate so that ticks of late fit into the budget.
+
+        The median over the window counts: new code on the stack costs once, when it is named.
+        """
+        if not ticks or self._dense_hz:
+            return
+        self._costs.append(used_ns / ticks)
+        per_tick = sorted(self._costs)[len(self._costs) // 2]
+        young = now - self._state.started_ns < _YOUNG_NS
+        lowest = _MIN_HZ_YOUNG if young else _MIN_HZ
+        affordable = MAX_CPU_RATIO * _SECOND_NS / max(per_tick, 1.0)
+        self._hz = min(self._base_hz, max(affordable, lowest))
+
+    def _sample(self, now: int, period: int) -> None:
+        state = self._state
+        due = now >= self._look_due
+        looks = due and self._beside
+        # Before anything else: we hold the GIL, and who comes to want it now waits for us.
+        main_lock = self._locks.look(self._main) if looks else 0
+        for ident, frame in sys._current_frames().items():
+            if ident == self._ident:
+                continue
+            if ident == self._main:
+                waited = self._main_waited(period)
+                if waited:
+                    stack, _ = self._stacks.stack(frame)
+                    state.write(now, waited, main_lock, stack, _SAMPLE, 0, state.thread_of(ident))
+                continue
+            if _is_idle(frame):
+                if due:
+                    self._idle(now, ident, frame)
+                continue
+            self._beside = True
+            stack, own = self._stacks.stack(frame)
+            # As late as may be: who had to give us the GIL waits by now to have it back.
+            lock = self._locks.look(ident) if looks else 0
+            if not own and lock != _WAITS and not state.is_known(ident):
+                continue
+            state.write(now, period, lock, stack, _SAMPLE, 0, state.thread_of(ident))
+        if due:
+            self._beside = self._beside or state.known_threads() > _OURS
+            self._look_due = now + _LOOKS_NS
+
+    def _look_in_rest(self, now: int) -> None:
+        """Of the main thread alone; the sample stands for no time. Steps are shortest where wrappers rest."""
+        if not self._beside or now < self._look_due:
+            return
+        lock = self._locks.look(self._main)
+        self._look_due = now + _LOOKS_NS
+        frame = sys._current_frames().get(self._main)
+        if frame is not None:
+            stack, _ = self._stacks.stack(frame)
+            self._state.write(now, 0, lock, stack, _SAMPLE, 0, self._state.thread_of(self._main))
+
+    def _idle(self, now: int, ident: int, frame: FrameType) -> None:
+        """A thread that waits in user code may compute whenever we cannot look: its sample stands for no time."""
+        stack, own = self._stacks.stack(frame)
+        if own:
+            self._beside = True
+            self._state.write(now, 0, 0, stack, _SAMPLE, 0, self._state.thread_of(ident))
+
+    def _main_waited(self, period: int) -> int:
+        """The part of the period in which the main thread used no CPU; the rest is for the timer's samples."""
+        if not self._timer.clock:
+            return period
+        used = self._timer.used_ns()
+        waited = period - (used - self._main_cpu)
+        self._main_cpu = used
+        return max(0, waited)
+
+
+def _is_idle(frame: FrameType) -> bool:
+    """Whether a thread waits for work."""
+    code = frame.f_code
+    return (code.co_filename.rpartition("/")[2], code.co_name) in _IDLE

@@ -1,0 +1,87 @@
+"""Interned code objects and stacks: each is one line of the log, a sample is then one number.
+
+Code objects are known by identity and kept alive: hashing one means hashing all of its constants.
+"""
+
+from __future__ import annotations
+
+from stepscope.agent.core import frames
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+    from typing import Optional
+
+    from stepscope.agent.core.state import AgentState
+
+MAX_FRAMES = 60
+"""Frames of a stack that are kept: the outermost ``ROOT_FRAMES`` and the innermost of the rest."""
+ROOT_FRAMES = 15
+_MAX_STACKS = 50_000
+"""Distinct stacks or code objects remembered; beyond it all get new ids, so that memory stays bounded (50 MB)."""
+
+
+class StackTable:
+    """The tables of one process.
+
+    Used by the agent's thread, and by the main thread in the handler of ``agent.sampling.cpu_timer``: each step is one
+    operation on a dictionary, the worst of a race is that one stack has two ids.
+    """
+
+    def __init__(self, state: AgentState) -> None:
+        self._state = state
+        self._codes: dict[int, tuple[int, CodeType, bool]] = {}
+        self._seen: dict[tuple[int, ...], tuple[int, bool]] = {}
+        self._stacks: dict[tuple[tuple[int, int], ...], int] = {}
+
+    def stack(self, leaf: FrameType) -> tuple[int, bool]:
+        """Id of the stack that ends in ``leaf``, and whether user code is in it.
+
+        A stack that was seen before costs a walk over identities and instruction offsets: a frame's line number is
+        decoded from a table each time it is asked for.
+        """
+        walk: list[int] = []
+        add = walk.append
+        frame: Optional[FrameType] = leaf
+        while frame is not None:
+            add(id(frame.f_code))
+            add(frame.f_lasti)
+            frame = frame.f_back
+        key = tuple(walk)
+        known = self._seen.get(key)
+        if known is None:
+            if max(len(self._seen), len(self._codes)) >= _MAX_STACKS:
+                self._seen.clear()
+                self._stacks.clear()
+                self._codes.clear()
+            known = self._seen[key] = self._intern(leaf)
+        return known
+
+    def _intern(self, leaf: FrameType) -> tuple[int, bool]:
+        chain = []
+        own = False
+        frame: Optional[FrameType] = leaf
+        while frame is not None:
+            code = self._codes.get(id(frame.f_code)) or self._code(frame.f_code)
+            own = own or code[2]
+            chain.append((code[0], frame.f_lineno or 0))
+            frame = frame.f_back
+        if len(chain) > MAX_FRAMES:
+            chain[MAX_FRAMES - ROOT_FRAMES : len(chain) - ROOT_FRAMES] = []
+        chain.reverse()
+        lines = tuple(chain)
+        number = self._stacks.get(lines)
+        if number is None:
+            number = self._stacks[lines] = self._state.new_id("stack")
+            self._state.log({"t": "stack", "at": self._state.now(), "id": number, "frames": chain})
+        return number, own
+
+    def _code(self, code: CodeType) -> tuple[int, CodeType, bool]:
+        number = self._state.new_id("code")
+        own = frames.is_own(code.co_filename)
+        known = self._codes[id(code)] = (number, code, own)
+        line: dict[str, object] = {"t": "code", "at": self._state.now(), "id": number}
+        line.update(file=frames.absolute(code.co_filename), function=frames.function_name(code))
+        line.update(line=code.co_firstlineno, own=own)
+        self._state.log(line)
+        return known

@@ -1,0 +1,251 @@
+"""From a session to its report: derive, detect, summarise; and the report's files inside of the session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope import store
+from stepscope.app import bundle
+from stepscope.app.report import (
+    capture_account,
+    exclusive,
+    members,
+    op_table,
+    op_traces,
+    overhead,
+    series,
+    stage_shares,
+    step_summary,
+    traced_steps,
+)
+from stepscope.causes.host import tasks
+from stepscope.causes.host.line_heat import HotLines
+from stepscope.derive.machine import address_space
+from stepscope.derive.steps import step_makers
+from stepscope.derive.steps.anatomy import COMPONENTS
+from stepscope.derive.view import SessionView
+from stepscope.detectors import base, registry
+from stepscope.errors import DamagedError
+from stepscope.model.log.events import FRAMEWORKS, AgentDiagnostic
+from stepscope.model.report.finding import Component, Diagnostic, LineHeat, Place, Report, SessionSummary, SourceCheck
+from stepscope.model.report.step_summary import StepTimes
+from stepscope.reports import json_report, markdown, text
+from stepscope.reports.page import html
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.model.report.finding import Checked, Finding
+    from stepscope.model.session.session import Session
+
+MAX_DIAGNOSTICS = 20
+"""Of one kind of text; what is more is counted."""
+MAX_HOT_LINES = 100
+MAX_STATIC = 200
+"""Static findings without a cost; what is more is counted."""
+
+
+def analyze(path: Path) -> Report:
+    """Report of the session at ``path`` (a directory or a packed file).
+
+    Raises:
+        SessionError: the session is missing or damaged.
+        IncompatibleSessionError: it was written by a newer stepscope.
+    """
+    return report_of(bundle.open_session(path))
+
+
+def write_reports(session_dir: Path) -> Report:
+    """Analyse the session and write report.json, .txt, .md and .html into it.
+
+    Raises:
+        OSError: the session's directory cannot be written.
+    """
+    session = store.open_session(session_dir)
+    report = report_of(session)
+    pages = {
+        "report.json": json_report.encode(report),
+        "report.txt": text.render(
+            report, session_path=str(session_dir), html_path=str(session_dir / "report.html")
+        ).encode(),
+        "report.md": markdown.render(report, sources=session.sources).encode(),
+        "report.html": html.render(report, sources=session.sources).encode(),
+    }
+    for name, page in pages.items():
+        part = session_dir / f".{name}.part"
+        part.write_bytes(page)
+        part.replace(session_dir / name)
+    return report
+
+
+def report_of(session: Session) -> Report:
+    """Report of a session in memory. Pure, but for the time that the static check may take."""
+    view = SessionView(session)
+    found, checked, failures = base.run(registry.ALL, view)
+    lines = HotLines(view)
+    findings, source_check, problems = _with_sources(view, lines, found, checked)
+    ops, unread = op_table.build(view)
+    traces, told = op_traces.build(session)
+    traced, unseen = traced_steps.build(view)
+    anatomy = components(view)
+    return Report(
+        session=_summary(view),
+        overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.op_traces.others),
+        anatomy=anatomy,
+        stages=stage_shares.build(view),
+        findings=exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy),
+        checked=checked,
+        diagnostics=_diagnostics(view, (*failures, *problems, *unread, *told, *unseen)),
+        tasks=view.get(tasks.build),
+        ops=ops,
+        line_heat=_line_heat(view, lines),
+        source_check=source_check,
+        series=series.build(view),
+        op_traces=traces,
+        traced=traced,
+        memory=address_space.of_session(session),
+    )
+
+
+def _line_heat(view: SessionView, lines: HotLines) -> tuple[LineHeat, ...]:
+    return tuple(
+        LineHeat(file=view.place(file, line).file, line=line, ratio=ratio)
+        for file, line, ratio in lines.hottest(MAX_HOT_LINES)
+    )
+
+
+def _with_sources(
+    view: SessionView, lines: HotLines, found: tuple[Finding, ...], checked: tuple[Checked, ...]
+) -> tuple[tuple[Finding, ...], SourceCheck | None, tuple[Diagnostic, ...]]:
+    """The findings, joined with what the static checker says of the session's sources."""
+    from stepscope.app.report import (
+        join,  # the sidecar of a job that runs for days never needs the checker
+        static_check,  # the sidecar of a job that runs for days never needs the checker
+    )
+
+    try:
+        static = static_check.check(view, lines.files())
+        if static is None:
+            return found, None, ()
+        joined = join.join(view, found, checked, static.hits, lines)
+    except DamagedError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a wall (STYLE 4.4): what was measured is reported all the same
+        failed = f"the sources could not be checked: {type(error).__name__}: {error}"
+        return found, None, (Diagnostic(code="DX075", text=failed),)
+    said = SourceCheck(
+        tensorflow=".".join(map(str, static.target.tensorflow)),
+        files=static.files,
+        lines=static.lines,
+        rules=static.rules,
+        findings=joined.rest[:MAX_STATIC],
+        not_shown=max(0, len(joined.rest) - MAX_STATIC),
+        left_out=static.left_out,
+        command=static_check.command(static.target, joined.rest),
+    )
+    return joined.findings, said, static.diagnostics
+
+
+def _summary(view: SessionView) -> SessionSummary:
+    session, steps = view.session, view.steps
+    makers = step_makers.build(steps) if steps else ()
+    manifest = session.manifest
+    names = [f"{name} {version}" for name, version in view.frameworks.items() if name in FRAMEWORKS]
+    return SessionSummary(
+        id=manifest.id,
+        command=manifest.command,
+        framework=", ".join(names) or "none",
+        hosts=1,
+        steps=sum(maker.count for maker in makers if maker.main),
+        throughput=step_summary.throughput(makers),
+        wall_ns=manifest.ended_ns,
+        exit_code=manifest.exit_code,
+        processes=len(session.workers),
+        step_times=_step_times(steps) if steps else None,
+        members=members.build(view),
+        inference=members.inference(view),
+        step_makers=step_summary.makers(view, makers),
+        step_choice=step_summary.choice(view),
+    )
+
+
+def _step_times(steps: Steps) -> StepTimes:
+    durations = steps.durations[steps.steady]
+    warm = np.flatnonzero(steps.steady)[0]
+    p50, p95, p99 = (int(v) for v in np.percentile(durations, [50, 95, 99]))
+    return StepTimes(
+        count=len(durations),
+        mean_ns=int(durations.mean()),
+        p50_ns=p50,
+        p95_ns=p95,
+        p99_ns=p99,
+        warmup_steps=int(warm),
+        warmup_ns=int(steps.starts[warm] - steps.starts[0]),
+        source=steps.title,
+    )
+
+
+def components(view: SessionView) -> tuple[Component, ...]:
+    """The split of the mean step, the largest share first."""
+    anatomy = view.anatomy
+    if anatomy is None:
+        return ()
+    found = []
+    for name, stage in COMPONENTS.items():
+        ratio = anatomy.ratio(name)
+        if ratio <= 0:
+            continue
+        who, where = _contributor(view, name)
+        found.append(
+            Component(
+                component=name,
+                pipeline_stage=stage,
+                ratio=ratio,
+                ns_per_step=round(anatomy.mean_ns(name)),
+                name=who,
+                where=where,
+            )
+        )
+    return tuple(sorted(found, key=lambda c: -c.ratio))
+
+
+def _contributor(view: SessionView, component: str) -> tuple[str, Place | None]:
+    """The largest contributor to callbacks, saving and other Python."""
+    kinds = {"callbacks": (Kind.CALLBACK,), "saving": (Kind.SAVE, Kind.SUMMARY)}.get(component)
+    if kinds is not None:
+        rows = view.named_times(*kinds)
+        if rows:
+            name = rows[0].name
+            return name.text, view.place(name.file, name.line, name.end_line) if name.file else None
+    if component == "other-python":
+        spots = view.hot_spots(component)
+        if spots:
+            spot = spots[0].culprit
+            return spot.function, view.place(spot.file, spot.line, function=spot.function)
+    return "", None
+
+
+def _diagnostics(view: SessionView, failures: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    """The session's own, the agents' (each text once) and those of the analysis."""
+    session = view.session
+    found = list(session.manifest.diagnostics)
+    for worker in session.workers:
+        found += [Diagnostic(code=e.code, text=e.text) for e in worker.all(AgentDiagnostic)]
+        if worker.info.lost_records:
+            text = (
+                f"process {worker.info.pid}: {worker.info.lost_records} records were overwritten before they were read"
+            )
+            found.append(Diagnostic(code="DX010", text=text))
+        if worker.info.lost_lines:
+            text = f"process {worker.info.pid}: {worker.info.lost_lines} lines of the log could not be written"
+            found.append(Diagnostic(code="DX011", text=text))
+    found += [Diagnostic(code="DX118", text=text) for text in capture_account.failures(session.manifest)]
+    found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.op_traces.problems]
+    if view.pipeline is not None:
+        found += [Diagnostic(code="DX020", text=text) for text in view.pipeline.diagnostics[:1]]
+    unique = list(dict.fromkeys((d.code, d.text) for d in [*found, *failures]))
+    return tuple(Diagnostic(code=code, text=text) for code, text in unique[:MAX_DIAGNOSTICS])

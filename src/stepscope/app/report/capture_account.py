@@ -1,0 +1,111 @@
+"""What captures cost, for the report: from the account that each was closed with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.model.api.status import LiveCapture
+from stepscope.model.report.finding import Evidence
+from stepscope.model.report.overhead import Capture
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from stepscope.model.report.finding import Finding
+    from stepscope.model.report.op_summary import OpTraceSummary
+    from stepscope.model.report.overhead import Overhead
+    from stepscope.model.session.session import CaptureInfo, Manifest
+
+
+def with_captures(
+    overhead: Overhead, manifest: Manifest, traces: Sequence[OpTraceSummary] = (), others: Collection[str] = ()
+) -> Overhead:
+    """The account of measuring with that of the manifest's captures.
+
+    ``traces``: what their op traces hold; ``others``: names of those that are of steps of another kind.
+    """
+    held = {trace.name: trace.events + sum(trace.left_out.values()) for trace in traces}
+    done = [capture for capture in manifest.captures if capture.outcome == "done"]
+    spent_ns = sum(capture.cost_ns for capture in manifest.captures)
+    told = tuple(
+        Capture(
+            kind=capture.kind,
+            steps=capture.steps,
+            ratio=capture.ratio,
+            low=capture.low,
+            high=capture.high,
+            id=capture.id,
+            way=capture.way,
+            asked_by=capture.asked_by,
+            title=capture.title,
+            work=capture.work,
+            place=capture.place,
+            joined=not any(name in others for name in _names(capture)),
+            events=sum(held.get(name, 0) for name in _names(capture)),
+            text=capture.text,
+            at_ns=capture.at_ns,
+            cost_ns=capture.cost_ns,
+            export_ns=capture.export_ns,
+            cpu_ns=capture.cpu_ns,
+            bytes=capture.bytes,
+        )
+        for capture in done
+    )
+    share = spent_ns / manifest.ended_ns if manifest.ended_ns > 0 else 0.0
+    return msgspec.structs.replace(overhead, captures=told, captures_ratio=share)
+
+
+def _names(capture: CaptureInfo) -> list[str]:
+    """Of its op traces."""
+    return [name.rpartition("/")[2] for name in capture.files]
+
+
+def annotated(findings: tuple[Finding, ...], manifest: Manifest) -> tuple[Finding, ...]:
+    """The findings; those whose evidence rests on captures (refs "capture:ID") carry what these cost."""
+    captures = {f"capture:{capture.id}": capture for capture in manifest.captures}
+    return tuple(
+        msgspec.structs.replace(finding, evidence=(*finding.evidence, *_cost(finding, captures)))
+        for finding in findings
+    )
+
+
+def _cost(finding: Finding, captures: dict[str, CaptureInfo]) -> list[Evidence]:
+    used = dict.fromkeys(ref for evidence in finding.evidence for ref in evidence.refs if ref in captures)
+    told = []
+    for ref in used:
+        capture = captures[ref]
+        told.append(Evidence(metric="capture_cost_ns", value=capture.cost_ns, unit="ns", refs=(ref,)))
+        if capture.ratio is not None:
+            told.append(Evidence(metric="capture_slowdown_ratio", value=capture.ratio, unit="ratio", refs=(ref,)))
+    return told
+
+
+def failures(manifest: Manifest) -> list[str]:
+    """A sentence for each capture that was not made."""
+    return [
+        f"a capture of {capture.kind} was not made ({capture.outcome}): {capture.text or 'no reason was given'}"
+        for capture in manifest.captures
+        if capture.outcome != "done"
+    ]
+
+
+def live(capture: CaptureInfo, number: int = 1) -> LiveCapture:
+    """A capture that has come to its end, as the live status shows it."""
+    return LiveCapture(
+        request=capture.request,
+        asked_by=capture.asked_by,
+        state="done" if capture.outcome == "done" else "failed",
+        text=capture.text,
+        title=capture.title,
+        number=number,
+        steps=capture.steps,
+        ratio=capture.ratio,
+        low=capture.low,
+        high=capture.high,
+        recorded_ns=capture.recorded_ns,
+        cost_ns=capture.cost_ns,
+        bytes=capture.bytes,
+        files=tuple(f"captures/{name}" for name in capture.files),
+    )

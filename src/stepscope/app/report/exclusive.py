@@ -1,0 +1,100 @@
+"""What of each finding's cost no finding before it claims: costs of findings about the same time do not add up.
+
+A finding claims time of some components of the step. A claim can be met from any of its components, and no moment is
+paid for twice, so what a set of findings can save together is a maximum flow from claims to components; what a finding
+adds is the growth of that flow by its claims. That flow is the least, over all sets of components, of their shares and
+all claims that reach beyond them (the minimum cut). So additions sum to 1 at most, and those of findings about one
+component to its share at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec.structs import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from stepscope.model.records import F64
+    from stepscope.model.report.finding import Component, Finding
+
+REF = "component:"
+"""Evidence that refers to a component claims its time."""
+STAGES: dict[str, frozenset[str]] = {
+    "forward-backward": frozenset({"call", "tracing", "framework"}),
+    "raw-input": frozenset({"input-wait", "framework", "building", "other-python"}),
+    "preprocessing": frozenset({"input-wait", "framework", "building", "other-python"}),
+}
+"""Where a finding without such evidence loses its time; those of other stages may lose it anywhere."""
+EVERYWHERE = ("System:", "Hardware: improper configuration", "unknown")
+"""Causes that slow every component."""
+WHOLE = "step"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """Time that a finding would save, from any of ``components``; empty: from all."""
+
+    components: frozenset[str]
+    ratio: float
+
+
+def annotated(findings: Sequence[Finding], anatomy: Sequence[Component]) -> tuple[Finding, ...]:
+    """The findings, in their order, with ``cost.exclusive_ratio``.
+
+    What is paid once is a share of the run, not of the step: it is counted apart.
+    """
+    shares: dict[str, float] = {}
+    for part in anatomy:
+        shares[part.component] = shares.get(part.component, 0.0) + part.ratio
+    once = [i for i, f in enumerate(findings) if f.exposed_stage == "initialization"]
+    steps = [i for i, f in enumerate(findings) if f.exposed_stage != "initialization"]
+    added: dict[int, float] = {}
+    for mine, parts in ((steps, shares), (once, {})):
+        added.update(zip(mine, additions([claims(findings[i], parts) for i in mine], parts), strict=True))
+    return tuple(
+        replace(finding, cost=replace(finding.cost, exclusive_ratio=added[i])) for i, finding in enumerate(findings)
+    )
+
+
+def claims(finding: Finding, shares: Mapping[str, float]) -> list[Claim]:
+    """What a finding claims of components with these shares.
+
+    Of a component that its evidence names, as much as there is; what is more than that, from anywhere.
+    """
+    ratio = finding.cost.ratio
+    refs = {ref.removeprefix(REF) for e in finding.evidence for ref in e.refs if ref.startswith(REF)}
+    named = frozenset(refs) & shares.keys()
+    if named:
+        there = min(ratio, sum(shares[c] for c in named))
+        return [Claim(components=named, ratio=there), Claim(components=frozenset(), ratio=ratio - there)]
+    likely = frozenset() if finding.cause.startswith(EVERYWHERE) else STAGES.get(finding.pipeline_stage, frozenset())
+    fits = ratio <= sum(shares.get(c, 0.0) for c in likely)
+    return [Claim(components=likely if fits else frozenset(), ratio=ratio)]
+
+
+def additions(every: Sequence[Sequence[Claim]], shares: Mapping[str, float]) -> Iterator[float]:
+    """For each finding's claims in turn: what they add to what all before them can save."""
+    parts = dict(shares) or {WHOLE: 1.0}
+    least: F64 = _sums(list(parts.values()))
+    least *= min(1.0, 1.0 / float(least[-1])) if least[-1] > 0 else 0.0
+    sets = np.arange(len(least))
+    before = 0.0
+    for mine in every:
+        for claim in mine:
+            mask = sum(1 << i for i, name in enumerate(parts) if name in claim.components) or len(least) - 1
+            least = least + claim.ratio * ((sets & mask) != mask)
+        now = max(before, float(least.min()))
+        yield min(now - before, sum(claim.ratio for claim in mine))
+        before = now
+
+
+def _sums(values: Sequence[float]) -> F64:
+    """Sum of every subset; bit i of an index says whether ``values[i]`` is in it. float64[2 ** len(values)]."""
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums, sums + max(0.0, value)])
+    return sums

@@ -1,0 +1,290 @@
+"""Static findings meet what was measured: joined with a detector's, ranked by their lines' cost, or told apart as info.
+
+A static finding is certain of a pattern and knows nothing of its cost; a run knows the cost. So, in this order:
+
+1. Where a detector's finding has the same root, the two are one: the detector's code, cost and advice, and the rule's
+   edit. The detector knows what was paid; the edit is the nearest one, not always the one that saves most.
+2. Where a detector that sees the same at run time has looked and found nothing, the pattern costs nothing here: info.
+3. Where the steps are known to pay for the finding's lines (``causes.host.line_heat``), it is a finding of its own.
+   Its cost is the share of that time that the pattern's fix removed where it was measured, never more than was
+   measured here.
+4. Everything else is info, and stands apart (``SourceCheck``).
+
+Nothing above info comes from the source alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from stepscope.app.report.static_check import StaticHit
+from stepscope.derive.python import loop_source
+from stepscope.detectors.base import cost_of, rank, severity_of
+from stepscope.model.report.finding import Checked, Evidence, Finding, Place, Remedy
+from stepscope.units import format_ratio
+
+if TYPE_CHECKING:
+    from stepscope.causes.host.line_heat import Heat, HotLines
+    from stepscope.checker.hits import Span
+    from stepscope.derive.view import SessionView
+
+FEW_LINES = 3
+"""A place of so many lines is one statement; a longer one is a function."""
+MIN_RATIO = 0.03
+"""Of steady wall time: the least that a report calls low (DESIGN 3.3)."""
+STEP_SYMPTOMS = frozenset({"Time: slow execution time", "Time: increasing time over time"})
+"""Symptoms that the time of steps shows."""
+LOOP_ROLES = frozenset({"fit", "evaluate", "predict"})
+WAITING_STAGES = frozenset({"raw-input", "preprocessing", "host-to-device"})
+"""Rules about these stages of the pipeline: time in which steps wait for a batch is theirs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """What became of the findings."""
+
+    findings: tuple[Finding, ...]
+    """Those of the detectors, joined, and static ones that cost something, ranked."""
+    rest: tuple[Finding, ...]
+    """Static ones on lines that the run did not see, or saw cost nothing, those that were seen first."""
+
+
+def join(
+    view: SessionView,
+    found: Iterable[Finding],
+    checked: Iterable[Checked],
+    static: Sequence[StaticHit],
+    lines: HotLines,
+) -> Joined:
+    """Join static findings with those of a run.
+
+    Args:
+        view: the session.
+        found: the detectors' findings.
+        checked: what became of each detector.
+        static: the checker's hits.
+        lines: what the session knows about lines.
+    """
+    measured = list(found)
+    outcomes = {c.detector: c for c in checked}
+    own: list[tuple[StaticHit, Finding]] = []
+    rest: list[Finding] = []
+    for item in sorted(static, key=_weight):
+        heat = _heat(item, lines)
+        home = _home(view, item, heat, measured)
+        if home is None and _seen(item, lines):
+            home = _home_by_code(view, item, measured, static)
+        if home is not None:
+            measured[home] = _joined(view, measured[home], item)
+            continue
+        refuted = _refuting(item, outcomes)
+        mine = _measured(view, item, heat) if not refuted else None
+        if mine is not None:
+            own.append((item, mine))
+        else:
+            rest.append(_info(view, item, refuted, seen=_seen(item, lines)))
+    ranked = sorted([*measured, *_one_per_place(own)], key=rank)
+    return Joined(findings=tuple(ranked), rest=tuple(sorted(rest, key=lambda f: (not f.seen, f.code))))
+
+
+def _weight(item: StaticHit) -> tuple[int, float, str, int]:
+    """Order in which hits find their homes: the surest first."""
+    severity = ("error", "warning", "info").index(item.hit.severity)
+    return severity, -item.hit.confidence, item.hit.span.path, item.hit.span.line
+
+
+def _heat(item: StaticHit, lines: HotLines) -> Heat:
+    span = item.hit.span
+    waits = item.rule.pipeline_stage in WAITING_STAGES
+    return lines.heat(span.path, span.line, span.end_line, waits=waits)
+
+
+def _refuting(item: StaticHit, outcomes: Mapping[str, Checked]) -> tuple[str, ...]:
+    """The detectors of a pattern that have looked and found nothing; none where another one of them found something."""
+    mine = [outcomes[code] for code in item.rule.related if code in outcomes]
+    if any(c.outcome == "found" for c in mine):
+        return ()
+    return tuple(c.detector for c in mine if c.outcome == "clear" and not c.hint)
+
+
+# ---- one root
+
+
+def _home(view: SessionView, item: StaticHit, heat: Heat, found: Sequence[Finding]) -> int | None:
+    """Which of the findings has the same root, None if none has."""
+    tests = (_same_pattern, _same_statement, lambda v, i, f: heat.ratio >= MIN_RATIO and _inside(v, i, f))
+    for same in tests:
+        for index, finding in enumerate(found):
+            if finding.origin != "static" and same(view, item, finding):
+                return index
+    return None
+
+
+def _home_by_code(
+    view: SessionView, item: StaticHit, found: Sequence[Finding], static: Sequence[StaticHit]
+) -> int | None:
+    """The finding of the rule's detector that could not say where, if the pattern stands in one place only.
+
+    Not to say where is also to name the call of a Keras loop that it happened in; the pattern's object must reach it.
+    """
+    for index, finding in enumerate(found):
+        alone = sum(finding.code in other.rule.related for other in static) == 1
+        if finding.code in item.rule.related and alone and (not finding.where or _fed(view, item, finding)):
+            return index
+    return None
+
+
+def _fed(view: SessionView, item: StaticHit, finding: Finding) -> bool:
+    """The finding's only place is a call of fit, evaluate or predict, which gets what the hit's statement makes."""
+    span = item.hit.span
+    source = view.source_of(span.path)
+    calls = {(name.call_file, name.call_line) for name in view.names.values() if name.role in LOOP_ROLES}
+    if source is None or len(finding.where) != 1 or (span.path, span.line) in calls:
+        return False
+    place = finding.where[0]
+    called = (span.path, place.line) in calls and place.file == _place(view, span).file
+    return called and loop_source.feeds(source, span.line, place.line)
+
+
+def _same_pattern(view: SessionView, item: StaticHit, finding: Finding) -> bool:
+    """The detector that looks for the rule's pattern points at it, or at what belongs to it."""
+    if finding.code not in item.rule.related:
+        return False
+    spans = (item.hit.span, *item.hit.also)
+    return any(_overlap(view, place, span) for place in finding.where for span in spans)
+
+
+def _same_statement(view: SessionView, item: StaticHit, finding: Finding) -> bool:
+    """Both point at one statement."""
+    small = (p for p in finding.where if (p.end_line or p.line) - p.line < FEW_LINES)
+    return any(_overlap(view, place, item.hit.span) for place in small)
+
+
+def _inside(view: SessionView, item: StaticHit, finding: Finding) -> bool:
+    """The detector points at the function: what its line costs is part of what the function costs."""
+    return any(_overlap(view, place, item.hit.span) for place in finding.where)
+
+
+def _overlap(view: SessionView, place: Place, span: Span) -> bool:
+    same = place.file in (span.path, _place(view, span).file)
+    return same and place.line <= span.end_line and span.line <= (place.end_line or place.line)
+
+
+def _joined(view: SessionView, finding: Finding, item: StaticHit) -> Finding:
+    """A detector's finding with what a rule knows more: the place in the source, and the edit."""
+    place = _place(view, item.hit.span)
+    known = any(_overlap(view, p, item.hit.span) for p in finding.where)
+    advises = finding.code in item.rule.related or item.rule.cause == finding.cause
+    remedy = _remedy(item, place)
+    remedies = finding.remedies
+    if advises and all(r.id != remedy.id for r in remedies):
+        remedies = (*remedies, remedy)
+    said = f"{item.rule.code} sees it in the source: {item.hit.message}."
+    if advises and item.hit.fix is not None:
+        said += f" {item.hit.fix.behaviour}"
+    return replace(
+        finding,
+        origin="joined",
+        where=finding.where if known else (*finding.where, place),
+        remedies=remedies,
+        explanation=f"{finding.explanation} {said}".strip() if said not in finding.explanation else finding.explanation,
+        related_codes=tuple(dict.fromkeys((*finding.related_codes, item.rule.code))),
+        symptom=item.rule.symptom if finding.symptom == "unknown" else finding.symptom,
+        cause=item.rule.cause if finding.cause == "unknown" else finding.cause,
+        introduced_stage=item.rule.introduced_stage
+        if finding.introduced_stage == "unknown"
+        else finding.introduced_stage,
+    )
+
+
+def _remedy(item: StaticHit, place: Place) -> Remedy:
+    """The rule's advice; where it plans an edit, that edit and its place."""
+    advice = item.finding.remedies[0]
+    fix = item.hit.fix
+    if fix is None:
+        return replace(advice, rule=item.rule.code)
+    return replace(
+        advice,
+        text=f"{fix.title[:1].lower()}{fix.title[1:]} at {place.file}:{place.line}",
+        rule=item.rule.code,
+        edit=item.edit,
+    )
+
+
+# ---- a root of its own
+
+
+def _measured(view: SessionView, item: StaticHit, heat: Heat) -> Finding | None:
+    """The finding of a pattern whose lines are known to cost enough; None else.
+
+    A rule that is sure of no pay-off (severity info) makes none, however hot its line, nor does one about memory or
+    about what is paid once: the time of steps says nothing about them.
+    """
+    if item.rule.symptom not in STEP_SYMPTOMS:
+        return None
+    removes = max(0.0, 1.0 - 1.0 / item.rule.speedup)
+    ratio = heat.ratio * removes
+    if item.hit.severity == "info" or min(ratio, heat.low * removes) < MIN_RATIO:
+        return None
+    place = _place(view, item.hit.span)
+    finding = item.finding
+    return replace(
+        finding,
+        title=f"{item.hit.message}; this line takes {format_ratio(heat.ratio)} of the time",
+        severity=severity_of(ratio),
+        where=(place, *(_place(view, span) for span in item.hit.also)),
+        evidence=(
+            Evidence(metric="line_ratio", value=heat.ratio, unit="ratio", threshold=MIN_RATIO),
+            Evidence(metric="line_samples", value=heat.samples, unit="samples"),
+            *finding.evidence,
+        ),
+        cost=cost_of(view, ratio, low=heat.low * removes, high=heat.ratio, basis="modelled"),
+        remedies=(_remedy(item, place),),
+        seen=True,
+    )
+
+
+def _one_per_place(own: Sequence[tuple[StaticHit, Finding]]) -> Iterator[Finding]:
+    """Findings on the same lines pay once: the costliest speaks for the others."""
+    kept: list[tuple[StaticHit, Finding]] = []
+    for item, finding in sorted(own, key=lambda pair: -pair[1].cost.ratio):
+        span = item.hit.span
+        for index, (other, first) in enumerate(kept):
+            there = other.hit.span
+            if there.path == span.path and there.line <= span.end_line and span.line <= there.end_line:
+                codes = tuple(dict.fromkeys((*first.related_codes, item.rule.code)))
+                remedies = (*first.remedies, *finding.remedies) if item.rule is not other.rule else first.remedies
+                kept[index] = other, replace(first, related_codes=codes, remedies=remedies)
+                break
+        else:
+            kept.append((item, finding))
+    yield from (finding for _, finding in kept)
+
+
+def _info(view: SessionView, item: StaticHit, refuted: Sequence[str], *, seen: bool) -> Finding:
+    """A pattern that was not seen to cost anything; ``refuted``: detectors of it that have looked and found nothing."""
+    span = item.hit.span
+    said = f" {', '.join(refuted)} looked for it in this run and found nothing." if refuted else ""
+    return replace(
+        item.finding,
+        severity="info",
+        where=(_place(view, span), *(_place(view, s) for s in item.hit.also)),
+        remedies=(_remedy(item, _place(view, span)),),
+        explanation=f"{item.finding.explanation}{said}".strip(),
+        seen=seen,
+    )
+
+
+def _seen(item: StaticHit, lines: HotLines) -> bool:
+    span = item.hit.span
+    return bool(lines.seen(span.path, span.line, span.end_line, span.function))
+
+
+def _place(view: SessionView, span: Span) -> Place:
+    """A span as the report names places."""
+    place = view.place(span.path, span.line, span.end_line, span.function)
+    return replace(place, column=span.column, end_column=span.end_column)

@@ -1,0 +1,101 @@
+"""The report's table of ops."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from stepscope.derive.optrace import traced_ops
+from stepscope.model.report.finding import Diagnostic
+from stepscope.model.report.op_table import MakerTime, OpTable, OpTime, TypeTime
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.derive.optrace.line_times import Line, OpLines
+    from stepscope.derive.optrace.line_times import OpTime as Joined
+    from stepscope.derive.view import SessionView
+
+MAX_MAKERS, MAX_OPS, MAX_TYPES = 30, 50, 30
+LEAST = 0.005
+TOP_TYPES = 3
+UNREADABLE = "DX121"
+
+
+def build(view: SessionView) -> tuple[OpTable | None, tuple[Diagnostic, ...]]:
+    """The table, None without an op trace; and what could not be read."""
+    traced = traced_ops.build(view.session, view.worker)
+    if traced is None:
+        return None, ()
+    problems = (Diagnostic(code=UNREADABLE, text=traced.problem),) if traced.problem else ()
+    lines = traced.lines
+    if not lines.total_ps:
+        return None, problems
+    table = OpTable(
+        trace=traced.trace,
+        steps=traced.steps,
+        ns=lines.total_ps // 1000,
+        joined_ratio=lines.joined_ratio,
+        named_ratio=lines.named_ratio,
+        unnamed_types=_top_types([op for op in lines.ops if not op.named]),
+        makers=_makers(view, lines),
+        ops=tuple(
+            OpTime(
+                name=op.name,
+                type=op.type,
+                layer=op.layer.name if op.layer is not None else "",
+                file=_file(view, op.place),
+                line=op.place.line if op.place is not None else 0,
+                gradient=op.gradient,
+                device=op.plane,
+                calls=op.calls,
+                ns=op.self_ps // 1000,
+                ratio=op.self_ps / lines.total_ps,
+            )
+            for op in lines.ops[:MAX_OPS]
+        ),
+        types=tuple(
+            TypeTime(type=share.type, calls=share.calls, ns=share.self_ps // 1000, ratio=share.ratio)
+            for share in lines.by_type()[:MAX_TYPES]
+        ),
+    )
+    return table, problems
+
+
+def _makers(view: SessionView, lines: OpLines) -> tuple[MakerTime, ...]:
+    groups: dict[tuple[Line | None, int], list[Joined]] = defaultdict(list)
+    for op in lines.ops:
+        if op.named:
+            groups[op.place, op.layer.id if op.layer is not None else 0].append(op)
+    found = [_maker(view, group, lines.total_ps) for group in groups.values()]
+    kept = [maker for maker in found if maker.ratio >= LEAST]
+    return tuple(sorted(kept, key=lambda maker: -maker.ns)[:MAX_MAKERS])
+
+
+def _maker(view: SessionView, ops: list[Joined], total_ps: int) -> MakerTime:
+    first = ops[0]
+    own = sum(op.self_ps for op in ops)
+    return MakerTime(
+        layer=first.layer.name if first.layer is not None else "",
+        layer_type=first.layer.cls if first.layer is not None else "",
+        file=_file(view, first.place),
+        line=first.place.line if first.place is not None else 0,
+        function=first.place.function if first.place is not None else "",
+        built=first.line is None and first.place is not None,
+        types=_top_types(ops),
+        calls=sum(op.calls for op in ops),
+        ns=own // 1000,
+        ratio=own / total_ps,
+        gradient_ratio=sum(op.self_ps for op in ops if op.gradient) / total_ps,
+    )
+
+
+def _top_types(ops: Sequence[Joined]) -> tuple[str, ...]:
+    by_type: dict[str, int] = defaultdict(int)
+    for op in ops:
+        by_type[op.type] += op.self_ps
+    return tuple(sorted(by_type, key=lambda name: -by_type[name])[:TOP_TYPES])
+
+
+def _file(view: SessionView, line: Line | None) -> str:
+    return view.place(line.file, line.line).file if line is not None else ""

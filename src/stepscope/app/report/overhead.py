@@ -1,0 +1,84 @@
+"""What measuring cost: accounted from what was recorded, not guessed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.model.log.events import AgentCost
+from stepscope.model.report.overhead import Overhead
+from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
+from stepscope.wire.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.view import SessionView
+    from stepscope.model.records import HostTable, RecordTable
+
+DEFAULT_RECORD_NS = 360
+DEFAULT_WRAPPER_NS = 370
+"""Where a run is too short to calibrate. Source: docs/benchmarks/overhead.md."""
+CPU_SAMPLE_NS = 12_000
+"""One sample by the CPU timer, in the main thread: signal, walk of a stack that was seen before, record."""
+TICK_NS = 1_000_000_000
+"""A tick's record says what the second before it took."""
+
+
+def account(view: SessionView) -> Overhead:
+    """Cost of level 0 on the steady steps, rests between them included, and the sidecar's share of one core meanwhile.
+
+    ``ratio``: wrapped calls of the step's process (any thread's hold the GIL) x what one costs in a step, samples of
+    the CPU timer, and the CPU time of the agent's thread. ``low`` leaves the agent's thread out (it may have run while
+    the step was waiting), ``high`` takes the upper bound of a call's cost.
+    """
+    session, steps = view.session, view.steps
+    sidecar = _sidecar(session.host, int(steps.windows[1][-1]) if steps is not None else None)
+    if steps is None or steps.steady_ns == 0:
+        return Overhead(ratio=0.0, low=0.0, high=0.0, sidecar_core_ratio=sidecar)
+    costs = steps.worker.all(AgentCost)
+    record = int(np.median([c.record_ns for c in costs])) if costs else DEFAULT_RECORD_NS
+    wrapper = int(np.median([c.wrapper_ns for c in costs])) if costs else DEFAULT_WRAPPER_NS
+    low, usual, high = wrapped_ns(record + wrapper)
+    lo, hi = steps.windows
+    records = steps.worker.records
+    rests = (records.kind == Kind.REST) & (records.start_ns >= lo[0])
+    ends = records.start_ns[rests] + records.dur_ns[rests]
+    end = max(int(hi[-1]), *ends.tolist()) if len(ends) else int(hi[-1])  # a job may end in a rest
+    inside = (records.start_ns >= lo[0]) & (records.start_ns < end)
+    counted = inside & (records.kind == Kind.COUNTS)
+    calls = int((inside & ~np.isin(records.kind, _NO_CALLS)).sum()) + int(records.arg[counted].sum())
+    calls += int((inside & (records.kind == Kind.EXECUTION)).sum())  # the tf.function inside, which is not recorded
+    light = int(records.arg[rests].sum())
+    rest_ns = int(records.dur_ns[rests & (records.flags >> 8 == Kind.EXECUTION)].sum())
+    span = end - int(lo[0])
+    cpu_samples = int((inside & ((records.flags & Flag.CPU) != 0)).sum())
+    sampling = cpu_samples * CPU_SAMPLE_NS
+    thread = _thread_ns(records, inside & (records.start_ns >= lo[0] + TICK_NS))
+    return Overhead(
+        ratio=(usual * calls + LIGHT_NS[1] * light + sampling + thread) / span,
+        low=(low * calls + LIGHT_NS[0] * light + sampling) / span,
+        high=(high * calls + LIGHT_NS[2] * light + sampling + thread) / span,
+        records=int(inside.sum()),
+        record_ns=record + wrapper,
+        call_ns=round(usual),
+        rest_ratio=rest_ns / span,
+        sidecar_core_ratio=sidecar,
+    )
+
+
+_NO_CALLS = (Kind.SAMPLE, Kind.TICK, Kind.COUNTS, Kind.REST)
+
+
+def _sidecar(host: HostTable, until_ns: int | None) -> float:
+    """CPU time of the sidecar over wall time, until the last step: writing the session is no load on the job."""
+    if len(host) <= 1:
+        return 0.0
+    spans = np.diff(host.at_ns)
+    last = host.at_ns[-1] if until_ns is None else max(until_ns, int(host.at_ns[1]))
+    inside = (spans > 0) & (host.at_ns[1:] <= last)
+    return float(np.maximum(np.diff(host.own_cpu_ns)[inside], 0).sum()) / max(1, int(spans[inside].sum()))
+
+
+def _thread_ns(records: RecordTable, inside: np.ndarray) -> int:
+    """CPU time of the agent's thread."""
+    return int(records.dur_ns[inside & (records.kind == Kind.TICK)].sum())

@@ -1,0 +1,73 @@
+"""What makes the steps of a job, in the words of its report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.derive.steps import step_finder
+from stepscope.model.report.finding import StepMaker
+from stepscope.model.report.step_summary import StepChoice, Throughput
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.derive.steps.step_makers import Maker
+    from stepscope.derive.view import SessionView
+    from stepscope.model.report.finding import Place
+
+MAX_MAKERS = 20
+MAX_LEFT_OUT = 8
+
+
+def makers(view: SessionView, found: Sequence[Maker]) -> tuple[StepMaker, ...]:
+    """All makers of steps, the main ones first."""
+    return tuple(
+        StepMaker(
+            kind=maker.purpose,
+            title=maker.steps.title,
+            place=_place(view, maker),
+            pid=maker.steps.worker.info.pid,
+            threads=len(maker.threads),
+            count=maker.count,
+            rate=maker.rate,
+            samples_per_s=maker.samples_per_s,
+            main=maker.main,
+        )
+        for maker in found[:MAX_MAKERS]
+    )
+
+
+def throughput(found: Sequence[Maker]) -> Throughput:
+    """Of the main makers together."""
+    rates = [maker.rate for maker in found if maker.main and maker.rate is not None]
+    samples = [maker.samples_per_s for maker in found if maker.main and maker.rate is not None]
+    known = [value for value in samples if value is not None]
+    return Throughput(
+        samples_per_s=sum(known) if known and len(known) == len(samples) else None,
+        steps_per_s=sum(rates) if rates else None,
+    )
+
+
+def choice(view: SessionView) -> tuple[StepChoice, ...]:
+    """Why the steps are what they are: what each rule left out."""
+    if view.steps is None:
+        return ()
+    return tuple(
+        StepChoice(
+            rule=left.rule,
+            left_out=tuple(
+                f"{step_finder.title_of(one)}, {len(one.index)} calls" for one in left.anchors[:MAX_LEFT_OUT]
+            ),
+        )
+        for left in view.steps.why
+    )
+
+
+def _place(view: SessionView, maker: Maker) -> Place | None:
+    name = maker.name
+    if maker.steps.kind == Kind.FUNCTION and name.file:
+        return view.place(name.file, name.line, name.end_line, name.text)
+    if name.call_file:
+        return view.place(name.call_file, name.call_line, function=name.call_function)
+    return view.place(name.file, name.line, name.end_line, name.text) if name.file else None

@@ -1,0 +1,91 @@
+"""The report's part on traced steps: where their time goes, the pipeline that feeds them, when the device is idle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.errors import DamagedError, StepscopeError
+from stepscope.model.report.finding import Diagnostic
+from stepscope.model.report.op_summary import TracedGain, TracedGap, TracedIdle, TracedPart, TracedStage, TracedSteps
+
+if TYPE_CHECKING:
+    from stepscope.derive.optrace.host.traced_stages import StageNode, Tree
+    from stepscope.derive.optrace.steps.device_idle import Idle
+    from stepscope.derive.optrace.trace_view import OpView
+    from stepscope.derive.view import SessionView
+
+MAX_GAINS, MAX_GAPS, MAX_OPS = 10, 10, 3
+LEAST_GAIN = 0.005
+FAILED = "DX124"
+"""What is derived of an op trace failed; the rest of the report stands."""
+
+
+def build(view: SessionView) -> tuple[TracedSteps | None, tuple[Diagnostic, ...]]:
+    """Of the trace that shows the most steps, else of the largest; None without a trace that shows any op."""
+    traces = view.op_traces
+    trace = traces.main or max(traces.views, key=lambda v: len(v.trace.events), default=None)
+    try:
+        if trace is None or not len(trace.stats):
+            return None, ()
+        return _of(trace), ()
+    except DamagedError:
+        raise
+    except (StepscopeError, ArithmeticError, LookupError, ValueError) as error:  # files from elsewhere
+        text = f"{trace.name if trace else ''}: the traced steps: {type(error).__name__}: {error}"
+        return None, (Diagnostic(code=FAILED, text=text),)
+
+
+def _of(trace: OpView) -> TracedSteps:
+    split = trace.breakdown
+    seen = trace.shows_steps
+    return TracedSteps(
+        trace=trace.name,
+        capture=trace.ref,
+        count=len(trace.periods) if seen else 0,
+        name=trace.periods.name,
+        mean_ns=round(trace.periods.mean_ns),
+        parts=_parts(split.shares(), trace.periods.mean_ns),
+        batches=trace.pipeline.batches if trace.pipeline is not None else 0,
+        pipeline=_stages(trace.pipeline) if trace.pipeline is not None else (),
+        idle=_idle(trace, trace.idle) if trace.idle is not None else None,
+        gains=tuple(
+            TracedGain(name=gain.what[0], type=gain.what[1], path_ratio=gain.path_ratio, low=gain.low, high=gain.high)
+            for gain in (trace.gains() if seen else ())[:MAX_GAINS]
+            if gain.high >= LEAST_GAIN
+        ),
+    )
+
+
+def _parts(shares: dict[str, float], mean_ns: float) -> tuple[TracedPart, ...]:
+    return tuple(
+        TracedPart(part=part, ratio=ratio, ns_per_step=round(ratio * mean_ns)) for part, ratio in shares.items()
+    )
+
+
+def _stages(tree: Tree) -> tuple[TracedStage, ...]:
+    return tuple(_stage(node, tree) for node in tree.root.walk())
+
+
+def _stage(node: StageNode, tree: Tree) -> TracedStage:
+    return TracedStage(
+        name=node.type,
+        depth=len(node.path) - len(tree.root.path),
+        datasets=node.datasets,
+        calls=node.calls,
+        self_ns_per_batch=round(tree.per_batch(node.self_ns)),
+        parallelism=node.parallelism,
+        buffered=node.buffered,
+        blocking=node is tree.blocking,
+        ops=tuple(filter(None, node.function.types))[:MAX_OPS] if node.function is not None else (),
+    )
+
+
+def _idle(trace: OpView, idle: Idle) -> TracedIdle:
+    return TracedIdle(
+        device=trace.trace.planes[trace.device].name,
+        ratio=idle.ratio,
+        host_ratio=idle.host_ratio,
+        count=idle.count,
+        parts=_parts(dict(idle.by_part), trace.periods.mean_ns),
+        gaps=tuple(TracedGap(at_ns=gap.start_ns, dur_ns=gap.dur_ns, part=gap.part) for gap in idle.gaps[:MAX_GAPS]),
+    )

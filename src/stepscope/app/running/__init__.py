@@ -1,0 +1,1 @@
+"""What the sidecar does while a job runs."""

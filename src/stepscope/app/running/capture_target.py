@@ -1,0 +1,160 @@
+"""Whose steps a capture is of: the job's own, or the calls of one of its tasks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+from stepscope.app.running import capture_size
+from stepscope.collector.captures.op_captures import Asked
+from stepscope.derive.steps import step_work
+from stepscope.errors import CaptureError
+from stepscope.model.api.capture_ask import DEFAULT_RUNS, DEFAULT_STEPS
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.app.running.live import Live
+    from stepscope.collector.recorder import Recording
+    from stepscope.collector.recording.drain import WorkerDrain
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.model.api.capture_ask import CaptureAsk
+    from stepscope.model.api.status import LiveTask
+
+    Calls = list[tuple[str, int, int]]
+
+PEOPLE = frozenset({"user", "schedule"})
+"""Who asks when no detector does."""
+MAX_ANCHORS = 256
+_SHOWN = 8
+_NOT_TRACED = (
+    "ONNX Runtime traces a session from its making on or not at all: set SessionOptions.enable_profiling in the job, "
+    "then stepscope import FILE; native stacks can be had at any time: stepscope trace JOB --kind native"
+)
+
+
+class _About(TypedDict):
+    """Fields of ``Asked``."""
+
+    usual: tuple[tuple[int, int], ...]
+    step_ns: int
+    work: str
+    place: str
+
+
+def absent(ask: CaptureAsk, recording: Recording, live: Live) -> str:
+    """What is to be captured and has not been seen yet, "" where it has been: a job may still start."""
+    if ask.task:
+        named = [task for task, calls in live.calls_of_tasks() if calls and ask.task in task.name]
+        return "" if named else f"the task {ask.task}; so far: {_names(live.calls_of_tasks())}"
+    if ask.kind != "ops" or live.steps is not None:
+        return ""
+    return (
+        "steps: nothing repeats yet"
+        if _running(recording, "tensorflow")
+        else "steps: nothing has imported TensorFlow yet"
+    )
+
+
+def _running(recording: Recording, *frameworks: str) -> list[WorkerDrain]:
+    """The processes that have imported one of these."""
+    workers = recording.drainer.workers.values()
+    return [w for w in workers if not w.closed and not w.info.frameworks.keys().isdisjoint(frameworks)]
+
+
+def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked:
+    """What to ask which process for.
+
+    Raises:
+        CaptureError: there is no such task, or there are several, no process runs TensorFlow, or a detector asks about
+            steps that are no more.
+    """
+    if ask.task:
+        return _of_task(ask, by, live)
+    steps = live.steps
+    if steps is not None and steps.anchors is not None:
+        key = steps.worker.info.key
+        training = step_work.training_beside(steps)
+        if training:
+            calls = [(int(Kind.EXECUTION), name) for name in training]
+            asked = _asked(ask, by, key, calls, "Keras fit", text="fit", thread=steps.thread)
+            where = _place(step_work.loop_place(steps, "fit"), recording)
+            return replace(asked, work="training", place=where)
+        anchors = [(kind, name) for worker, kind, name in live.calls_of_steps() if worker == key]
+        thread = max(
+            0, steps.thread
+        )  # of a chain of threads (``derive.steps.joined_threads``) whichever makes the step
+        asked = _asked(ask, by, key, anchors, steps.title, text=steps.anchors.text, thread=thread)
+        return replace(asked, **_about(steps, recording))
+    if ask.kind == "ops" and by not in PEOPLE:
+        raise CaptureError("nothing repeats any more")
+    alive = _running(recording, *(("tensorflow",) if ask.kind == "ops" else ("tensorflow", "onnxruntime")))
+    if not alive:
+        raise CaptureError("no process of the job has imported TensorFlow so far")
+    return Asked(
+        by=by,
+        worker=alive[0].key,
+        steps=ask.steps or DEFAULT_STEPS,
+        title="no steps yet",
+        request=ask.id,
+        seconds=ask.seconds,
+    )
+
+
+def _about(steps: Steps, recording: Recording) -> _About:
+    """What there is to say of the steps, and what else they call."""
+    return _About(
+        usual=step_work.usual(steps),
+        step_ns=round(capture_size.step_ns(steps)),
+        work=step_work.work(steps),
+        place=_place(step_work.place(steps), recording),
+    )
+
+
+def _place(where: tuple[str, int] | None, recording: Recording) -> str:
+    """FILE:LINE, the file relative to the job's directory where it lies below it."""
+    if where is None:
+        return ""
+    path, cwd = Path(where[0]), recording.manifest.cwd
+    inside = bool(cwd) and path.is_relative_to(cwd)
+    return f"{path.relative_to(cwd) if inside else path}:{where[1]}"
+
+
+def _of_task(ask: CaptureAsk, by: str, live: Live) -> Asked:
+    tasks = [(task, calls) for task, calls in live.calls_of_tasks() if calls]
+    found = [pair for pair in tasks if pair[0].name == ask.task] or [p for p in tasks if ask.task in p[0].name]
+    if len(found) != 1:
+        what = "several tasks are" if found else "no task is"
+        raise CaptureError(f"{what} called {ask.task}; expected one of: {_names(found or tasks)}")
+    task, calls = found[0]
+    key = calls[0][0]
+    anchors = [(kind, name) for worker, kind, name in calls if worker == key]
+    title = task.name if task.kind == task.name else f"{task.kind} {task.name}"
+    return _asked(ask, by, key, anchors, title, text=task.name)
+
+
+def _asked(
+    ask: CaptureAsk, by: str, worker: str, anchors: list[tuple[int, int]], title: str, *, text: str, thread: int = 0
+) -> Asked:
+    if ask.kind == "ops" and any(kind == Kind.INFERENCE for kind, _ in anchors):
+        raise CaptureError(_NOT_TRACED)
+    runs = all(kind == Kind.SESSION_RUN for kind, _ in anchors)
+    if runs and text not in title:
+        title = f"{title} {text}"
+    return Asked(
+        by=by,
+        worker=worker,
+        steps=ask.steps or (DEFAULT_RUNS if runs else DEFAULT_STEPS),
+        title=title,
+        anchors=tuple(sorted(anchors)[-MAX_ANCHORS:]),
+        thread=thread,
+        task=text if runs else None,
+        keep_raw=ask.keep_raw,
+        request=ask.id,
+        seconds=ask.seconds,
+    )
+
+
+def _names(tasks: list[tuple[LiveTask, Calls]]) -> str:
+    names = list(dict.fromkeys(task.name for task, _ in tasks))
+    return ", ".join(names[:_SHOWN]) + (" ..." if len(names) > _SHOWN else "") or "none yet"

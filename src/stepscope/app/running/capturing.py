@@ -1,0 +1,381 @@
+"""Decides when the next capture is made: asked for, by a schedule, or because a detector cannot decide without one.
+
+What somebody asks for begins at once, unless earlier captures have overdrawn the budget, or the job still starts and
+there are no steps to capture; what nobody waits for begins when the budget covers it. Detectors are served under
+``run`` only: who enabled measuring for a whole environment has not agreed to traces.
+
+A native window of a process that runs TensorFlow has an op trace over the same time, which tells the ops that generated
+code works for: always where a person asks, else where the budget covers both. It counts no steps of its own: what steps
+were slower meanwhile stands in the window's account, what writing and reading it took in its own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.app.report import capture_account
+from stepscope.app.running import capture_size, capture_target, early_input
+from stepscope.app.running.early_graphs import COMPUTE
+from stepscope.collector.captures import budget
+from stepscope.collector.captures.op_captures import Asked
+from stepscope.collector.kernel import perf
+from stepscope.collector.native import native_window
+from stepscope.errors import CaptureError, UsageError
+from stepscope.model.api.capture_ask import DEFAULT_STEPS, KINDS, MAX_STEPS, CaptureAsk
+from stepscope.model.api.status import LiveCapture
+from stepscope.units import format_ns
+from stepscope.wire.commands import REQUESTS_NAME, Inbox
+
+if TYPE_CHECKING:
+    from stepscope.app.running.live import Live
+    from stepscope.collector.captures.native_captures import NativeCaptures
+    from stepscope.collector.captures.op_captures import OpCaptures
+    from stepscope.collector.recorder import Recording
+    from stepscope.model.session.session import CaptureInfo
+
+FIRST_COST_NS = 50_000_000
+"""What a capture is expected to cost before there has been one: 10 steps of a small model."""
+BESIDE_COST_NS = 300_000_000
+"""What the op trace beside a native window is expected to cost before there has been one."""
+BESIDE_SECONDS = 20.0
+"""It lasts so long at most."""
+BESIDE_MARGIN_S = 6.0
+"""So much later than the window should be over it ends by itself: perf takes its time to start."""
+FRESH_NS = 10_000_000_000
+"""An analysis of that age says well enough what the steps are."""
+MAX_TRIES = 3
+"""For one detector: captures may fail."""
+RETRY_NS = 30_000_000_000
+OTHER_WORK = frozenset({"evaluation", "prediction"})
+"""Of steps that a job makes before it trains, or beside it."""
+REPEATS = 6
+"""Calls of one thing that may be steps: four, and those that warm up."""
+MAX_WAITING = 64
+SHOWN = 16
+
+
+@dataclass(slots=True, kw_only=True)
+class _Wanted:
+    """A capture, or a series of them, that is to be made."""
+
+    ask: CaptureAsk
+    by: str
+    due_ns: int
+    left: int
+    """Captures to go; -1: until the job ends."""
+    made: int = 0
+    says: str = ""
+    """Why it waits."""
+    until_ns: int = 0
+    """How long it waits for steps, or its task; 0: it has not been looked for yet."""
+    whole: bool = False
+    """It follows one of fewer steps: it is worth its cost with all of them only."""
+    dear: bool = False
+    """It waits, or waited, because its steps are expected to cost more than the job has earned."""
+
+
+class Capturing:
+    """The captures of one recording. ``tick`` about once a second."""
+
+    def __init__(self, recording: Recording, live: Live, now_ns: int) -> None:
+        """Begin; the account opens at the session's start."""
+        self._recording = recording
+        self._live = live
+        self._captures: dict[str, OpCaptures | NativeCaptures] = {"ops": recording.captures, "native": recording.native}
+        self._wanted: list[_Wanted] = []
+        self._now: _Wanted | None = None
+        """Whose capture goes on."""
+        self._beside = ""
+        """Id of the op trace that goes on beside a native window."""
+        self._beside_told = True
+        """It knows that the window is over."""
+        self._beside_cost_ns = BESIDE_COST_NS
+        self._tracing = LiveCapture(request="")
+        self._doubted: CaptureInfo | None = None
+        """Made by itself, and no training: the job's steps may turn out to be others."""
+        self._made_again = False
+        self._served: dict[str, int] = {}
+        self._last_cost: dict[tuple[str, str], float] = {}
+        """By kind of capture and by what the steps are: of an op trace per step, of a native window the whole."""
+        self._past: deque[LiveCapture] = deque(maxlen=SHOWN)
+        manifest = recording.manifest
+        try:
+            share = budget.parse(manifest.budget or budget.DEFAULT)
+        except UsageError:  # an older stepscope took any text
+            share = budget.parse(budget.DEFAULT)
+        spent = sum(capture.cost_ns for capture in manifest.captures)
+        self._budget = budget.Budget(share, manifest.origin_monotonic_ns or now_ns, spent)
+        try:
+            self._inbox: Inbox | None = Inbox(str(recording.run / REQUESTS_NAME))
+        except OSError:  # a full disk: nobody can ask
+            self._inbox = None
+
+    def tick(self, now_ns: int, state: str) -> None:
+        """What is due at this moment."""
+        if state != "running":
+            self._tell_unmade(now_ns)
+            return
+        self._take_requests(now_ns)
+        self._take_wanted(now_ns)
+        for captures in self._captures.values():
+            done = captures.poll(now_ns)
+            if done is not None:
+                self._finish(done, now_ns)
+        if not self._beside_told and not self._recording.native.recording:
+            self._beside_told = True
+            self._recording.captures.enough()
+        self._doubt(now_ns)
+        if not any(captures.busy for captures in self._captures.values()):
+            self._begin_next(now_ns)
+        self._show(now_ns)
+
+    # -- what is asked -------------------------------------------------------------------------------------------
+
+    def _take_requests(self, now_ns: int) -> None:
+        if self._inbox is None or not self._inbox.changed():
+            return
+        requests, problems = self._inbox.take()
+        for problem in problems:
+            self._recording.note("DX117", f"a request for a capture: {problem}")
+        for fields in requests:
+            try:
+                self._accept(msgspec.convert(fields, CaptureAsk), now_ns)
+            except msgspec.ValidationError as error:
+                self._recording.note("DX117", f"a request for a capture is ignored: {error}")
+
+    def _accept(self, ask: CaptureAsk, now_ns: int) -> None:
+        problem = ""
+        if ask.kind not in KINDS:
+            problem = f"no captures of {ask.kind}; expected {', '.join(KINDS)}"
+        elif not 0 <= ask.steps <= MAX_STEPS:
+            problem = f"{ask.steps} steps; expected 1 to {MAX_STEPS}"
+        elif len(self._wanted) >= MAX_WAITING:
+            problem = f"{MAX_WAITING} captures wait already"
+        if problem:
+            self._past.append(LiveCapture(request=ask.id, asked_by="user", state="failed", text=problem))
+            return
+        repeated = ask.every_s > 0 or ask.count > 1
+        left = ask.count or (-1 if ask.every_s > 0 else 1)
+        self._wanted.append(_Wanted(ask=ask, by="schedule" if repeated else "user", due_ns=now_ns, left=left))
+
+    def _take_wanted(self, now_ns: int) -> None:
+        """What detectors cannot decide without."""
+        manifest = self._recording.manifest
+        if manifest.mode != "run" or not self._budget.share:
+            return
+        waiting = {wanted.by for wanted in self._wanted}
+        for code, kind in self._live.wanted:
+            tries = self._served.get(code, 0)
+            going = self._now is not None and self._now.by == code
+            if code == COMPUTE and self._asked_for(kind):
+                continue
+            if code not in waiting and not going and tries < MAX_TRIES and not self._profiled():
+                due_ns = now_ns + tries * RETRY_NS
+                ask = CaptureAsk(id=code, kind=kind, wait_s=0.0)
+                self._wanted.append(_Wanted(ask=ask, by=code, due_ns=due_ns, left=1))
+
+    def _asked_for(self, kind: str) -> bool:
+        """Whether somebody has asked for a capture of this kind, whatever became of it."""
+        open_ = [*self._wanted, *([self._now] if self._now is not None else [])]
+        made = self._recording.manifest.captures
+        return any(one.ask.kind == kind for one in open_) or any(one.kind == kind for one in made)
+
+    def _profiled(self) -> bool:
+        """Whether the user profiles: nobody asked for ours."""
+        return any(worker.profiled for worker in self._recording.drainer.workers.values() if not worker.closed)
+
+    # -- making them ---------------------------------------------------------------------------------------------
+
+    def _begin_next(self, now_ns: int) -> None:
+        for wanted in sorted(self._wanted, key=lambda w: (w.by != "user", w.due_ns)):
+            if wanted.due_ns > now_ns or self._must_wait(wanted, now_ns):
+                continue
+            absent = self._absent(wanted, now_ns)
+            if absent and now_ns < wanted.until_ns:
+                wanted.says = f"waits up to {wanted.ask.wait_s:g} s for {absent}"
+                continue
+            self._wanted.remove(wanted)
+            self._live.refresh(now_ns, FRESH_NS if self._live.steps is not None else 0)
+            try:
+                asked = capture_target.resolve(self._sized(wanted, now_ns), wanted.by, self._recording, self._live)
+                self._captures[wanted.ask.kind].begin(asked, now_ns)
+                self._trace_beside(wanted, asked, now_ns)
+            except CaptureError as error:
+                self._failed(wanted, str(error), now_ns)
+                continue
+            self._now = wanted
+            self._tracing = LiveCapture(
+                request=wanted.ask.id, asked_by=wanted.by, state="tracing", title=asked.title, number=wanted.made + 1
+            )
+            return
+
+    def _trace_beside(self, wanted: _Wanted, window: Asked, now_ns: int) -> None:
+        """Begin an op trace over a native window that has begun, where there may be one."""
+        worker = self._recording.drainer.workers.get(window.worker)
+        if wanted.ask.kind != "native" or not wanted.ask.ops or worker is None:
+            return
+        if "tensorflow" not in worker.info.frameworks or not self._covers_both(wanted, now_ns):
+            return
+        seconds = (window.seconds or native_window.SECONDS) + perf.COUNT_SECONDS + BESIDE_MARGIN_S
+        beside = Asked(
+            by=wanted.by,
+            worker=window.worker,
+            steps=1,
+            title="beside native stacks",
+            seconds=min(seconds, BESIDE_SECONDS),
+            keep_raw=wanted.ask.keep_raw,
+        )
+        why = "the user's own profiler runs" if self._profiled() else ""
+        try:
+            self._beside = self._recording.captures.begin(beside, now_ns) if not why else ""
+            self._beside_told = bool(why)
+        except CaptureError as error:
+            why = str(error)
+        if why:
+            self._recording.note("DX118", f"no op trace beside native stacks: {why}")
+
+    def _covers_both(self, wanted: _Wanted, now_ns: int) -> bool:
+        """Whether an op trace may cost what it will, beside a window."""
+        if wanted.by == "user":
+            return True
+        step_ns = capture_size.step_ns(self._live.steps)
+        steps = native_window.SECONDS * 1e9 / step_ns if step_ns else 0.0
+        known = self._live.events_per_step is not None
+        seen = capture_size.cost_ns(round(steps), self._each_ns()) if known else 0
+        beside = max(self._beside_cost_ns, seen)
+        return self._budget.wait_ns(now_ns, self._expected_ns(wanted.ask) + beside) == 0
+
+    def _must_wait(self, wanted: _Wanted, now_ns: int) -> bool:
+        """Whether the budget does not allow it yet."""
+        expected = self._expected_ns(wanted.ask) if wanted.by != "user" else 0
+        if self._sizes(wanted):
+            least = capture_size.cost_ns(self._steps_of(wanted) if wanted.whole else 1, self._each_ns())
+            wanted.dear = least > FIRST_COST_NS
+            expected = max(FIRST_COST_NS, least)
+        wait_ns = 0 if wanted.ask.force else self._budget.wait_ns(now_ns, expected)
+        share = f"{100 * self._budget.share:g} %"
+        if wait_ns >= budget.FOREVER_NS:
+            wanted.says = "--budget 0 leaves nothing for it"
+        elif wait_ns:
+            why = "one step is expected to cost more than" if wanted.dear else "captures have used up"
+            wanted.says = f"waits {wait_ns / 1e9:.0f} s: {why} the budget of {share}"
+        return wait_ns > 0
+
+    def _sizes(self, wanted: _Wanted) -> bool:
+        """Whether it has as many steps as the budget covers."""
+        return wanted.ask.kind == "ops" and wanted.by not in capture_target.PEOPLE
+
+    def _steps_of(self, wanted: _Wanted) -> int:
+        return wanted.ask.steps or DEFAULT_STEPS
+
+    def _each_ns(self) -> float:
+        """What a traced step costs: the dearest so far, before there was one by what the graphs of steps hold."""
+        known = [cost for (kind, _), cost in self._last_cost.items() if kind == "ops"]
+        return max(known) if known else capture_size.step_cost_ns(self._live.events_per_step, self._live.steps)
+
+    def _sized(self, wanted: _Wanted, now_ns: int) -> CaptureAsk:
+        """What is asked, with as many steps as the budget covers."""
+        if not self._sizes(wanted):
+            return wanted.ask
+        balance_ns = self._budget.balance_ns(now_ns)
+        steps = capture_size.affordable(balance_ns, self._each_ns(), self._steps_of(wanted))
+        return msgspec.structs.replace(wanted.ask, steps=max(1, steps))
+
+    def _tell_unmade(self, now_ns: int) -> None:
+        """The job ends: which captures were too dear for it, and how to have them."""
+        if any(wanted.dear and not wanted.whole for wanted in self._wanted):
+            cost = format_ns(capture_size.cost_ns(1, self._each_ns()))
+            age = format_ns(self._budget.age_ns(now_ns))
+            self._recording.note(
+                "DX118",
+                f"no op trace was made by itself: a single step is expected to cost {cost}, more than --budget "
+                f"{100 * self._budget.share:g}% allows in {age}; while the job runs, stepscope trace JOB --steps 1 "
+                "makes one",
+            )
+        self._wanted = [w for w in self._wanted if not w.dear]
+
+    def _absent(self, wanted: _Wanted, now_ns: int) -> str:
+        """What it is to capture and is not there yet, "" where it is; the job is analysed where that may tell."""
+        wanted.until_ns = wanted.until_ns or now_ns + int(wanted.ask.wait_s * 1e9)
+        workers = [w for w in self._recording.drainer.workers.values() if not w.closed]
+        if now_ns < wanted.until_ns and any(early_input.calls(worker) >= REPEATS for worker in workers):
+            self._live.refresh(now_ns, FRESH_NS)
+        return capture_target.absent(wanted.ask, self._recording, self._live)
+
+    def _expected_ns(self, ask: CaptureAsk) -> int:
+        """By the dearest of its kind so far."""
+        known = [cost for (kind, _), cost in self._last_cost.items() if kind == ask.kind]
+        if not known:
+            return FIRST_COST_NS
+        return int(max(known) * ((ask.steps or DEFAULT_STEPS) if ask.kind == "ops" else 1))
+
+    def _finish(self, done: CaptureInfo, now_ns: int) -> None:
+        self._budget.book(done.cost_ns)
+        if done.id == self._beside:
+            self._beside, self._beside_cost_ns = "", done.cost_ns or self._beside_cost_ns
+            return
+        wanted, self._now = self._now, None
+        if done.outcome == "done" and (done.steps or done.kind != "ops"):
+            self._last_cost[done.kind, done.title] = done.cost_ns / (done.steps if done.kind == "ops" else 1)
+        if wanted is None:  # an earlier sidecar asked for it
+            self._past.append(capture_account.live(done))
+            return
+        if done.outcome != "done":
+            self._failed(wanted, done.text, now_ns)
+            return
+        wanted.made += 1
+        self._past.append(capture_account.live(done, wanted.made))
+        self._served[wanted.by] = MAX_TRIES
+        if wanted.by not in capture_target.PEOPLE:
+            self._serve_others(wanted.ask.kind)
+        self._again(wanted, now_ns)
+        if self._sizes(wanted) and done.work in OTHER_WORK:
+            self._doubted = done
+        elif self._sizes(wanted) and not wanted.whole and 2 * done.steps < self._steps_of(wanted):
+            more = msgspec.structs.replace(wanted.ask, steps=self._steps_of(wanted))
+            self._wanted.append(_Wanted(ask=more, by=wanted.by, due_ns=now_ns, left=1, whole=True))
+
+    def _doubt(self, now_ns: int) -> None:
+        """Once: the steps that were captured are no longer those of the job, so that its own are captured instead."""
+        made = self._doubted
+        if made is None or self._made_again:
+            return
+        self._live.refresh(now_ns, FRESH_NS)
+        steps = self._live.steps
+        calls = {(kind, name) for worker, kind, name in self._live.calls_of_steps() if worker == made.worker}
+        if steps is not None and calls and calls.isdisjoint(made.anchors):
+            self._made_again = True
+            ask = CaptureAsk(id=made.asked_by, wait_s=0.0)
+            self._wanted.append(_Wanted(ask=ask, by=made.asked_by, due_ns=now_ns, left=1))
+
+    def _serve_others(self, kind: str) -> None:
+        """Detectors look at the same steps: what one of them asked for answers all who ask by now."""
+        self._served.update((code, MAX_TRIES) for code, asked in self._live.wanted if asked == kind)
+        self._wanted = [w for w in self._wanted if w.by in capture_target.PEOPLE or w.ask.kind != kind]
+
+    def _failed(self, wanted: _Wanted, why: str, now_ns: int) -> None:
+        failed = LiveCapture(request=wanted.ask.id, asked_by=wanted.by, state="failed", text=why)
+        self._past.append(msgspec.structs.replace(failed, number=wanted.made + 1))
+        self._served[wanted.by] = self._served.get(wanted.by, 0) + 1
+        if wanted.by == "schedule":
+            self._again(wanted, now_ns)
+
+    def _again(self, wanted: _Wanted, now_ns: int) -> None:
+        wanted.left -= wanted.left > 0
+        if wanted.left:
+            wanted.due_ns = now_ns + int(wanted.ask.every_s * 1e9)
+            wanted.says, wanted.until_ns = "", 0
+            self._wanted.append(wanted)
+
+    def _show(self, now_ns: int) -> None:
+        waiting = [
+            LiveCapture(request=w.ask.id, asked_by=w.by, text=w.says, number=w.made + 1)
+            for w in self._wanted[:SHOWN]
+            if not w.made
+        ]
+        going = [self._tracing] if self._now is not None else []
+        self._live.show_captures((*self._past, *going, *waiting), self._budget.ratio(now_ns))

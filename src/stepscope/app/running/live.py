@@ -1,0 +1,365 @@
+"""What a running job is doing: computed by its sidecar from the last minute, published for ``ps`` and ``top``.
+
+Counts come from each second's records. Steps, anatomy and findings need the whole analysis; it runs on the recent past
+in memory, first after some seconds and then as rarely as its own CPU time asks for, to cost a thousandth of one core.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.app.report import analyze
+from stepscope.app.running import early_input, live_makers
+from stepscope.app.running.early_faults import EarlyFaults
+from stepscope.app.running.early_graphs import COMPUTE, EarlyGraphs
+from stepscope.causes.host import tasks
+from stepscope.collector.recording import sources
+from stepscope.derive.steps.steps import names_of
+from stepscope.derive.view import SessionView
+from stepscope.detectors import base, registry
+from stepscope.model.api.status import LiveFinding, LiveShare, LiveTask, Status
+from stepscope.model.log.events import FRAMEWORKS
+from stepscope.model.session.session import Session
+from stepscope.store.layout import write_atomic
+from stepscope.wire.env import STATUS_NAME
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.collector.recorder import Recording
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.model.api.status import LiveCapture, LiveMaker
+    from stepscope.model.report.finding import Finding, Task
+    from stepscope.model.session.session import Worker
+
+PUBLISH_NS = 5_000_000_000
+FIRST_ANALYSIS_NS = {"enable": 5_000_000_000, "run": 30_000_000_000}
+"""By mode. The first analysis takes 0.1 to 0.2 s of CPU: under ``run``, whose jobs may be short, it waits until that is
+less than its share; what is enabled runs for long, and ``ps`` shall know it soon."""
+ASKED_FOR_NS = 5_000_000_000
+"""When it comes where something says early that a capture may be needed: no model of the input can be read; and again
+so long after one that came before there were steps."""
+MAX_ASKED = 3
+"""The analysis may see no steps in what repeats: then it is not run for this again and again."""
+MIN_BETWEEN_NS = 10_000_000_000
+MAX_BETWEEN_NS = 600_000_000_000
+CPU_RATIO = 0.001
+"""Share of one core that the analysis may take. Source: DESIGN 3.1, level 1: the samplers take the rest of 0.5 %."""
+_RATE_NS = 10_000_000_000
+"""Rates are over at least this, where there is so much."""
+_SIZE_EVERY_NS = 60_000_000_000
+_MIN_SIZES = 3
+_MAX_TASKS = 20
+_REQUEST_KINDS = ("tf.function", "model call", "Keras loop", "ONNX Runtime run")
+_TASK_KINDS = frozenset(int(kind) for kind in tasks.KINDS)
+
+
+class Live:
+    """Publishes one recording's status."""
+
+    def __init__(self, recording: Recording, now_ns: int) -> None:
+        """Begin; nothing is published before the first ``tick``."""
+        self._recording = recording
+        self._status = Status()
+        self._next_publish_ns = now_ns
+        self._next_analysis_ns = now_ns + FIRST_ANALYSIS_NS.get(
+            recording.manifest.mode, max(FIRST_ANALYSIS_NS.values())
+        )
+        self._next_size_ns = now_ns
+        self._began_ns = now_ns
+        self._began_cpu_ns = time.process_time_ns()
+        self._listed: list[tuple[LiveTask, list[tuple[str, int, int]], Task]] = []
+        self._sizes: deque[tuple[int, int]] = deque(maxlen=61)
+        self._same: frozenset[tuple[str, int, int]] = frozenset()
+        self._makers: list[tuple[LiveMaker, frozenset[tuple[str, int, int]]]] = []
+        self._samples_per_step = 0.0
+        self._history: deque[tuple[int, int]] = deque(maxlen=16)
+        self._problem = ""
+        self._sources = _Sources()
+        self._early_faults = EarlyFaults(recording)
+        self._early_graphs = EarlyGraphs(recording, now_ns)
+        self._analysed_ns = 0
+        self._asked = 0
+        self.steps: Steps | None = None
+        """Of the last analysis."""
+        self._undecided: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def wanted(self) -> tuple[tuple[str, str], ...]:
+        """(code, kind of capture) of detectors that cannot decide without one."""
+        return (*self._undecided, *self._early_graphs.wanted)
+
+    @property
+    def events_per_step(self) -> float | None:
+        """That a trace of one step would have, as far as the graphs of steps have been looked at."""
+        return self._early_graphs.events
+
+    def tick(self, now_ns: int, state: str) -> None:
+        """What is due at this moment."""
+        with self._wall("the look at graphs"):
+            self._early_graphs.tick(now_ns)
+        if now_ns >= self._next_analysis_ns or self._asked_for(now_ns) or self._faults(now_ns):
+            self.refresh(now_ns)
+        if now_ns >= self._next_publish_ns or state != "running":
+            self._next_publish_ns = now_ns + PUBLISH_NS
+            self._publish(now_ns, state)
+
+    def _asked_for(self, now_ns: int) -> bool:
+        """Whether an analysis came before there were steps, or the input of steps that none has seen cannot be read."""
+        since = self._analysed_ns or self._began_ns
+        if self.steps is not None or now_ns - since < ASKED_FOR_NS or self._asked >= MAX_ASKED:
+            return False
+        workers = self._recording.drainer.workers.values()
+        seen = early_input.repeats(workers) if self._analysed_ns else early_input.seen(workers)
+        self._asked += seen
+        return seen
+
+    def _faults(self, now_ns: int) -> bool:
+        """Whether memory is seen to be faulted in again and again, and no analysis has looked at it of late."""
+        old = now_ns - self._analysed_ns >= ASKED_FOR_NS if self._analysed_ns else True
+        return old and self._recording.manifest.mode == "run" and self._early_faults.seen()
+
+    def refresh(self, now_ns: int, max_age_ns: int = 0) -> None:
+        """Analyse now, unless the last analysis is not older than ``max_age_ns``."""
+        if self._analysed_ns and now_ns - self._analysed_ns < max_age_ns:
+            return
+        used = time.process_time_ns()
+        self._recording.drain(now_ns)
+        with self._wall("the live analysis"):
+            self._look(SessionView(self._session()))
+        used = time.process_time_ns() - used + self._early_graphs.take_cpu_ns()
+        pause = min(MAX_BETWEEN_NS, max(MIN_BETWEEN_NS, int(used / CPU_RATIO)))
+        self._analysed_ns = now_ns
+        self._next_analysis_ns, self._next_publish_ns = now_ns + pause, now_ns
+        self._status = msgspec.structs.replace(self._status, analysis_every_s=pause / 1e9)
+
+    def show_captures(self, captures: tuple[LiveCapture, ...], ratio: float) -> None:
+        """Publish what becomes of captures, at the next tick."""
+        if captures != self._status.captures:
+            self._status = msgspec.structs.replace(self._status, captures=captures, captures_ratio=ratio)
+            self._next_publish_ns = 0
+
+    def calls_of_steps(self) -> frozenset[tuple[str, int, int]]:
+        """(worker, kind, name) of every call that counts as a step."""
+        return self._same
+
+    def calls_of_tasks(self) -> list[tuple[LiveTask, list[tuple[str, int, int]]]]:
+        """The tasks of the last analysis, each with the (worker, kind, name) of its calls, where they can be told."""
+        return [(live, calls) for live, calls, _ in self._listed]
+
+    def _publish(self, now_ns: int, state: str) -> None:
+        recording = self._recording
+        job = recording.job
+        counts = self._count(self._same)
+        self._history.append((now_ns, counts))
+        rate = self._rate()
+        workers = recording.drainer.workers
+        if now_ns >= self._next_size_ns:
+            self._next_size_ns = now_ns + _SIZE_EVERY_NS
+            self._sizes.append((now_ns, _bytes_of(str(recording.session))))
+        own_ns = time.process_time_ns()
+        status = msgspec.structs.replace(
+            self._status,
+            pid=job.pid if job else 0,
+            start_ticks=job.start_ticks if job else 0,
+            uid=os.getuid(),
+            mode=recording.manifest.mode,
+            command=recording.manifest.command,
+            cwd=recording.manifest.cwd,
+            framework=_framework([w.info.frameworks for w in workers.values()]),
+            session=str(recording.session),
+            state=state,
+            started_unix_s=recording.manifest.started_unix_ns / 1e9,
+            updated_unix_s=time.time(),
+            processes=sum(not worker.closed for worker in workers.values()),
+            steps=counts,
+            steps_per_s=rate,
+            samples_per_s=rate * self._samples_per_step if rate is not None and self._samples_per_step else None,
+            records=sum(worker.recent.records for worker in workers.values()),
+            sidecar_pid=os.getpid(),
+            sidecar_core_ratio=(own_ns - self._began_cpu_ns) / max(1, now_ns - self._began_ns),
+            tasks=self._tasks(),
+            makers=live_makers.counted(self._makers, self._count),
+            session_bytes=self._sizes[-1][1] if self._sizes else 0,
+            bytes_per_hour=self._growth(),
+            problems=tuple(filter(None, (recording.disk_problem, self._problem))),
+        )
+        try:
+            write_atomic(recording.run / STATUS_NAME, msgspec.json.encode(status))
+        except OSError as error:
+            self._problem = f"the status could not be written: {error.strerror}"
+
+    def _growth(self) -> float | None:
+        """Bytes an hour, over the last hour at most; None in the first minutes."""
+        if len(self._sizes) < _MIN_SIZES:
+            return None
+        (first_ns, first), (last_ns, last) = self._sizes[0], self._sizes[-1]
+        return max(0.0, (last - first) / (last_ns - first_ns) * 3.6e12)
+
+    def _rate(self) -> float | None:
+        if self.steps is None:
+            return None
+        now_ns, count = self._history[-1]
+        past = next((h for h in reversed(self._history) if now_ns - h[0] >= _RATE_NS), self._history[0])
+        elapsed = now_ns - past[0]
+        return max(0, count - past[1]) * 1e9 / elapsed if elapsed else None
+
+    @contextmanager
+    def _wall(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - the recording goes on; the status says what failed
+            self._problem = f"{what} failed: {type(error).__name__}: {error}"
+
+    def _look(self, view: SessionView) -> None:
+        self.steps = view.steps
+        self._makers = live_makers.of(view)
+        same = self._makers[0][1] if self._makers else frozenset()
+        if same != self._same:  # another call counts as the step now: its count says nothing about the last one's
+            self._same = same
+            self._history.clear()
+        self._list_tasks(view)
+        self._status = msgspec.structs.replace(self._status, analysed_unix_s=time.time())
+        if view.steps is None:  # what was said of earlier steps does not hold any more
+            self._undecided = ()
+            self._status = msgspec.structs.replace(self._status, step_title="", anatomy=(), top=None, findings=0)
+            return
+        steady = view.steps.steady
+        self._samples_per_step = float(view.steps.samples[steady].mean()) if steady.any() else 0.0
+        findings, checked, _ = base.run(registry.ALL, view)
+        self._undecided = tuple((c.detector, c.capture) for c in checked if c.capture)
+        anatomy = sorted(analyze.components(view), key=lambda c: -c.ratio)
+        self._status = msgspec.structs.replace(
+            self._status,
+            step_title=view.steps.title,
+            anatomy=tuple(LiveShare(component=c.component, ratio=c.ratio) for c in anatomy),
+            top=_top(findings),
+            findings=len(findings),
+            undecided=(
+                *(c.detector for c in checked if c.outcome in {"undecided", "failed"}),
+                *(code for code, _ in self._early_graphs.wanted if code != COMPUTE),
+            ),
+        )
+
+    def _list_tasks(self, view: SessionView) -> None:
+        """The tasks of the last minute, each with the kinds and names that its calls go by."""
+        calls: dict[tuple[int, str, str], list[tuple[str, int, int]]] = {}
+        for worker in view.session.workers:
+            names = names_of(worker)
+            for kind, number in self._recording.drainer.workers[worker.info.key].recent.counts:
+                if kind in _TASK_KINDS:
+                    name = names.get(number)
+                    key = (worker.info.pid, tasks.KINDS[Kind(kind)], (name.text or name.role) if name else "step")
+                    calls.setdefault(key, []).append((worker.info.key, kind, number))
+        found = tasks.build(view)[:_MAX_TASKS]
+        alike = Counter((task.pid, task.kind, task.name) for task in found)
+        self._listed = []
+        for task in found:
+            kinds = _REQUEST_KINDS if task.kind == "request" else (task.kind,)
+            mine = [calls.get((task.pid, kind, task.name), []) for kind in kinds]
+            alone = alike[task.pid, task.kind, task.name] == 1
+            live = LiveTask(
+                kind=task.kind,
+                name=task.name,
+                pid=task.pid,
+                count=task.count,
+                per_s=task.rate_per_s,
+                mean_ns=task.mean_ns,
+                p95_ns=task.p95_ns,
+            )
+            self._listed.append((live, max(mine, key=len) if alone else [], task))
+
+    def _tasks(self) -> tuple[LiveTask, ...]:
+        """The listed tasks with their counts of this moment."""
+        return tuple(_grown(live, task, self._count(calls)) for live, calls, task in self._listed)
+
+    def _count(self, calls: Iterable[tuple[str, int, int]]) -> int:
+        workers = self._recording.drainer.workers
+        return sum(workers[key].recent.counts.get((kind, name), 0) for key, kind, name in calls if key in workers)
+
+    def _session(self) -> Session:
+        """The recent past as a session."""
+        recording = self._recording
+        workers: list[Worker] = [w.recent.worker(w.info) for w in recording.drainer.workers.values() if not w.closed]
+        seen = recording.sampling.tables()
+        return Session(
+            manifest=recording.manifest,
+            workers=workers,
+            rival_names=recording.sampling.rival_names(),
+            resource_names=recording.sampling.resource_names(),
+            sources=self._sources,
+            **{name: type(parts[-1]).concat(parts) for name, parts in seen.items()},  # type: ignore[arg-type]
+        )
+
+
+def _grown(live: LiveTask, task: Task, count: int) -> LiveTask:
+    """A task with its count of this moment; calls that the analysis has not seen are as the usual ones that it saw."""
+    more = max(0, count - task.count)
+    known = task.count + more
+    return msgspec.structs.replace(live, count=known, mean_ns=(task.total_ns + more * task.usual_ns) // max(1, known))
+
+
+class _Sources(Mapping[str, str]):
+    """The user's files as they lie on disk, read when a detector asks for one."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def __getitem__(self, path: str) -> str:
+        if path not in self._texts:
+            if len(self._texts) >= sources.MAX_FILES or not sources.is_user_file(path):
+                raise KeyError(path)
+            try:
+                with Path(path).open("rb") as stream:
+                    self._texts[path] = stream.read(sources.MAX_BYTES).decode("utf-8", "replace")
+            except OSError as error:
+                raise KeyError(path) from error
+        return self._texts[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
+def _top(findings: tuple[Finding, ...]) -> LiveFinding | None:
+    if not findings:
+        return None
+    first = findings[0]
+    place = first.where[0] if first.where else None
+    return LiveFinding(
+        code=first.code,
+        title=first.title,
+        severity=first.severity,
+        cost_ratio=first.cost.ratio,
+        place=f"{place.file}:{place.line} {place.function}".strip() if place else "",
+    )
+
+
+def _framework(seen: list[dict[str, str]]) -> str:
+    """The frameworks of a job's processes in one word each."""
+    found: dict[str, str] = {}
+    for frameworks in seen:
+        for name in FRAMEWORKS:
+            if name in frameworks:
+                found.setdefault(name, frameworks[name])
+    return ", ".join(f"{name} {version}" for name, version in found.items())
+
+
+def _bytes_of(folder: str) -> int:
+    total = 0
+    for where, _, files in os.walk(folder):
+        for name in files:
+            try:
+                total += Path(where, name).lstat().st_size
+            except OSError:
+                continue
+    return total

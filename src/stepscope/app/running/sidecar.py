@@ -1,0 +1,147 @@
+"""The sidecar: drains, samples and stores while the job runs, and writes the report when it has ended.
+
+``python -m stepscope.app.running.sidecar RUN SESSION [STARTS]``, started by the launcher; a process of its own session,
+so that neither the terminal nor the launcher's death takes it along.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.collector import sweep
+from stepscope.collector.launch import rundir
+from stepscope.collector.recorder import Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_POLL_S = 1.0
+"""The rings hold a minute and outlive the sidecar: reading them more often would only cost more."""
+_ORPHAN_POLL_S = 0.2
+"""Without a launcher nobody tells that the job has ended."""
+_STDIN = 0
+NICE = 10
+"""Of the sidecar, and of perf, which it starts."""
+
+
+def main(argv: Sequence[str]) -> None:
+    """Entry point; exits 0 when the session is finished and its report stands."""
+    run, session = Path(argv[0]), Path(argv[1])
+    starts = int(argv[2]) if len(argv) > 2 else 1  # noqa: PLR2004 - optional third argument
+    become_background()
+    lock = only_one(run)
+    if lock < 0:
+        return
+    recording = Recording(run, session, starts=starts)
+    follow(recording, ticks_of(recording), launcher=True)
+    for problem in complete(recording):
+        _say(problem)
+    sweep.sweep(run)
+
+
+def ticks_of(recording: Recording) -> list[Callable[[int, str], object]]:
+    """What is due while a job is followed; its modules are loaded now, not at the end, when the user waits."""
+    from stepscope.app.running import capturing, live
+
+    now_ns = time.monotonic_ns()
+    shown = live.Live(recording, now_ns)
+    return [capturing.Capturing(recording, shown, now_ns).tick, shown.tick]
+
+
+def complete(recording: Recording) -> list[str]:
+    """The job has ended: store the rest, write the report, clear up; returns lines for the user."""
+    problems = recording.finish()
+    if not problems:  # else the rings and logs stay where they are: opening the session completes it once there is room
+        problems = _write_reports(recording.session)
+        rundir.remove(recording.run)
+    return problems
+
+
+def become_background() -> None:
+    """Leave the terminal's reach, be nice, be the first to go when memory runs out."""
+    if os.getsid(0) != os.getpid():
+        try:
+            os.setsid()
+        except OSError:  # leads a group already
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    os.nice(NICE)
+    try:
+        Path("/proc/self/oom_score_adj").write_text("500", "ascii")
+    except OSError:
+        return
+
+
+def only_one(run: Path) -> int:
+    """The lock of this run's sidecar, -1 if another one holds it."""
+    fd = os.open(run / rundir.LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        return -1
+    return fd
+
+
+def follow(recording: Recording, ticks: Sequence[Callable[[int, str], object]], *, launcher: bool) -> None:
+    """Work until the job has ended.
+
+    Args:
+        recording: what is recorded.
+        ticks: called about once a second with the time and "running", at last with "ending".
+        launcher: whether there is one to tell that the job has ended.
+    """
+    ended = False
+    while not ended:
+        woken = False
+        if launcher:
+            ready, _, _ = select.select([_STDIN], [], [], recording.sampling.pause_s(_POLL_S))
+            if ready:
+                launcher = woken = bool(os.read(_STDIN, 64))
+        else:
+            time.sleep(recording.sampling.pause_s(_ORPHAN_POLL_S if recording.manifest.mode == "run" else _POLL_S))
+        now_ns = time.monotonic_ns()
+        recording.tick(now_ns)
+        ended = woken or recording.job_ended(launcher=launcher)
+        for tick in ticks:
+            tick(now_ns, "ending" if ended else "running")
+
+
+def _write_reports(session: Path) -> list[str]:
+    from stepscope.app.report import analyze
+
+    try:
+        analyze.write_reports(session)
+    except Exception as error:  # noqa: BLE001 - the session is safe; the user is told, the traceback is kept
+        return [f"the report failed ({type(error).__name__}: {error}): {_keep_traceback(session)}"]
+    return []
+
+
+def _keep_traceback(session: Path) -> str:
+    path = session / "report-error.txt"
+    try:
+        path.write_text(traceback.format_exc(), "utf-8")
+    except OSError as error:
+        return f"{path} could not be written: {error.strerror}"
+    return str(path)
+
+
+def _say(message: str) -> None:
+    """Hand a line to the launcher, which shows it; it may be gone."""
+    try:
+        os.write(1, json.dumps({"message": message}).encode() + b"\n")
+    except OSError:
+        return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

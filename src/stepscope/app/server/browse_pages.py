@@ -1,0 +1,200 @@
+"""What single pages ask of opened sessions: stacks, code, memory, two sessions. As ``app.server.browse``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.app.server import browse
+from stepscope.errors import UsageError
+from stepscope.model.api.browsing import (
+    CodeFile,
+    CodeFileList,
+    CodeLine,
+    Comparison,
+    MemoryList,
+    MemoryShown,
+    StackChange,
+    StackComparison,
+    StackKind,
+    StackTree,
+)
+
+if TYPE_CHECKING:
+    from stepscope.app.flame import Chosen, Window
+    from stepscope.app.server.open_sessions import Opened
+    from stepscope.model.api.hub import SessionBrief
+    from stepscope.reports.flame.graph import Compared
+
+MAX_CHANGES = 100
+
+
+def stacks(opened: Opened, event: str, window: Window | None) -> StackTree:
+    """The stacks of one event.
+
+    Raises:
+        UsageError: the session has no such event, or no stacks at all.
+    """
+    from stepscope.reports.flame import payload, words
+
+    shown = browse.flame(opened, event, window)
+    tree, own, merged = payload.summed(shown)
+    profile = shown.profile
+    said = {
+        "event": words.event_text(profile),
+        "window": shown.window,
+        "samples": shown.samples,
+        "weight": profile.total,
+        "unresolved_ratio": shown.health.unresolved_leaf_ratio,
+        "health": words.health_items(shown),
+        "doubtful": words.is_doubtful(shown),
+        "merged": words.merged_text(merged, profile.unit) if merged is not None else "",
+        "kinds": [
+            StackKind(kind=int(kind), name=kind.name.lower(), text=words.KIND_WORDS[kind], ratio=ratio)
+            for kind, ratio in words.kind_items(profile)
+        ],
+        "own": own,
+    }
+    return msgspec.convert({**tree, **said}, StackTree)
+
+
+# ---- code
+
+
+@dataclass(slots=True)
+class _Known:
+    ratio: float = 0.0
+    op_ratio: float = 0.0
+    findings: list[int] = field(default_factory=list)
+
+
+def files(opened: Opened) -> CodeFileList:
+    """The user's files: those that the session holds a copy of, and those that something is known of."""
+    report = opened.report
+    known: defaultdict[str, defaultdict[int, _Known]] = defaultdict(lambda: defaultdict(_Known))
+    for heat in report.line_heat:
+        known[heat.file][heat.line].ratio += heat.ratio
+    for maker in report.ops.makers if report.ops is not None else ():
+        if maker.file and maker.line:
+            known[maker.file][maker.line].op_ratio += maker.ratio
+    for number, finding in enumerate(report.findings, 1):
+        for place in finding.where:
+            if place.file and place.cell is None:
+                for line in range(place.line, (place.end_line or place.line) + 1):
+                    known[place.file][line].findings.append(number)
+    cwd = opened.manifest.cwd.rstrip("/") + "/"
+    held = {path.removeprefix(cwd): len(text.splitlines()) for path, text in opened.session.sources.items()}
+    found = [_file(name, held.get(name, 0), known.get(name, {})) for name in {*held, *known}]
+    return CodeFileList(items=tuple(sorted(found, key=lambda f: (-f.ratio, -f.op_ratio, -len(f.known), f.file))))
+
+
+def _file(name: str, lines: int, known: dict[int, _Known]) -> CodeFile:
+    rows = sorted(known.items())
+    return CodeFile(
+        file=name,
+        lines=lines,
+        ratio=min(1.0, sum(k.ratio for _, k in rows)),
+        op_ratio=min(1.0, sum(k.op_ratio for _, k in rows)),
+        known=tuple(
+            CodeLine(line=line, ratio=k.ratio, op_ratio=k.op_ratio, findings=tuple(sorted(set(k.findings))))
+            for line, k in rows
+        ),
+    )
+
+
+# ---- memory
+
+
+def memory(opened: Opened) -> MemoryList:
+    """Address spaces."""
+    from stepscope.reports.memory import memory_words as words
+
+    return MemoryList(
+        items=tuple(
+            MemoryShown(
+                map=one,
+                huge_pages=tuple(words.huge_pages(one)),
+                layout=tuple(words.layout(one)),
+                faults=words.faults(one),
+                growth=words.growth(one),
+                kernel_work=words.kernel_work(one),
+                sizes=tuple(words.size_range(size) for size in one.sizes),
+            )
+            for one in opened.report.memory
+        )
+    )
+
+
+# ---- two sessions
+
+
+def compared(before: Opened, after: Opened, event: str) -> Compared:
+    """The stacks of one event of two sessions on one tree, per step where both have steps.
+
+    Raises:
+        UsageError: one of them has no such event.
+    """
+    from stepscope.app import flame
+
+    def chosen(opened: Opened, wanted: str) -> Chosen:
+        return flame.of_session(opened.session, opened.path, wanted)
+
+    first = chosen(before, event)
+    return flame.of_pair(first, chosen(after, event or first.graph.profile.event))
+
+
+def comparison(before: Opened, after: Opened, briefs: tuple[SessionBrief, SessionBrief], event: str) -> Comparison:
+    """Two sessions.
+
+    Raises:
+        UsageError: ``event`` is given, and one of them has none of it.
+    """
+    in_both = {flame.event for flame in browse.flames(after).items}
+    events = tuple(dict.fromkeys(flame.event for flame in browse.flames(before).items if flame.event in in_both))
+    if event and event not in events:
+        raise UsageError(f"no event {event!r} in both of them; there are: {', '.join(events) or 'none'}")
+    said = Comparison(before=briefs[0], after=briefs[1], events=events, stacks=None)
+    if not events:
+        return said
+    try:
+        found = compared(before, after, event or _preferred(events))
+    except UsageError as error:  # of one name, and of two units
+        return msgspec.structs.replace(said, problem=str(error))
+    return msgspec.structs.replace(said, stacks=_stack_changes(found))
+
+
+def _preferred(events: tuple[str, ...]) -> str:
+    from stepscope.app import flame
+
+    return next((name for name in flame.PREFERRED if name in events), events[0])
+
+
+def _stack_changes(found: Compared) -> StackComparison:
+    from stepscope.reports.flame import words
+
+    unit = found.after.profile.unit
+    changed = found.difference.functions
+    return StackComparison(
+        event=words.event_text(found.after.profile),
+        unit=unit,
+        verdict=words.verdict(found),
+        about=tuple(words.difference_items(found)),
+        changes=tuple(
+            StackChange(
+                function=change.function.function,
+                file=change.function.file,
+                module=change.function.module,
+                own_before=float(change.own.expected),
+                own_after=float(change.own.after),
+                own_text=words.growth_text(change.own),
+                total_before=float(change.total.expected),
+                total_after=float(change.total.after),
+                total_text=words.growth_text(change.total),
+            )
+            for change in changed[:MAX_CHANGES]
+        ),
+        more=max(0, len(changed) - MAX_CHANGES),
+    )

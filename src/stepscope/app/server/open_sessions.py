@@ -1,0 +1,214 @@
+"""Sessions that a server has opened: read and analysed once, kept while they are asked for. Only reads.
+
+What is at rest is read again when it changes. A session that is still being written is analysed again only as often
+as costs a hundredth of one core, however many look at it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections import OrderedDict
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from stepscope import store
+from stepscope._version import __version__
+from stepscope.app.server.session_catalogue import MAX_REPORT_BYTES, REPORT
+from stepscope.errors import SessionError, StepscopeError
+from stepscope.store import bundle, layout
+from stepscope.store.manifests import read_manifest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stepscope.app.server.session_catalogue import Entry
+    from stepscope.derive.view import SessionView
+    from stepscope.model.report.finding import Report
+    from stepscope.model.session.session import Manifest, Session
+
+MAX_OPEN = 4
+"""Sessions kept in memory."""
+MAX_ANSWERS = 32
+"""Of one session, kept as they were sent."""
+LIVE_CORE_RATIO = 0.01
+"""Of one core, for analysing a session again while it grows."""
+LIVE_MIN_S = 10.0
+
+
+class Opened:
+    """One session as it was at one moment. Everything is made when it is asked for, and once."""
+
+    def __init__(self, path: Path, revision: str) -> None:
+        """The session at ``path``; nothing is read yet."""
+        self.path = path
+        self.revision = revision
+        """Changes when what lies in the session does."""
+        self.born_s = time.monotonic()
+        self.cpu_s = 0.0
+        """What reading and analysing it took."""
+        self.answers: dict[str, bytes] = {}
+        """What has been asked of it and answered, by a word of the asker's: one answer for all who ask."""
+        self._lock = Lock()
+
+    @cached_property
+    def session(self) -> Session:
+        """Everything that it holds.
+
+        Raises:
+            SessionError: it is damaged.
+        """
+        return self._timed_session()
+
+    @cached_property
+    def view(self) -> SessionView:
+        """What is derived of it.
+
+        Raises:
+            SessionError: it is damaged.
+        """
+        from stepscope.derive.view import SessionView
+
+        return SessionView(self.session)
+
+    @cached_property
+    def report(self) -> Report:
+        """Its report: the one that lies in it where this version wrote it, else made now.
+
+        Raises:
+            SessionError: it is damaged.
+        """
+        stored = self._stored_report()
+        if stored is not None:
+            return stored
+        from stepscope.app.report import analyze
+        from stepscope.reports import json_report
+
+        session = self.session
+        began = time.thread_time()
+        report = json_report.finite(analyze.report_of(session))
+        self.cpu_s += time.thread_time() - began
+        return report
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """Its manifest.
+
+        Raises:
+            SessionError: it is damaged.
+        """
+        return read_manifest(self.path)
+
+    @property
+    def damage(self) -> str:
+        """What was found damaged by reading it, in one sentence; empty: nothing, as far as it was read."""
+        session: Session | None = self.__dict__.get("session")
+        if session is None or not session.lost_files:
+            return ""
+        more = f" and {len(session.lost_files) - 1} more" if len(session.lost_files) > 1 else ""
+        return f"damaged: {self.path}: {session.lost_files[0]}{more} cannot be read; stepscope report says why"
+
+    def _timed_session(self) -> Session:
+        began = time.thread_time()
+        session = store.open_session(self.path)
+        self.cpu_s += time.thread_time() - began
+        return session
+
+    def _stored_report(self) -> Report | None:
+        from stepscope.reports import json_report
+
+        if self.manifest.state == "running" or self.manifest.stepscope_version != __version__:
+            return None
+        data = _report_bytes(self.path)
+        try:
+            return json_report.decode(data) if data else None
+        except StepscopeError:  # damaged, or of another version: it is made anew
+            return None
+
+    def keep(self, word: str, answer: bytes) -> None:
+        """Keep an answer for who asks next; with too many of them all are forgotten."""
+        if len(self.answers) >= MAX_ANSWERS:
+            self.answers.clear()
+        self.answers[word] = answer
+
+    def locked(self) -> Lock:
+        """Held by whoever makes something of it: two do not make it twice."""
+        return self._lock
+
+
+def _report_bytes(path: Path) -> bytes:
+    """The report that lies in a session, empty without one."""
+    try:
+        if path.is_dir():
+            return bundle.DirectoryFiles(path).read(REPORT, MAX_REPORT_BYTES)
+        with bundle.PackedFiles(path) as files:
+            return files.read(REPORT, MAX_REPORT_BYTES)
+    except (OSError, ValueError):
+        return b""
+
+
+class Shelf:
+    """The sessions that are open."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._open: OrderedDict[str, Opened] = OrderedDict()
+        self._lock = Lock()
+
+    def open(self, entry: Entry) -> Opened:
+        """The session of an entry, as it is now.
+
+        Raises:
+            SessionError: it is gone.
+        """
+        with self._lock:
+            kept = self._open.get(entry.key)
+            if kept is not None and entry.job and _young(kept):
+                self._open.move_to_end(entry.key)
+                return kept
+        now = revision_of(entry.path)
+        with self._lock:
+            kept = self._open.get(entry.key)
+            if kept is None or kept.revision != now:
+                kept = self._open[entry.key] = Opened(entry.path, now)
+            self._open.move_to_end(entry.key)
+            while len(self._open) > MAX_OPEN:
+                self._open.popitem(last=False)
+            return kept
+
+
+def _young(opened: Opened) -> bool:
+    return time.monotonic() - opened.born_s < max(LIVE_MIN_S, opened.cpu_s / LIVE_CORE_RATIO)
+
+
+def revision_of(path: Path) -> str:
+    """A word that changes when a file of the session does. Cost: one look at each of its folders.
+
+    Raises:
+        SessionError: it is gone.
+    """
+    digest = hashlib.sha256(__version__.encode())
+    try:
+        if path.is_file():
+            about = path.stat()
+            digest.update(b"%d %d %d" % (about.st_mtime_ns, about.st_size, about.st_ino))
+        else:
+            workers = path / layout.WORKERS
+            folders = [path, path / layout.TABLES, path / layout.CAPTURES, path / layout.STACKS, path / layout.OPTRACES]
+            if workers.is_dir():
+                folders += sorted(p for p in workers.iterdir() if p.is_dir())
+            for folder in folders:
+                digest.update(_look(folder))
+    except OSError as error:
+        raise SessionError(f"{path}: {error.strerror}; expected a session") from error
+    return digest.hexdigest()[:20]
+
+
+def _look(folder: Path) -> bytes:
+    if not folder.is_dir():
+        return b"-"
+    with os.scandir(folder) as found:
+        rows = sorted((os.fsencode(e.name), e.stat(follow_symlinks=False)) for e in found if e.is_file())
+    return b"".join(b"%s %d %d\n" % (name, about.st_size, about.st_mtime_ns) for name, about in rows)

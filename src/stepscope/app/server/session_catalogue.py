@@ -1,0 +1,284 @@
+"""The sessions that a server shows: those of some folders, and those of running jobs. Only reads.
+
+A session is known by a key made of its path; an address can name nothing else. What is listed comes from a session's
+manifest and from the report that lies in it, neither analysed nor completed; both are read anew when they change. What
+is found damaged, by whom it was opened or in the background, is listed as damaged.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.app import jobs
+from stepscope.app.server.pack_checks import PackChecks
+from stepscope.errors import StepscopeError
+from stepscope.model.api.hub import Job, SessionBrief
+from stepscope.model.api.status import LiveFinding
+from stepscope.model.report.finding import SessionSummary
+from stepscope.model.session.session import Manifest
+from stepscope.store import bundle, layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stepscope.app.jobs import RunningJob
+
+MAX_SESSIONS = 10_000
+"""Of one folder."""
+MAX_REPORT_BYTES = 32 << 20
+MAX_MANIFEST_BYTES = 16 << 20
+MAX_REMEMBERED = 1_000
+"""Sessions outside of the folders, of jobs that were seen to run."""
+REPORT = "report.json"
+_ENDINGS = (layout.SUFFIX, layout.PACKED_SUFFIX)
+
+
+class _Cost(msgspec.Struct, frozen=True):
+    ratio: float = 0.0
+
+
+class _Place(msgspec.Struct, frozen=True):
+    file: str = ""
+    line: int = 0
+    function: str = ""
+
+
+class _Finding(msgspec.Struct, frozen=True):
+    code: str
+    title: str
+    severity: str
+    cost: _Cost = _Cost()
+    where: tuple[_Place, ...] = ()
+
+
+class _Report(msgspec.Struct, frozen=True):
+    """What of a report stands in the list."""
+
+    session: SessionSummary
+    findings: tuple[_Finding, ...]
+
+
+_MANIFEST = msgspec.json.Decoder(Manifest)
+_REPORT = msgspec.json.Decoder(_Report)
+"""Made at import, by one thread (see ``app.jobs``)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A session that may be asked for."""
+
+    key: str
+    path: Path
+    job: RunningJob | None = None
+    """The job that writes it, while it runs."""
+
+
+class Library:
+    """All sessions that may be asked for."""
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        """Show these sessions, and those in these folders."""
+        self._roots = tuple(Path(os.path.realpath(root)) for root in roots)
+        self._briefs: dict[Path, tuple[tuple[int, ...], SessionBrief]] = {}
+        self._remembered: dict[str, Path] = {}
+        self._paths: dict[str, Path] = {}
+        """Of the last look at everything."""
+        self._looks = jobs.Looks()
+        self._packs = PackChecks()
+        self._damaged: dict[Path, str] = {}
+        """What those who opened a session at rest could not read of it."""
+        self._lock = Lock()
+
+    def running(self) -> list[Job]:
+        """The running jobs, oldest first."""
+        return [job_of(job) for job in self._looks.running()]
+
+    def entries(self) -> dict[str, Entry]:
+        """All sessions by key."""
+        live = {Path(job.status.session): job for job in self._looks.running() if job.status.session}
+        with self._lock:
+            for path in live:
+                if len(self._remembered) < MAX_REMEMBERED and path.is_absolute():
+                    self._remembered[layout.key_of(path)] = path
+            remembered = list(self._remembered.values())
+        found: dict[str, Entry] = {}
+        for path in [*remembered, *self._in_roots()]:
+            if _is_session(path):
+                found[layout.key_of(path)] = Entry(key=layout.key_of(path), path=path, job=live.get(path))
+        self._paths = {key: entry.path for key, entry in found.items()}
+        return found
+
+    def find(self, key: str) -> Entry | None:
+        """The session of a key."""
+        path = self._paths.get(key)
+        if path is None or not _is_session(path):
+            return self.entries().get(key)
+        job = next((job for job in self._looks.running() if job.status.session == str(path)), None)
+        return Entry(key=key, path=path, job=job)
+
+    def _in_roots(self) -> Iterator[Path]:
+        for root in self._roots:
+            if layout.is_session(root) or root.is_file():
+                yield root
+                continue
+            try:
+                found = sorted(root.iterdir())
+            except OSError:
+                continue
+            ours = [p for p in found if p.name.endswith(_ENDINGS) and not p.name.startswith(".")]
+            yield from ours[:MAX_SESSIONS]
+
+    def briefs(self, words: str = "", state: str = "") -> list[SessionBrief]:
+        """The sessions, newest first, whose name, command, framework, state or finding hold every one of ``words``."""
+        wanted = words.casefold().split()
+        found = [self.brief(entry) for entry in self.entries().values()]
+        kept = [b for b in found if (not state or b.state == state) and all(w in _text(b) for w in wanted)]
+        return sorted(kept, key=lambda b: (-b.started_unix_s, b.key))
+
+    def brief(self, entry: Entry) -> SessionBrief:
+        """One of them, as it stands now."""
+        stamp = _stamp(entry.path)
+        kept = self._briefs.get(entry.path)
+        if kept is None or kept[0] != stamp:
+            kept = self._briefs[entry.path] = (stamp, _read(entry))
+        problem = self._damaged.get(entry.path, "") if entry.job is None else ""
+        if kept[1].packed and not problem:
+            problem = self._packs.problem(entry.path, stamp)
+        return _with_job(_with_damage(kept[1], problem), entry.job)
+
+    def opened(self, entry: Entry, problem: str) -> None:
+        """Keep what was found damaged of a session that was opened; empty: nothing, as far as it was read."""
+        if problem:
+            self._damaged[entry.path] = problem
+        else:
+            self._damaged.pop(entry.path, None)
+
+
+def _is_session(path: Path) -> bool:
+    return layout.is_session(path) or path.is_file()
+
+
+def job_of(job: RunningJob) -> Job:
+    """A running job as it is shown."""
+    session = Path(job.status.session)
+    return Job(
+        pid=job.status.pid,
+        name=job.name,
+        user=job.user,
+        state=job.state,
+        session=layout.key_of(session) if session.is_absolute() and layout.is_session(session) else "",
+        status=job.status,
+    )
+
+
+def shown(text: str | Path) -> str:
+    """A path as UTF-8."""
+    return os.fsencode(text).decode("utf-8", "replace")
+
+
+def _text(brief: SessionBrief) -> str:
+    top = f"{brief.top.code} {brief.top.title} {brief.top.place}" if brief.top else ""
+    parts = (brief.name, *brief.command, brief.framework, brief.state, brief.host, top)
+    return " ".join(parts).casefold()
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    stamp: list[int] = []
+    for file in (path,) if path.is_file() else (path / layout.MANIFEST, path / REPORT):
+        try:
+            about = file.stat()
+            stamp += [about.st_mtime_ns, about.st_size, about.st_ino]
+        except OSError:
+            stamp.append(-1)
+    return tuple(stamp)
+
+
+def _read(entry: Entry) -> SessionBrief:
+    path = entry.path
+    name = path.name.removesuffix(layout.PACKED_SUFFIX).removesuffix(layout.SUFFIX)
+    brief = SessionBrief(key=entry.key, name=shown(name), path=shown(path), state="damaged", packed=path.is_file())
+    try:
+        if path.is_dir():
+            return _of_files(brief, bundle.DirectoryFiles(path))
+        with bundle.PackedFiles(path) as files:
+            return _of_files(brief, files)
+    except (StepscopeError, OSError, ValueError, msgspec.DecodeError) as error:
+        return msgspec.structs.replace(brief, problem=shown(str(error)))
+
+
+def _of_files(brief: SessionBrief, files: bundle.Files) -> SessionBrief:
+    manifest = _MANIFEST.decode(files.read(layout.MANIFEST, MAX_MANIFEST_BYTES))
+    brief = msgspec.structs.replace(
+        brief,
+        state="unfinished" if manifest.state == "running" else manifest.state,
+        command=manifest.command,
+        mode=manifest.mode,
+        host=manifest.host.name,
+        started_unix_s=manifest.started_unix_ns / 1e9,
+        wall_ns=manifest.ended_ns,
+        exit_code=manifest.exit_code,
+    )
+    try:
+        report = _REPORT.decode(files.read(REPORT, MAX_REPORT_BYTES))
+    except FileNotFoundError:
+        return brief
+    except (OSError, ValueError, msgspec.DecodeError) as error:
+        return msgspec.structs.replace(brief, problem=f"{REPORT}: {shown(str(error))}")
+    said = report.session
+    return msgspec.structs.replace(
+        brief,
+        framework=said.framework,
+        steps=said.steps,
+        steps_per_s=said.throughput.steps_per_s,
+        samples_per_s=said.throughput.samples_per_s,
+        findings=len(report.findings),
+        top=_top(report.findings),
+    )
+
+
+def _top(findings: tuple[_Finding, ...]) -> LiveFinding | None:
+    if not findings:
+        return None
+    first = findings[0]
+    place = first.where[0] if first.where else None
+    return LiveFinding(
+        code=first.code,
+        title=first.title,
+        severity=first.severity,
+        cost_ratio=first.cost.ratio,
+        place=f"{place.file}:{place.line} {place.function}".strip() if place else "",
+    )
+
+
+def _with_damage(brief: SessionBrief, problem: str) -> SessionBrief:
+    """How its job ended says nothing of what can be read of it now."""
+    if not problem or brief.state == "damaged":
+        return brief
+    return msgspec.structs.replace(brief, state="damaged", problem=shown(problem))
+
+
+def _with_job(brief: SessionBrief, job: RunningJob | None) -> SessionBrief:
+    """What its running job says is newer than what lies in it."""
+    if job is None or brief.state == "damaged":
+        return brief
+    status = job.status
+    return msgspec.structs.replace(
+        brief,
+        state="running",
+        command=status.command or brief.command,
+        framework=status.framework or brief.framework,
+        started_unix_s=status.started_unix_s or brief.started_unix_s,
+        wall_ns=int(max(0.0, status.updated_unix_s - status.started_unix_s) * 1e9),
+        steps=status.steps,
+        steps_per_s=status.steps_per_s,
+        samples_per_s=status.samples_per_s,
+        findings=status.findings if status.analysed_unix_s else None,
+        top=status.top,
+        pid=status.pid,
+    )

@@ -1,0 +1,1 @@
+"""Timelines of sessions: built, kept, and asked."""

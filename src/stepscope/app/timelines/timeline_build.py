@@ -1,0 +1,142 @@
+"""Builds the timeline of a session, in a process of its own: what it needs of memory is given back when it is done.
+
+Says on stdout how far it is, a line "RATIO WORDS" at a time, at 1 the CPU time in seconds; the last line of stderr is
+why it failed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope import store
+from stepscope.derive.view import SessionView
+from stepscope.errors import StepscopeError
+from stepscope.model.api.timeline import LeftOut, Series, Timeline, Track
+from stepscope.store import span_cache
+from stepscope.timeline import series_tracks, span_levels
+from stepscope.timeline.span_tracks import Spans
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.timeline.series_tracks import SeriesTrack
+    from stepscope.timeline.span_tracks import Say, SpanTrack
+
+LANES_PER_TILE = 32
+MOST_NS = 1 << 53
+OPENED_RATIO = 0.2
+"""Of the work, reading the session."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Build: the session's path, and the folder that is to be the cache."""
+    session, folder = (Path(argument) for argument in arguments)
+    try:
+        build(session, folder, _say)
+        _say(1.0, f"{time.process_time():.3f}")
+    except (StepscopeError, OSError, MemoryError) as error:
+        sys.stderr.write(f"{error or type(error).__name__}\n")
+        return 1
+    return 0
+
+
+def _say(ratio: float, words: str) -> None:
+    sys.stdout.write(f"{ratio:.3f} {words}\n")
+    sys.stdout.flush()
+
+
+def build(session: Path, folder: Path, say: Say) -> None:
+    """Build a session's timeline into a folder that is not there yet.
+
+    Raises:
+        SessionError: the session is damaged.
+        OSError: no space, or no rights; then nothing is left of it.
+    """
+    say(0.0, "opening the session")
+    view = SessionView(store.open_session(session))
+    spans = Spans(view, lambda ratio, words: say(OPENED_RATIO + (1 - OPENED_RATIO) * ratio, words))
+    tracks: list[Track] = []
+    deep = 0
+    with span_cache.Writer(folder) as writer:
+        for track in chain(spans.of_processes(), spans.of_traces()):
+            made, deeper = _add(writer, track)
+            deep += deeper
+            tracks.append(made)
+        for linked in spans.linked:
+            writer.add_links(*linked.placed())
+        resources = series_tracks.tracks(view.session)
+        series = tuple(_add_series(writer, track) for track in resources)
+        left_out = list(spans.left_out)
+        if deep:
+            left_out.append(LeftOut(what=f"spans that more than {span_levels.MAX_LANES} others enclose", count=deep))
+        ended = view.recorded.manifest.ended_ns
+        steps = view.steps
+        writer.finish(
+            Timeline(
+                state="ready",
+                progress_ratio=1.0,
+                begin_ns=min([0, *(track.begin_ns for track in tracks)]),
+                end_ns=max(
+                    [1, ended, *(track.end_ns for track in tracks), *(int(track.held.end[-1]) for track in resources)]
+                ),
+                lanes_per_tile=LANES_PER_TILE,
+                steps_worker=steps.worker.info.key if steps is not None else "",
+            ),
+            tuple(spans.names.items),
+            tracks=tuple(tracks),
+            series=series,
+            left_out=tuple(left_out),
+            traces=tuple(spans.traces),
+        )
+
+
+def _add(writer: span_cache.Writer, track: SpanTrack) -> tuple[Track, int]:
+    """Write a track's lanes; and how many of its spans lie too deep."""
+    first = writer.lanes
+    before = writer.spans
+    begin = np.clip(track.start, -MOST_NS, MOST_NS)  # of damaged or hostile files: sums must stay numbers
+    stop = begin + np.clip(track.dur, 0, MOST_NS)
+    lanes, deeper = span_levels.by_depth(begin, stop - begin)
+    for rows in lanes:
+        start, end = begin[rows], stop[rows]
+        name = track.name[rows].astype(np.int32, copy=False)
+        marks = span_levels.single(start, end, name)
+        lane = writer.add({"start": start, "end": end, "name": name})
+        if track.linked is not None:
+            track.linked.place(lane, track.first_event + rows)
+        for exponent, reduced in span_levels.levels(marks):
+            writer.add_level(lane, exponent, reduced.columns())
+    made = Track(
+        key=track.key,
+        group=track.group,
+        title=track.title,
+        kind=track.kind,
+        first_lane=first,
+        lanes=writer.lanes - first,
+        spans=writer.spans - before,
+        begin_ns=int(begin.min()) if len(begin) else 0,
+        end_ns=int(stop.max()) if len(stop) else 0,
+        worker=track.worker,
+        trace=track.trace,
+    )
+    return made, deeper
+
+
+def _add_series(writer: span_cache.Writer, track: SeriesTrack) -> Series:
+    held = track.held
+    writer.add_series(span_cache.SeriesColumns(held.start, held.end, held.value))
+    return Series(
+        key=track.key,
+        group=track.group,
+        title=track.title,
+        unit=track.unit,
+        about=track.about,
+        samples=len(held),
+        most=float(held.value.max()),
+    )

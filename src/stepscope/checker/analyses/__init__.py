@@ -1,0 +1,1 @@
+"""Questions about code that several rules ask."""

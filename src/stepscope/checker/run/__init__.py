@@ -1,0 +1,1 @@
+"""Checking many files: what to run where, and what is kept between runs."""

@@ -1,0 +1,1 @@
+"""Reading sources: files, names and scopes, without knowing what they mean."""

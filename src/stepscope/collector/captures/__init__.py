@@ -1,0 +1,1 @@
+"""Captures of a recording: op traces and windows of native stacks."""

@@ -1,0 +1,102 @@
+"""What a process wrote of a capture: checked, moved to where the session keeps it, and read into its tables."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from stepscope.errors import CaptureError
+from stepscope.formats import run_metadata
+from stepscope.formats.xplane import xspace
+from stepscope.store import layout, optrace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from stepscope.model.session.session import CaptureInfo
+
+MAX_FILES = 1_000
+MAX_BYTES = 2 << 30
+"""Of all files of a capture; a protobuf message cannot be larger."""
+_ENDINGS = {"xplane": ".xplane.pb", "runmetadata": ".runmetadata.pb"}
+
+
+def take(raw: Path, names: Sequence[str], captures: Path, kind: str) -> tuple[str, ...]:
+    """Move files from ``raw`` to ``captures/KIND-NNN...``; returns their names there.
+
+    Raises:
+        CaptureError: a file is missing, leads out of ``raw``, is no regular file, or all are too large.
+        OSError: they cannot be moved.
+    """
+    if not 0 < len(names) <= MAX_FILES:
+        raise CaptureError(f"a capture of {len(names)} files; expected 1 to {MAX_FILES}")
+    paths = [_checked(raw, name) for name in names]
+    size = sum(path.stat().st_size for path in paths)
+    if not 0 < size <= MAX_BYTES:
+        raise CaptureError(f"a capture of {size} bytes; expected 1 to {MAX_BYTES}")
+    number = 1
+    while any(captures.glob(f"**/{kind}-{number:03d}*")):
+        number += 1
+    taken = []
+    for part, path in enumerate(paths, 1):
+        which = f"-{part:03d}" if len(paths) > 1 else ""
+        target = captures / f"{kind}-{number:03d}{which}{_ending(path.name)}"
+        path.replace(target)
+        taken.append(target.name)
+    return tuple(taken)
+
+
+def read(session: Path, names: Sequence[str], about: CaptureInfo, *, keep_raw: bool) -> tuple[str, ...]:
+    """Read files that ``take`` has moved into the session's op traces; returns what it holds below ``captures/`` then.
+
+    Traced runs of a session are one op trace. The framework's own files go when they have been read, unless
+    ``keep_raw``. What no reader takes stays as it is.
+
+    Raises:
+        FormatError: a file is damaged; it stays.
+        OSError: the op trace cannot be written; likewise.
+    """
+    held: list[str] = []
+    folder = session / layout.CAPTURES
+    runs = [name for name in names if name.endswith(_ENDINGS["runmetadata"])]
+    parts = [[name] for name in names if name.endswith(_ENDINGS["xplane"])] + ([runs] if runs else [])
+    for part in parts:
+        paths = [folder / name for name in part]
+        trace = run_metadata.read_files(paths) if part is runs else xspace.read_file(paths[0])
+        zero_ns = about.at_ns
+        if trace.source.started_unix_ns:
+            zero_ns += trace.source.started_unix_ns - about.unix_ns
+        stored = optrace.write(session, _stem(part), trace.shifted(zero_ns), worker=about.worker)
+        held.append(str(stored.relative_to(folder)))
+        if not keep_raw:
+            for path in paths:
+                path.unlink()
+    read_already = {name for part in parts for name in part}
+    held += [name for name in names if keep_raw or name not in read_already]
+    return tuple(held)
+
+
+def _stem(part: Sequence[str]) -> str:
+    """What the op trace of these files is called: as they are, without what tells them apart."""
+    stem = next(part[0].removesuffix(ending) for ending in _ENDINGS.values() if part[0].endswith(ending))
+    return stem.rpartition("-")[0] if len(part) > 1 else stem
+
+
+def _checked(raw: Path, name: str) -> Path:
+    pure = PurePosixPath(name)
+    if not name or pure.is_absolute() or ".." in pure.parts:
+        raise CaptureError(f"the file {name[:200]!r} of a capture leads out of its folder")
+    path = raw / name
+    try:
+        regular = stat.S_ISREG(path.lstat().st_mode) and raw.resolve() in path.resolve().parents
+    except OSError as error:
+        raise CaptureError(f"the file {name[:200]!r} of a capture cannot be read: {error.strerror}") from error
+    if not regular:
+        raise CaptureError(f"the file {name[:200]!r} of a capture is no regular file in its folder")
+    return path
+
+
+def _ending(name: str) -> str:
+    return next((ending for ending in _ENDINGS.values() if name.endswith(ending)), ".bin")

@@ -1,0 +1,228 @@
+"""Windows of native sampling of one recording: begun when asked, decoded, stored, and set against their own cost.
+
+One at a time. What is stored: a profile of stacks for each event (``captures/stacks/EVENT-NNNN.parquet``) and the
+table ``memory_events``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.collector.kernel import perf
+from stepscope.collector.native.native_window import MAX_SECONDS, SECONDS, NativeWindow
+from stepscope.derive.optrace import capture_cost
+from stepscope.errors import CaptureError
+from stepscope.model.log.events import CaptureTaken
+from stepscope.model.session.session import CaptureInfo
+from stepscope.store import layout, stacks
+from stepscope.wire import commands
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stepscope.collector.captures.op_captures import Asked
+    from stepscope.collector.native.native_window import Taken
+    from stepscope.collector.recording.owner import Owner
+
+KIND, WAY = "native", "perf"
+PREFIX = ".native-"
+"""Of the folder that perf writes to, below ``captures``: no part of the session."""
+SETTLE_NS = 2_000_000_000
+"""Steps after the window, which it is compared with."""
+PYTHON_MARGIN_S = 2.0
+"""A process looks for commands twice a second, and perf takes its time to start."""
+_RATES_NS = 4_000_000_000
+"""What the process did for so long decides how often it is sampled."""
+_COSTS = ("ratio", "low", "high", "traced", "neighbours", "step_ns", "slower_ns", "cost_ns")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Flight:
+    """A window that goes on."""
+
+    identity: str
+    asked: Asked
+    pid: int
+    number: int
+    window: NativeWindow
+    folder: Path
+    settled_ns: int = 0
+
+
+class NativeCaptures:
+    """The native windows of one recording."""
+
+    def __init__(self, recording: Owner) -> None:
+        """Nothing goes on."""
+        self._recording = recording
+        self._flight: _Flight | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether one goes on."""
+        return self._flight is not None
+
+    @property
+    def recording(self) -> bool:
+        """Whether a window is still open."""
+        return self._flight is not None and not self._flight.settled_ns
+
+    def begin(self, asked: Asked, now_ns: int) -> str:
+        """Begin a window; returns its id.
+
+        Raises:
+            CaptureError: another one goes on, the process has ended, or perf is not there or may do nothing.
+        """
+        if self._flight is not None:
+            raise CaptureError("another capture goes on")
+        pid = self._pid(asked.worker)
+        can = perf.abilities()
+        for missing in can.missing:
+            self._recording.note(missing.code, missing.text)
+        if not can.perf:
+            raise CaptureError(can.missing[0].text)
+        identity = commands.new_id()
+        folder = self._recording.session / layout.CAPTURES / (PREFIX + identity)
+        rates = self._rates(pid, now_ns)
+        try:
+            window = NativeWindow(pid, folder, can, rates, asked.seconds or SECONDS)
+        except OSError as error:
+            raise CaptureError(f"{folder}: {error.strerror or error}") from error
+        self._ask_python(asked, 0 if window.watch is not None else rates.frequency)
+        number = 1 + sum(capture.kind == KIND for capture in self._recording.manifest.captures)
+        self._flight = _Flight(identity=identity, asked=asked, pid=pid, number=number, window=window, folder=folder)
+        return identity
+
+    def _ask_python(self, asked: Asked, hz: int) -> None:
+        """Have the process not rest where it is measured, and sample its Python stacks so often: they are spliced in.
+
+        0: as often as it does, for the window sees Python's frames itself.
+        """
+        worker = self._recording.drainer.workers.get(asked.worker)
+        if worker is None or worker.closed:
+            return
+        seconds = min(asked.seconds or SECONDS, MAX_SECONDS) + perf.COUNT_SECONDS + PYTHON_MARGIN_S
+        command: dict[str, object] = {"kind": commands.STACKS, "hz": hz, "seconds": seconds}
+        try:
+            commands.send(str(worker.folder / commands.COMMANDS_NAME), command)
+        except (OSError, ValueError) as error:  # it takes none: the usual samples are what there is
+            self._recording.note("DX147", f"Python stacks are not sampled more often in a native window: {error}")
+
+    def poll(self, now_ns: int, *, final: bool = False) -> CaptureInfo | None:
+        """The window that has come to its end, once; its entry stands in the manifest then."""
+        flight = self._flight
+        if flight is None:
+            return None
+        if final:
+            flight.window.stop()
+        elif not flight.window.poll(now_ns):
+            return None
+        flight.settled_ns = flight.settled_ns or now_ns + SETTLE_NS
+        if not final and now_ns < flight.settled_ns:
+            return None
+        self._flight = None
+        try:
+            info = self._taken(flight)
+        finally:
+            flight.window.close()
+            shutil.rmtree(flight.folder, ignore_errors=True)
+        self._recording.add_capture(info)
+        return info
+
+    def close(self, now_ns: int) -> None:
+        """The job has ended: take what is there."""
+        self.poll(now_ns, final=True)
+
+    def _pid(self, worker: str) -> int:
+        found = self._recording.drainer.workers.get(worker)
+        if found is not None and not found.closed:
+            return found.pid
+        job = self._recording.job
+        if worker or job is None:
+            raise CaptureError("the process has ended")
+        return job.pid
+
+    def _rates(self, pid: int, now_ns: int) -> perf.Rates:
+        """What the process's counters say of the last seconds; cautious where they say nothing."""
+        parts = self._recording.sampling.processes()
+        since = now_ns - self._recording.manifest.origin_monotonic_ns - _RATES_NS
+        rows = [part.take((part.pid == pid) & (part.at_ns >= since)) for part in parts]
+        seen = [row for row in rows if len(row)]
+        if not seen or seen[0].at_ns[0] == seen[-1].at_ns[-1]:
+            return perf.Rates(cores=1.0, faults_per_s=100_000.0)
+        first, last = seen[0], seen[-1]
+        seconds = (int(last.at_ns[-1]) - int(first.at_ns[0])) / 1e9
+        cpu = last.cpu_user_ns[-1] + last.cpu_system_ns[-1] - first.cpu_user_ns[0] - first.cpu_system_ns[0]
+        return perf.Rates(
+            cores=float(cpu) / 1e9 / seconds,
+            faults_per_s=float(last.minor_faults[-1] - first.minor_faults[0]) / seconds,
+        )
+
+    def _taken(self, flight: _Flight) -> CaptureInfo:
+        """Decode, store, and set the steps of the window against those beside it."""
+        asked = flight.asked
+        info = CaptureInfo(
+            id=flight.identity,
+            kind=KIND,
+            way=WAY,
+            outcome="failed",
+            asked_by=asked.by,
+            request=asked.request,
+            worker=asked.worker,
+            title=asked.title,
+        )
+        origin_ns = self._recording.manifest.origin_monotonic_ns
+        began = time.process_time_ns()
+        try:
+            taken = flight.window.take(origin_ns=origin_ns, window=flight.number)
+            files = self._store(taken, flight.number)
+        except CaptureError as error:
+            return msgspec.structs.replace(info, text=str(error))
+        except OSError as error:
+            return msgspec.structs.replace(info, text=f"the window could not be stored: {error.strerror or error}")
+        for diagnostic in taken.diagnostics:
+            self._recording.note(diagnostic.code, diagnostic.text)
+        info = msgspec.structs.replace(
+            info,
+            outcome="done",
+            at_ns=taken.began_ns,
+            recorded_ns=taken.recorded_ns,
+            files=files,
+            bytes=taken.bytes,
+            cpu_ns=taken.perf_cpu_ns,
+            read_cpu_ns=time.process_time_ns() - began,
+            cost_ns=taken.perf_cpu_ns,
+        )
+        return self._with_cost(info, asked)
+
+    def _store(self, taken: Taken, number: int) -> tuple[str, ...]:
+        names = []
+        for profile in taken.profiles:
+            path = stacks.write(self._recording.session, f"{profile.event}-{number:04d}", profile)
+            names.append(f"stacks/{path.name}")
+        if len(taken.events):
+            self._recording.writer.write_table("memory_events", taken.events)
+        return tuple(names)
+
+    def _with_cost(self, info: CaptureInfo, asked: Asked) -> CaptureInfo:
+        worker = self._recording.drainer.workers.get(asked.worker)
+        if worker is None or not asked.anchors:
+            return info
+        window = CaptureTaken(
+            at=info.at_ns,
+            id=info.id,
+            kind=KIND,
+            way=WAY,
+            recorded_ns=info.recorded_ns,
+            cpu_ns=info.cpu_ns,
+            anchors=[*asked.anchors],
+            thread=asked.thread,
+        )
+        cost = capture_cost.measure(worker.recent.table(), window)
+        costs = {name: getattr(cost, name) for name in _COSTS}
+        return msgspec.structs.replace(info, steps=cost.traced, **costs)

@@ -1,0 +1,1 @@
+"""CPython's own frames in native stacks."""

@@ -1,0 +1,301 @@
+"""Programs that choose a process's samples, and follow CPython's frames at each (``frame_watch``); what they tell.
+
+Source: CPython, Include/internal/pycore_frame.h, pycore_interp.h, pycore_runtime.h, Include/cpython/pystate.h, and up
+to 3.10 Include/cpython/frameobject.h; bpf-helpers(7).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from stepscope.collector.kernel.bpf import (
+    ADD,
+    ADD_REGISTER,
+    ALWAYS,
+    COPY,
+    EXIT,
+    IF_EQUAL,
+    IF_LESS,
+    IF_OTHER,
+    IF_SAME,
+    LOAD,
+    LOAD_32,
+    MOVE,
+    SHIFT,
+    STORE,
+    TOP,
+    Assembler,
+)
+
+MAX_FRAMES = 160
+"""Of a row: what lies further out is missing then."""
+MAX_THREADS = 256
+"""That are looked at for the one that is sampled, the newest first."""
+_HEAD, _FRAME, _U64 = struct.Struct("<4Q"), struct.Struct("<4Q"), struct.Struct("<Q")
+_ON_C_STACK = 3
+"""Owner of a frame that stands for a loop. Source: FRAME_OWNED_BY_CSTACK."""
+_STATE, _ROW, _AT, _COUNT = 6, 7, 8, 9
+"""Registers that calls keep."""
+_WHO_AT, _PROCESS, _WORD = -8, 4, -16
+"""Places on the program's stack: of the thread's number, that of the process behind it, a word; what is copied of a
+frame lies below."""
+_NOW, _READ_USER, _WHO, _RESERVE, _SUBMIT = 5, 112, 120, 131, 132
+_NOBODY_IS_WOKEN = 1
+
+
+BEHIND, EACH = -1, -2
+"""How frames are divided among loops: behind the outermost of a loop is one of the loop's own, on C's stack; or each
+has a loop of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where fields lie. Bytes."""
+
+    interpreter: int
+    """Of the main interpreter, in the runtime."""
+    threads: int
+    """Of an interpreter's first thread state."""
+    next_thread: int
+    native_id: tuple[int, ...]
+    """Of the thread's number in a thread state; through a pointer where there are two."""
+    frame: tuple[int, ...]
+    """Of the innermost frame in a thread state; through a pointer where there are two."""
+    code: int
+    """In a frame."""
+    previous: int
+    at: int
+    """Of the instruction that runs: its address, up to 3.10 its number."""
+    entry: int
+    """Byte of a frame's marks that is set in the outermost of a loop; or ``BEHIND`` or ``EACH``."""
+    owner: int = 0
+    """Byte of its marks that says whose memory it is in."""
+    head: int = 72
+    """Of a frame: all that is wanted of it. The last 8 are its marks (none up to 3.10), its stack's size first."""
+
+
+LAYOUTS = {
+    (3, 10): Layout(
+        interpreter=40,
+        threads=8,
+        next_thread=8,
+        native_id=(176,),
+        frame=(24,),
+        code=32,
+        previous=24,
+        at=96,
+        entry=EACH,
+        head=104,
+    ),
+    (3, 11): Layout(
+        interpreter=48,
+        threads=16,
+        next_thread=8,
+        native_id=(160,),
+        frame=(56, 8),
+        code=32,
+        previous=48,
+        at=56,
+        entry=4,
+        owner=5,
+    ),
+    (3, 12): Layout(
+        interpreter=48,
+        threads=72,
+        next_thread=8,
+        native_id=(144,),
+        frame=(56, 0),
+        code=0,
+        previous=8,
+        at=56,
+        entry=BEHIND,
+        owner=6,
+    ),
+    (3, 13): Layout(
+        interpreter=640,
+        threads=7344,
+        next_thread=8,
+        native_id=(160,),
+        frame=(72,),
+        code=0,
+        previous=8,
+        at=56,
+        entry=BEHIND,
+        owner=6,
+    ),
+}
+"""By version; of 3.10.13, 3.11.7, 3.12.1 and 3.13.0. ``frame_fit`` sees whether a process has them there."""
+
+
+class Watched(NamedTuple):
+    """A Python frame."""
+
+    code: int
+    """Address of its code object."""
+    at: int
+    """The instruction that runs: its address; up to 3.10 its number, less than 0 before the first."""
+
+
+class Row(NamedTuple):
+    """The Python frames of a thread at a moment, by the loops of the interpreter that run them, both leaf first."""
+
+    at_ns: int
+    loops: tuple[tuple[Watched, ...], ...]
+    whole: bool
+    """The outermost is there."""
+
+
+def samples_of(pid: int) -> bytes:
+    """The instructions of a program that lets the samples of one process pass, and no others."""
+    code = Assembler()
+    _only(code, pid)
+    _end(code)
+    return code.assembled()
+
+
+def program(layout: Layout, runtime: int, ring: int, pid: int) -> bytes:
+    """The instructions of one that also follows frames. ``runtime``: the address of the process's _PyRuntime;
+    ``ring``: descriptor of where to tell."""
+    code = Assembler()
+    _only(code, pid)
+    _find_thread(code, layout, runtime)
+    code.map(1, ring)
+    code.add(MOVE, 2, value=_HEAD.size + MAX_FRAMES * _FRAME.size)
+    code.add(MOVE, 3, value=0)
+    code.call(_RESERVE)
+    code.jump(IF_EQUAL, 0, "leave")  # the ring is full
+    code.add(COPY, _ROW, 0)
+    code.call(_NOW)
+    code.add(STORE, _ROW, 0, 0)
+    code.add(LOAD_32, 1, TOP, _WHO_AT)
+    code.add(STORE, _ROW, 1, 8)
+    _follow_frames(code, layout)
+    code.add(STORE, _ROW, _COUNT, 16)
+    code.add(STORE, _ROW, _AT, 24)
+    code.add(COPY, 1, _ROW)
+    code.add(MOVE, 2, value=_NOBODY_IS_WOKEN)
+    code.call(_SUBMIT)
+    _end(code)
+    return code.assembled()
+
+
+def _end(code: Assembler) -> None:
+    code.label("leave")
+    code.add(MOVE, 0, value=1)  # the sample passes
+    code.add(EXIT)
+    code.label("other")
+    code.add(MOVE, 0)  # it does not
+    code.add(EXIT)
+
+
+def _only(code: Assembler, pid: int) -> None:
+    """Have the numbers of thread and process at ``_WHO_AT``, if it is the process whose samples pass."""
+    space = Path("/proc/self/ns/pid").stat()
+    code.number(1, space.st_dev)
+    code.number(2, space.st_ino)
+    code.add(COPY, 3, TOP)
+    code.add(ADD, 3, value=_WHO_AT)
+    code.add(MOVE, 4, value=_U64.size)
+    code.call(_WHO)
+    code.jump(IF_OTHER, 0, "other")  # of another container
+    code.add(LOAD_32, 1, TOP, _WHO_AT + _PROCESS)
+    code.jump(IF_OTHER, 1, "other", pid)
+
+
+def _find_thread(code: Assembler, layout: Layout, runtime: int) -> None:
+    """Have the thread's innermost frame in ``_AT``, or leave. Threads of native code get a state for each call of
+    Python; the newest stands first.
+    """
+    code.number(_AT, runtime)
+    for offset in (layout.interpreter, layout.threads):
+        _follow(code, offset, "leave")
+    code.add(MOVE, _COUNT)
+    code.label("thread")
+    code.jump(IF_EQUAL, _AT, "leave")
+    code.add(COPY, _STATE, _AT)
+    *pointers, number = layout.native_id
+    for offset in pointers:
+        _follow(code, offset, "another")
+    _read(code, _WORD, _U64.size, number)
+    code.jump(IF_OTHER, 0, "another")
+    code.add(LOAD_32, 1, TOP, _WORD)
+    code.add(LOAD_32, 2, TOP, _WHO_AT)
+    code.jump(IF_SAME, 1, "found", by=2)
+    code.label("another")
+    code.add(COPY, _AT, _STATE)
+    _follow(code, layout.next_thread, "leave")
+    code.add(ADD, _COUNT, value=1)
+    code.jump(IF_LESS, _COUNT, "thread", MAX_THREADS)
+    code.jump(ALWAYS, 0, "leave")
+    code.label("found")
+    code.add(COPY, _AT, _STATE)
+    for offset in layout.frame:
+        _follow(code, offset, "leave")
+
+
+def _follow(code: Assembler, offset: int, otherwise: str) -> None:
+    """Have in ``_AT`` what it points to at an offset."""
+    _read(code, _WORD, _U64.size, offset)
+    code.jump(IF_OTHER, 0, otherwise)
+    code.add(LOAD, _AT, TOP, _WORD)
+
+
+def _follow_frames(code: Assembler, layout: Layout) -> None:
+    """Tell frame by frame, until there is none; ``_AT`` is the one that could not be told, or 0."""
+    copied = _WORD - layout.head
+    code.add(MOVE, _COUNT)
+    code.label("next")
+    code.jump(IF_EQUAL, _AT, "done")
+    _read(code, copied, layout.head, 0)
+    code.jump(IF_OTHER, 0, "done")
+    code.add(COPY, 1, _COUNT)
+    code.add(SHIFT, 1, value=_FRAME.size.bit_length() - 1)
+    code.add(COPY, 2, _ROW)
+    code.add(ADD_REGISTER, 2, 1)
+    code.add(STORE, 2, _AT, _HEAD.size)
+    for place, offset in enumerate((layout.code, layout.at, layout.head - _U64.size), 1):
+        code.add(LOAD, 3, TOP, copied + offset)
+        code.add(STORE, 2, 3, _HEAD.size + _U64.size * place)
+    code.add(LOAD, _AT, TOP, copied + layout.previous)
+    code.add(ADD, _COUNT, value=1)
+    code.jump(IF_LESS, _COUNT, "next", MAX_FRAMES)
+    code.label("done")
+
+
+def _read(code: Assembler, to: int, size: int, offset: int) -> None:
+    """Copy the process's memory from ``_AT`` plus ``offset`` to the program's stack; register 0: it failed."""
+    code.add(COPY, 1, TOP)
+    code.add(ADD, 1, value=to)
+    code.add(MOVE, 2, value=size)
+    code.add(COPY, 3, _AT)
+    code.add(ADD, 3, value=offset)
+    code.call(_READ_USER)
+
+
+def rows_of(layout: Layout, told: bytes) -> tuple[int, Row]:
+    """(thread, row) of what the program told."""
+    at_ns, tid, count, rest = _HEAD.unpack_from(told)
+    loops: list[tuple[Watched, ...]] = []
+    loop: list[Watched] = []
+    for place in range(min(count, MAX_FRAMES)):
+        _, code, at, marks = _FRAME.unpack_from(told, _HEAD.size + place * _FRAME.size)
+        if layout.entry == EACH:
+            loops.append((Watched(code, _number(at)),))
+            continue
+        owner = marks >> 8 * layout.owner & 0xFF
+        own = layout.entry == BEHIND and owner == _ON_C_STACK
+        if not own:
+            loop.append(Watched(code, at))
+        if own or (layout.entry >= 0 and marks >> 8 * layout.entry & 0xFF):
+            loops.append(tuple(loop))
+            loop = []
+    whole = rest == 0 and not loop
+    return int(tid), Row(at_ns, tuple(loops), whole)
+
+
+def _number(word: int) -> int:
+    """Of an instruction: the lower half, signed."""
+    return (word & 0xFFFFFFFF ^ 1 << 31) - (1 << 31)

@@ -1,0 +1,1 @@
+"""Jobs that are always measured: where it is set, and how much is kept."""

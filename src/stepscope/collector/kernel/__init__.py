@@ -1,0 +1,1 @@
+"""The kernel's interfaces that samples come from: perf and BPF."""

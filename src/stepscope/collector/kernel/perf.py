@@ -1,0 +1,206 @@
+"""Linux perf: whether it is there, what this user may do with it, how it is called; and the command that grants more.
+
+Nothing is changed here: settings of the host are read, and where tracefs is not mounted its events are left out (perf
+would mount it).
+
+Source: perf_event_open(2), Documentation/admin-guide/perf-security.rst, perf-record(1).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.model.report.finding import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+STACK_BYTES = 32_768
+"""Of each sample's stack. 16 KiB cut one in seven of the stacks of CPython 3.10 that trace a graph."""
+MAX_HZ, MIN_HZ = 99, 9
+SAMPLES_PER_S = 200
+"""Of each event, over all CPUs: 33 KB each."""
+SITES_PER_S = 40
+"""Calls that give memory back whose stacks are recorded."""
+OFF_BEAT_HZ = 0.5
+"""Counters of CPUs are read at even times. The agent's Python samples are, too, as often: these were always seen, or
+never, at the same rate."""
+COUNT_SECONDS = 1.0
+"""Also the time that a process has to take notice and sample its Python stacks as often."""
+BUFFERS = "4M"
+"""Some 120 samples; where the usual 516 KiB held 30, a starved perf lost one in seven."""
+CALL_PREFIX, SITE_PREFIX = "syscalls:sys_enter_", "site_"
+"""Of perf's names of events: every call, and some with their stacks."""
+CALLS = ("madvise", "munmap", "brk")
+"""System calls that give memory back."""
+LEAST_FAULTS_PER_S = 10.0
+"""Below, nothing that was given back is faulted in again, and CPU time alone is recorded."""
+_TRACING = Path("/sys/kernel/tracing")
+_SETTINGS = Path("/proc/sys/kernel")
+_CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
+_NO_SAMPLING, _USER_ONLY = 3, 2
+"""Values of perf_event_paranoid from which a user without rights samples nothing, or only its own code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """What can be recorded."""
+
+    perf: str
+    """The program; "" where there is none, or nothing may be sampled."""
+    kernel: bool = False
+    """Samples in the kernel."""
+    buffers: str = ""
+    """Of each CPU, more than everybody may lock: perf may come late where CPUs are busy. "": the usual."""
+    calls: Mapping[str, int] = field(default_factory=dict)
+    """System calls that can be recorded one by one, with the numbers of their events."""
+    missing: tuple[Diagnostic, ...] = ()
+    """What cannot, each with the command that would allow it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """What the process does, as its counters say: decides how often it is sampled."""
+
+    cores: float
+    faults_per_s: float
+    calls_per_s: Mapping[str, float] = field(default_factory=dict)
+    """Of the calls in ``CALLS``."""
+    hz: int = MAX_HZ
+
+    @property
+    def faulting(self) -> bool:
+        """Whether page faults, and the calls that lead to them, are recorded."""
+        return self.faults_per_s >= LEAST_FAULTS_PER_S
+
+    @property
+    def frequency(self) -> int:
+        """Samples a second of CPU time."""
+        return int(min(self.hz, max(MIN_HZ, SAMPLES_PER_S / max(self.cores, 0.1))))
+
+    @property
+    def fault_period(self) -> int:
+        """One fault in so many is sampled."""
+        return max(1, round(self.faults_per_s / SAMPLES_PER_S))
+
+    def site_period(self, call: str) -> int:
+        """One call in so many is recorded with its stack."""
+        return max(1, round(self.calls_per_s.get(call, 0.0) / SITES_PER_S))
+
+
+def abilities() -> Abilities:
+    """Look at the host and at our own rights."""
+    program = shutil.which("perf")
+    if program is None:
+        text = "no native stacks: perf is not installed; apt install linux-perf (Ubuntu: linux-tools-$(uname -r))"
+        return Abilities(perf="", missing=(Diagnostic(code="DX140", text=text),))
+    level = _number("perf_event_paranoid", default=2)
+    free = _privileged()
+    if not free and level >= _NO_SAMPLING:
+        text = (
+            f"no native stacks: kernel.perf_event_paranoid is {level}; "
+            "sudo sysctl kernel.perf_event_paranoid=1 (2: without the kernel's part)"
+        )
+        return Abilities(perf="", missing=(Diagnostic(code="DX141", text=text),))
+    missing = []
+    kernel = free or level < _USER_ONLY
+    if not kernel:
+        text = (
+            f"no time in the kernel in native stacks: kernel.perf_event_paranoid is {level}; "
+            "sudo sysctl kernel.perf_event_paranoid=1"
+        )
+        missing.append(Diagnostic(code="DX142", text=text))
+    elif _number("kptr_restrict", default=0) > (1 if free else 0):
+        text = "no names in the kernel's part of native stacks; sudo sysctl kernel.kptr_restrict=0"
+        missing.append(Diagnostic(code="DX143", text=text))
+    calls = _calls()
+    if not calls:
+        mounted = (_TRACING / "events").is_dir() or not os.access(_TRACING, os.R_OK | os.X_OK)
+        how = "run as root, or give read access to" if mounted else "sudo mount -t tracefs nodev"
+        text = f"no system calls (madvise, munmap, brk) in windows: their events cannot be read; {how} {_TRACING}"
+        missing.append(Diagnostic(code="DX144", text=text))
+    return Abilities(perf=program, kernel=kernel, calls=calls, buffers=BUFFERS if free else "", missing=tuple(missing))
+
+
+def command(
+    can: Abilities,
+    pid: int,
+    out: str,
+    seconds: float,
+    rates: Rates,
+    *,
+    every_cpu: bool = False,
+    begin: Sequence[str] = (),
+) -> list[str]:
+    """How a window of a process is recorded. It ends by itself, also when we have died.
+
+    Events: CPU time; where it faults also page faults with their addresses, and every call that gives memory back,
+    some with their stacks. ``every_cpu``: of all processes, for a program that lets one's samples pass; ``begin``: the
+    words of ``PerfControl``.
+    """
+    where = "" if can.kernel else "u"
+    dwarf = f"call-graph=dwarf,stack-size={STACK_BYTES}"
+    time_of = f"period={round(1e9 / (rates.frequency + OFF_BEAT_HZ))}" if every_cpu else f"freq={rates.frequency}"
+    events = [f"cpu-clock/{time_of},{dwarf}/{where}"]
+    if rates.faulting:
+        events.append(f"page-faults/period={rates.fault_period},{dwarf}/{where}")
+        for call, number in can.calls.items():
+            every = rates.site_period(call)
+            events.append(f"{CALL_PREFIX}{call}")
+            events.append(f"tracepoint/config={number},period={every},{dwarf},name={SITE_PREFIX}{call}/")
+    words = [can.perf, "record", "-q", "-o", out, "-k", "CLOCK_MONOTONIC", "-B", "-N", *begin]
+    words += ["-d"] if rates.faulting else []
+    words += ["-a"] if every_cpu else ["-p", str(pid)]
+    if can.buffers:
+        words += ["-m", can.buffers]
+    for event in events:
+        words += ["-e", event]
+    return [*words, "--", "sleep", f"{seconds:g}"]
+
+
+def counting(can: Abilities, pid: int, out: str) -> list[str]:
+    """How the calls of a process are counted for a moment, before some of them are recorded with their stacks."""
+    events = ",".join(f"{CALL_PREFIX}{call}" for call in can.calls)
+    words = [can.perf, "stat", "-x", ";", "-o", out, "-e", events, "-p", str(pid)]
+    return [*words, "--", "sleep", f"{COUNT_SECONDS:g}"]
+
+
+def counted(text: str) -> dict[str, float]:
+    """Calls a second, from what ``counting`` wrote. Source: perf-stat(1), "CSV FORMAT"."""
+    found = {}
+    for line in text.splitlines():
+        count, _, event = (*line.split(";"), "", "", "")[:3]
+        if event.startswith(CALL_PREFIX) and count.isdigit():
+            found[event.removeprefix(CALL_PREFIX)] = int(count) / COUNT_SECONDS
+    return found
+
+
+def _calls() -> dict[str, int]:
+    found = {}
+    for call in CALLS:
+        try:
+            found[call] = int((_TRACING / "events" / "syscalls" / f"sys_enter_{call}" / "id").read_text("ascii"))
+        except (OSError, ValueError):  # not mounted, no rights, or a kernel without these events
+            continue
+    return found
+
+
+def _privileged() -> bool:
+    try:
+        status = Path("/proc/self/status").read_text("ascii", "replace")
+        line = next(line for line in status.splitlines() if line.startswith("CapEff:"))
+        held = int(line.split()[1], 16)
+    except (OSError, StopIteration, ValueError, IndexError):
+        return False
+    return bool(held >> _CAP_SYS_ADMIN & 1 or held >> _CAP_PERFMON & 1)
+
+
+def _number(name: str, *, default: int) -> int:
+    try:
+        return int((_SETTINGS / name).read_text("ascii"))
+    except (OSError, ValueError):
+        return default

@@ -1,0 +1,1 @@
+"""Starting a job with its sidecar, and the directories of both."""

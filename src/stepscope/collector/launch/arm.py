@@ -1,0 +1,48 @@
+"""Builds the directory that arms a process: the first entry of the job's PYTHONPATH.
+
+Only ``agent`` and ``wire`` travel, by path, so that the job's interpreter may be another than stepscope's. What goes
+where is the agent's own list (``stepscope.agent.payload``), handed in by ``app``: the collector knows no agent.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from stepscope.wire.env import ARM_NAME
+
+Payload = Sequence[tuple[str, str]]
+"""(source relative to the package, a folder when it ends in "/"; destination relative to the arm directory)."""
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+
+
+def build(run: Path, payload: Payload) -> Path:
+    """Make ``RUN/arm`` (private, and writable so that the job's Python can leave compiled files); returns it.
+
+    Raises:
+        OSError: no space, or no rights.
+    """
+    target = run / ARM_NAME
+    target.mkdir(mode=0o700)
+    for source, destination in payload:
+        if source.endswith("/"):
+            _copy_folder(_PACKAGE / source, target / destination)
+        else:
+            _copy_file(_PACKAGE / source, target / destination)
+    return target
+
+
+def _copy_folder(source: Path, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for path in sorted(source.iterdir()):
+        if path.is_dir() and path.name != "__pycache__":
+            _copy_folder(path, target / path.name)
+        elif path.suffix == ".py":
+            _copy_file(path, target / path.name)
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)

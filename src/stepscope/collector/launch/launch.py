@@ -1,0 +1,311 @@
+"""Starts the job with its sidecar, stands between it and the terminal, and ends as it ended.
+
+The launcher is in the job's process group and owns no terminal business: signals that the terminal sends reach the
+job without it, signals that somebody sends to the launcher are passed on, a stop stops both. It must stay light:
+nothing here imports numpy, pyarrow or rich (tests/run checks it), so the job starts at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from stepscope._version import __version__
+from stepscope.collector.launch import apply, arm, mask, rundir, session_place
+from stepscope.collector.launch.sidecar_process import SidecarProcess
+from stepscope.errors import CaptureError, TargetError
+from stepscope.store import layout
+from stepscope.wire.env import ARM_NAME, RUN_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_FORWARDED = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGQUIT,
+    signal.SIGTSTP,
+    signal.SIGCONT,
+    signal.SIGWINCH,
+)
+_WAITED = frozenset({*_FORWARDED, signal.SIGCHLD})
+_SI_KERNEL = 0x80
+"""si_code of a signal that the terminal sent: the whole foreground group has it already (sigaction(2))."""
+_MAX_DEATHS_AT_END = 3
+_FINISH_TIMEOUT_S = 120.0
+_LEAVE = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
+
+
+class Beside(Protocol):
+    """What else is started beside the job, and is no part of it."""
+
+    def announce(self, session: Path) -> None:
+        """Say so, before the job has the terminal."""
+
+    def start(self, session: Path, job: int, start_ticks: int) -> list[str]:
+        """Start it; returns lines for the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOptions:
+    """What to run and where to keep what is measured."""
+
+    argv: tuple[str, ...]
+    """The job's command line, program first."""
+    payload: arm.Payload
+    """What arms the job's processes."""
+    session: Path | None = None
+    """The new session's directory; None: named after the script, in the current directory."""
+    sources: bool = True
+    budget: str = ""
+    keep_raw: bool = False
+    apply: tuple[str, ...] = ()
+    """Remedies (``model.report.remedies``) that the job's environment is given."""
+    beside: Beside | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a run ended. ``exit_code`` is the job's, negative for a signal."""
+
+    exit_code: int
+    session: Path | None
+    """None: nothing was recorded."""
+    messages: tuple[str, ...] = ()
+    """Lines for the user: what was lost, where the session went."""
+    interrupted: bool = False
+    """The user did not wait for the report, which is being written all the same."""
+
+
+def run(options: LaunchOptions) -> Outcome:
+    """Run the job measured, and wait until its report stands.
+
+    Raises:
+        TargetError: the job's program cannot be started.
+        SessionError: the session's place is taken.
+        UsageError: a remedy is not known, or its library is not installed.
+    """
+    mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
+    try:
+        return _run(options, mask_before)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask_before)
+
+
+def _run(options: LaunchOptions, mask_before: set[int]) -> Outcome:
+    messages: list[str] = []
+    environment = apply.environment(options.apply, os.environ)
+    try:
+        places = _prepare(options, messages)
+    except (CaptureError, OSError) as error:  # the job comes first: it runs as without us
+        messages.append(f"nothing is recorded: {error}")
+        job = _spawn(options.argv, environment, mask_before)
+        return Outcome(exit_code=_stand_between(job, None), session=None, messages=tuple(messages))
+    session, run_dir = places
+    if options.beside is not None:
+        options.beside.announce(session)
+    try:
+        job = _spawn(options.argv, _job_environment(run_dir, environment), mask_before)
+    except BaseException:
+        _discard(session, run_dir)
+        raise
+    _write_job(run_dir, job, options)
+    sidecar = SidecarProcess(run_dir, session)
+    sidecar.start()
+    if options.beside is not None:
+        messages.extend(options.beside.start(session, job, rundir.start_ticks(job)))
+    exit_code = _stand_between(job, sidecar)
+    _write_ended(run_dir, exit_code)
+    return _finish(exit_code, session, sidecar, messages)
+
+
+def _prepare(options: LaunchOptions, messages: list[str]) -> tuple[Path, Path]:
+    """Make the session and the run directory; lines for the user are added to ``messages``."""
+    origin_ns = time.monotonic_ns()
+    session, said = session_place.claim(options.argv, options.session)
+    messages.extend(said)
+    run_dir: Path | None = None
+    try:
+        run_dir = rundir.make(session, origin_ns)
+        arm.build(run_dir, options.payload)
+        _write_first_manifest(session, options, origin_ns, run_dir, messages)
+    except BaseException:
+        _discard(session, run_dir)
+        raise
+    return session, run_dir
+
+
+def _discard(session: Path, run_dir: Path | None) -> None:
+    """Take away what was made for a job that did not start."""
+    if run_dir is not None:
+        rundir.remove(run_dir)
+    try:
+        (session / layout.MANIFEST).unlink(missing_ok=True)
+        session.rmdir()
+    except OSError:
+        return
+
+
+def _write_job(run_dir: Path, job: int, options: LaunchOptions) -> None:
+    about = rundir.Job(
+        pid=job,
+        start_ticks=rundir.start_ticks(job),
+        launcher_pid=os.getpid(),
+        command=tuple(mask.mask_command(options.argv)),
+        sources=options.sources,
+        budget=options.budget,
+        keep_raw=options.keep_raw,
+    )
+    try:
+        rundir.write_job(run_dir, about)
+    except OSError:  # no space left since a moment ago: only the measured processes are sampled
+        return
+
+
+def _write_ended(run_dir: Path, exit_code: int) -> None:
+    try:
+        rundir.write_ended(run_dir, exit_code)
+    except OSError:  # a full /dev/shm: the sidecar sees the job's end by itself, without its exit code
+        return
+
+
+def _write_first_manifest(
+    session: Path, options: LaunchOptions, origin_ns: int, run_dir: Path, messages: list[str]
+) -> None:
+    """The manifest from which an unfinished session can be recovered; the sidecar completes it."""
+    try:
+        cwd = str(Path.cwd())
+    except OSError:
+        cwd = ""
+    manifest = {
+        "schema_version": 1,
+        "stepscope_version": __version__,
+        "id": os.urandom(8).hex(),
+        "name": session.name.removesuffix(layout.SUFFIX),
+        "command": mask.mask_command(options.argv),
+        "cwd": cwd,
+        "started_unix_ns": time.time_ns() - (time.monotonic_ns() - origin_ns),
+        "origin_monotonic_ns": origin_ns,
+        "state": "running",
+        "budget": options.budget,
+        "applied": list(options.apply),
+        "run_dir": str(run_dir),
+        "diagnostics": [{"code": "DX107", "text": text} for text in messages],
+    }
+    layout.write_atomic(session / layout.MANIFEST, json.dumps(manifest, indent=1).encode() + b"\n")
+
+
+def _job_environment(run_dir: Path, given: Mapping[str, str]) -> dict[str, str]:
+    environment = dict(given)
+    environment[RUN_VARIABLE] = str(run_dir)
+    own = str(run_dir / ARM_NAME)
+    before = environment.get("PYTHONPATH", "")
+    environment["PYTHONPATH"] = own + os.pathsep + before if before else own
+    return environment
+
+
+def _spawn(argv: Sequence[str], environment: dict[str, str], mask_before: set[int]) -> int:
+    """Start the job in our process group with the signal mask and dispositions that it would have without us."""
+    restored = [signal.SIGPIPE, signal.SIGXFSZ]  # Python ignores these two in itself
+    try:
+        return os.posix_spawnp(argv[0], list(argv), environment, setsigmask=mask_before, setsigdef=restored)
+    except OSError as error:
+        if error.errno == errno.ENOEXEC:  # no "#!": a shell would run it as a shell script
+            return os.posix_spawnp(
+                "/bin/sh", ["/bin/sh", *argv], environment, setsigmask=mask_before, setsigdef=restored
+            )
+        raise TargetError(_why_not_started(argv[0], error)) from error
+
+
+def _why_not_started(program: str, error: OSError) -> str:
+    if error.errno == errno.ENOENT:
+        if os.path.exists(program):
+            return f"cannot start {program}: the interpreter in its first line does not exist"
+        return f"cannot start {program}: no such program; expected a file or a name on PATH"
+    if error.errno == errno.EACCES:
+        return f"cannot start {program}: not executable; chmod +x it, or name its interpreter: run -- bash {program}"
+    return f"cannot start {program}: {error.strerror}"
+
+
+def _stand_between(job: int, sidecar: SidecarProcess | None) -> int:
+    """Pass signals on and keep the sidecar alive until the job ends; returns its exit code, negative for a signal."""
+    while True:
+        timeout = None
+        if sidecar is not None and not sidecar.pid and not sidecar.given_up:
+            if sidecar.due() <= 0:
+                sidecar.start()
+            timeout = max(0.01, sidecar.due())
+        info = signal.sigtimedwait(_WAITED, timeout) if timeout is not None else signal.sigwaitinfo(_WAITED)
+        if info is None:
+            continue
+        if info.si_signo != signal.SIGCHLD:
+            if info.si_code != _SI_KERNEL:
+                _send(job, info.si_signo)
+            continue
+        if sidecar is not None:
+            sidecar.reaped()
+        pid, status = os.waitpid(job, os.WNOHANG | os.WUNTRACED)
+        if not pid:
+            continue
+        if os.WIFSTOPPED(status):
+            os.kill(os.getpid(), signal.SIGSTOP)  # the shell sees its job stopped; SIGCONT is passed on above
+            continue
+        return os.waitstatus_to_exitcode(status)
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:  # ended just now, or not ours any more (set-user-id)
+        return
+
+
+def _finish(exit_code: int, session: Path, sidecar: SidecarProcess, messages: list[str]) -> Outcome:
+    """Wait until the sidecar has written the report."""
+    deadline = time.monotonic() + _FINISH_TIMEOUT_S
+    deaths = 0
+    sidecar.tell_ended()
+    while not sidecar.finished and time.monotonic() < deadline and deaths < _MAX_DEATHS_AT_END:
+        if not sidecar.pid:
+            if sidecar.given_up:
+                break
+            sidecar.start()
+            sidecar.tell_ended()
+        info = signal.sigtimedwait(_WAITED, 1.0)
+        if info is not None and info.si_signo in _LEAVE:
+            return Outcome(exit_code=exit_code, session=session, messages=tuple(messages), interrupted=True)
+        if sidecar.reaped() and not sidecar.finished:
+            deaths += 1
+    if not sidecar.finished:
+        messages.append(
+            f"the report could not be written ({sidecar.last_words() or 'the sidecar does not end'}): "
+            f"stepscope report {session}"
+        )
+    messages.extend(sidecar.messages())
+    return Outcome(exit_code=exit_code, session=session, messages=tuple(messages))
+
+
+def die_like(exit_code: int) -> None:
+    """End this process as the job ended: by the same signal (without a core of ours), or with its exit code."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if exit_code >= 0:
+        os._exit(exit_code)
+    number = -exit_code
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)

@@ -1,0 +1,136 @@
+"""The sidecar as the launcher sees it: a process to start, to tell, to hear and to start again."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from typing import TYPE_CHECKING
+
+from stepscope.collector.launch import own_python, rundir
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RESTART_AFTER_S = 0.8
+"""A sidecar that died is started again this long after its last start at the earliest: back within 1 s."""
+_MAX_QUICK_DEATHS = 20
+"""A sidecar that dies this often within its first 5 s each is given up."""
+_QUICK_S = 5.0
+
+
+class SidecarProcess:
+    """The sidecar's process, its pipes and its restarts."""
+
+    def __init__(self, run: Path, session: Path) -> None:
+        self.run = run
+        self.session = session
+        self.pid = 0
+        self.starts = 0
+        self.deaths = 0
+        self.started_at = 0.0
+        self.given_up = False
+        """It cannot live here: nobody starts it again."""
+        self.finished = False
+        """It has ended as it should: the report stands."""
+        self.output = b""
+        self._tell = -1
+        self._hear = -1
+
+    def start(self) -> None:
+        """Start it; a failure to start counts as a death."""
+        self._close()
+        read_end, self._tell = os.pipe()
+        self._hear, write_end = os.pipe()
+        os.set_blocking(self._hear, False)
+        os.set_blocking(self._tell, False)
+        self.starts += 1
+        self.started_at = time.monotonic()
+        log = str(self.run / rundir.SIDECAR_LOG)
+        actions = [
+            (os.POSIX_SPAWN_DUP2, read_end, 0),
+            (os.POSIX_SPAWN_DUP2, write_end, 1),
+            (os.POSIX_SPAWN_OPEN, 2, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+        ]
+        argv = own_python.command("stepscope.app.running.sidecar", str(self.run), str(self.session), str(self.starts))
+        try:
+            self.pid = os.posix_spawn(
+                argv[0],
+                argv,
+                own_python.environment(),
+                file_actions=actions,
+                setsid=True,
+                setsigmask=[],
+                setsigdef=own_python.SIGNALS,
+            )
+        except OSError:
+            self.pid = 0
+            self.deaths += 1
+        finally:
+            os.close(read_end)
+            os.close(write_end)
+
+    def reaped(self) -> bool:
+        """Whether it has ended since the last look."""
+        if not self.pid:
+            return False
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:
+            pid, status = self.pid, 1
+        if not pid:
+            return False
+        self._read_output()
+        self.pid = 0
+        quick = time.monotonic() - self.started_at < _QUICK_S
+        self.deaths = self.deaths + 1 if quick and status else 0
+        self.given_up = self.deaths >= _MAX_QUICK_DEATHS
+        self.finished = status == 0
+        return True
+
+    def due(self) -> float:
+        """Seconds until it may be started again."""
+        return max(0.0, self.started_at + RESTART_AFTER_S - time.monotonic())
+
+    def tell_ended(self) -> None:
+        """Wake it: the job has ended."""
+        try:
+            os.write(self._tell, b"ended\n")
+        except OSError as error:
+            if error.errno not in (errno.EPIPE, errno.EAGAIN, errno.EBADF):
+                raise
+
+    def _read_output(self) -> None:
+        while True:
+            try:
+                data = os.read(self._hear, 65536)
+            except OSError:
+                return
+            if not data:
+                return
+            self.output += data
+
+    def _close(self) -> None:
+        for fd in (self._tell, self._hear):
+            if fd >= 0:
+                os.close(fd)
+        self._tell = self._hear = -1
+
+    def messages(self) -> list[str]:
+        """What it has to say to the user: JSON lines with a ``message``."""
+        words = []
+        for line in self.output.splitlines():
+            try:
+                words.append(str(json.loads(line)["message"]))
+            except (ValueError, KeyError, TypeError):
+                continue
+        return words
+
+    def last_words(self) -> str:
+        """The last line of its log, for a person."""
+        try:
+            lines = (self.run / rundir.SIDECAR_LOG).read_text("utf-8", "replace").strip().splitlines()
+        except OSError:
+            return ""
+        return lines[-1] if lines else ""

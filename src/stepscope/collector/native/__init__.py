@@ -1,0 +1,1 @@
+"""Native stacks of a process, by perf and BPF."""

@@ -1,0 +1,101 @@
+"""What a window of perf saw of memory: sampled page faults with their addresses, calls that give memory back, maps.
+
+Source: sys_enter_madvise and its like in /sys/kernel/tracing/events/syscalls: eight bytes common to all events, the
+call's number, then its arguments, eight bytes each.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.collector.memory.address_space import Range, Ranges
+from stepscope.collector.native.native_decode import FAULTS, event_of
+from stepscope.model.records import Mapped, MemoryEvent, MemoryEventTable
+
+if TYPE_CHECKING:
+    from stepscope.formats.native.perf_data import Recorded
+
+MAX_EVENTS = 200_000
+"""Of a window; beyond it every k-th stays and stands for the others."""
+_PAGE_BYTES = 4096
+_CALLS = {"madvise": MemoryEvent.MADVISE, "munmap": MemoryEvent.MUNMAP, "brk": MemoryEvent.BRK}
+_ARGUMENTS = {
+    MemoryEvent.MADVISE: struct.Struct("<16x3Q"),
+    MemoryEvent.MUNMAP: struct.Struct("<16x2Q"),
+    MemoryEvent.BRK: struct.Struct("<16xQ"),
+}
+_NAMED = {"[heap]": Mapped.HEAP, "[stack]": Mapped.STACK, "//anon": Mapped.ANONYMOUS, "": Mapped.ANONYMOUS}
+_Row = tuple[int, int, int, int, int, int, int, int, int]
+
+
+def decode(recorded: Recorded, pid: int, *, origin_ns: int, window: int) -> MemoryEventTable:
+    """The memory events of one process in one window, in the order of time."""
+    rows = _calls_and_faults(recorded, pid, origin_ns, window)
+    rows += [
+        (m.at_ns - origin_ns, window, pid, m.tid, MemoryEvent.MMAP, m.start, m.size, 0, 1)
+        for m in recorded.mappings
+        if m.pid == pid and m.at_ns > 0 and m.data and _mapped(m.name) is Mapped.ANONYMOUS
+    ]
+    rows.sort()
+    every = -(-len(rows) // MAX_EVENTS)
+    columns = np.array(rows[:: max(1, every)], np.int64).reshape(-1, len(MemoryEventTable.__dataclass_fields__)).T
+    table = MemoryEventTable(**dict(zip(MemoryEventTable.__dataclass_fields__, columns, strict=True)))
+    if every > 1:
+        table.weight[:] *= every
+    return table
+
+
+def _calls_and_faults(recorded: Recorded, pid: int, origin_ns: int, window: int) -> list[_Row]:
+    kinds = [event_of(event.name)[0] for event in recorded.events]
+    with_stack = [event.registers != 0 for event in recorded.events]
+    places = _Places(recorded, pid)
+    rows: list[_Row] = []
+    for sample in recorded.samples:
+        if sample.pid != pid:
+            continue
+        name = kinds[sample.event]
+        head = (sample.at_ns - origin_ns, window, pid, sample.tid)
+        if name == FAULTS:
+            mapped = places.at(sample.address, sample.at_ns)
+            rows.append((*head, MemoryEvent.FAULT, sample.address, _PAGE_BYTES, mapped, sample.period))
+        elif name in _CALLS and not with_stack[sample.event]:  # those with stacks are among these
+            kind = _CALLS[name]
+            layout = _ARGUMENTS[kind]
+            if len(sample.raw) >= layout.size:
+                address, *more = layout.unpack_from(sample.raw)
+                size, advice = (*more, -1)[0], more[1] if len(more) > 1 else 0
+                rows.append((*head, kind, _signed(address), _signed(size), advice & 0xFFFF, sample.period))
+    return rows
+
+
+class _Places:
+    """What is mapped where, as time goes on."""
+
+    def __init__(self, recorded: Recorded, pid: int) -> None:
+        self._mappings = [m for m in recorded.mappings if m.pid == pid]
+        self._next = 0
+        self._ranges = Ranges()
+
+    def at(self, address: int, at_ns: int) -> Mapped:
+        """What is mapped at an address; called in the order of time."""
+        while self._next < len(self._mappings) and self._mappings[self._next].at_ns <= at_ns:
+            new = self._mappings[self._next]
+            self._ranges.add(Range(new.start, new.start + new.size, new.offset, new.name))
+            self._next += 1
+        found = self._ranges.find(address)
+        return _mapped(found.name) if found is not None else Mapped.UNKNOWN
+
+
+def _mapped(name: str) -> Mapped:
+    if name.startswith("[stack"):
+        return Mapped.STACK
+    if name.startswith("[anon"):
+        return Mapped.ANONYMOUS
+    return _NAMED.get(name, Mapped.FILE if name.startswith("/") else Mapped.UNKNOWN)
+
+
+def _signed(value: int) -> int:
+    return value - 2**64 if value >= 2**63 else value

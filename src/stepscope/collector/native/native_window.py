@@ -1,0 +1,311 @@
+"""A window of native sampling: ``perf record`` of one process for some seconds, decoded into stacks and memory events.
+
+The process is never stopped: perf opens counters, and we read /proc. perf ends by itself when the time is up or the
+process ends, also without us.
+
+Counters of threads are switched with them, 1 us at each turn. Where CPU time is all that is wanted and a program may
+choose the samples, counters are those of the CPUs, and the program lets this process's samples pass.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from stepscope.collector.cpython import bpf_program, layout_check
+from stepscope.collector.cpython.frame_watch import FrameWatch
+from stepscope.collector.cpython.python_memory import Memory
+from stepscope.collector.kernel import bpf, perf, perf_start
+from stepscope.collector.kernel.perf_control import PerfControl
+from stepscope.collector.native import memory_events
+from stepscope.collector.native.native_decode import StackDecoder
+from stepscope.errors import CaptureError, FormatError
+from stepscope.formats.native import perf_data
+from stepscope.model.report.finding import Diagnostic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stepscope.collector.kernel.perf import Abilities, Rates
+    from stepscope.formats.native.perf_data import Recorded
+    from stepscope.model.records import MemoryEventTable
+    from stepscope.model.session.stacks import StackProfile
+
+SECONDS = 5.0
+"""Of a window: some hundred samples of each CPU that is busy."""
+MAX_SECONDS = 60.0
+MAX_BYTES = 256 << 20
+"""Of perf's file: a window that grows beyond ends early."""
+NO_FRAMES = "DX149"
+_GRACE_S, _PAUSE_S = 10.0, 0.05
+_FAILED, _TRIES = 255, 8
+"""perf's exit code where a thread ends while it opens its counters: it is started again."""
+_UNKNOWN_OPTION = 129
+"""perf's exit code before 5.10, which takes no commands."""
+_MAX_WORDS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What a window saw. Times in nanoseconds; ``began_ns`` since session start."""
+
+    profiles: tuple[StackProfile, ...]
+    events: MemoryEventTable
+    diagnostics: tuple[Diagnostic, ...]
+    began_ns: int
+    recorded_ns: int
+    bytes: int
+    perf_cpu_ns: int
+    """CPU time of perf."""
+    decode_cpu_ns: int
+
+
+class NativeWindow:
+    """One window, from its start to what it saw. ``poll`` until it is over, then ``take``."""
+
+    def __init__(self, pid: int, folder: Path, can: Abilities, rates: Rates, seconds: float = SECONDS) -> None:
+        """Begin: calls are counted for a moment first. ``folder`` is made, and is the caller's to delete.
+
+        Raises:
+            CaptureError: perf cannot be started, or the process has gone.
+            OSError: there is no room.
+        """
+        self.pid = pid
+        self.ended_ns = 0
+        self._folder = folder
+        self._file = folder / "perf.data"
+        self._counts = folder / "counts"
+        self._can = can
+        self._rates = rates
+        self._seconds = min(seconds, MAX_SECONDS)
+        self._cpu_ns = 0
+        self._over = False
+        self._problem = ""
+        self._tries = 0
+        self._control: PerfControl | None = None
+        self._controlled = True
+        self._process: subprocess.Popen[bytes] | None = None
+        self._next_ns = self._deadline_ns = self._started_ns = 0
+        try:
+            self._root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)  # outlives the process
+        except OSError as error:
+            raise CaptureError(f"process {pid}: {error.strerror}; expected one of yours that runs") from error
+        self._memory = Memory(pid)
+        self._missing: list[Diagnostic] = []
+        self.watch = self._watch_frames()
+        """What sees Python's frames at each sample; None: not ours to see, or no Python."""
+        self._gate = self.watch.program if self.watch is not None else self._bare_gate()
+        self._every_cpu = self._gate is not None and not rates.faulting
+        try:
+            folder.mkdir(parents=True)
+            self._prefix = perf_start.words(folder)
+            self._count()
+        except OSError as error:
+            self.close()
+            raise CaptureError(f"{can.perf} cannot be started: {error.strerror}") from error
+
+    def _watch_frames(self) -> FrameWatch | None:
+        try:
+            runtime = layout_check.runtime_of(self.pid, self._files)
+            if runtime is None:
+                return None
+            return FrameWatch(layout_check.layout_of(self.pid, self._files, runtime), runtime.address, self.pid)
+        except CaptureError as error:
+            why = str(error)
+        except OSError as error:
+            why = f"BPF: {error.strerror or error}; run as root"
+        self._note_no_frames(why)
+        return None
+
+    def _note_no_frames(self, why: str) -> None:
+        text = f"Python's functions between two calls of native code are of samples close by, not of the moment: {why}"
+        self._missing.append(Diagnostic(code=NO_FRAMES, text=text))
+
+    def _bare_gate(self) -> bpf.Program | None:
+        """What lets this process's samples pass; None: that is not ours to say."""
+        try:
+            return bpf.Program(bpf_program.samples_of(self.pid)) if layout_check.is_here(self.pid) else None
+        except OSError:  # counters of threads cost more and tell the same
+            return None
+
+    @property
+    def _files(self) -> str:
+        """Where the process's file system begins."""
+        return f"/proc/self/fd/{self._root}"
+
+    def _start(self, words: list[str], seconds: float, descriptors: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
+        self._deadline_ns = time.monotonic_ns() + int((seconds + _GRACE_S) * 1e9)
+        with (self._folder / "perf.log").open("wb") as log:
+            return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=descriptors)
+
+    def _count(self) -> None:
+        """Count the calls that would be recorded, or leave the process the same time to take notice."""
+        if self._can.calls and self._rates.faulting:
+            words = perf.counting(self._can, self.pid, str(self._counts))
+            self._process = self._start(words, perf.COUNT_SECONDS)
+        self._next_ns = time.monotonic_ns() + int(perf.COUNT_SECONDS * 1e9)
+
+    def _record(self) -> bool:
+        """Start perf; whether that worked."""
+        try:
+            counted = perf.counted(self._counts.read_text("ascii", "replace"))
+        except OSError:
+            counted = {}
+        rates = replace(self._rates, calls_per_s=counted)
+        if self._control is not None:
+            self._control.close()
+        self._control = control = PerfControl() if self._controlled else None
+        words = perf.command(
+            self._can,
+            self.pid,
+            str(self._file),
+            self._seconds,
+            rates,
+            every_cpu=self._every_cpu,
+            begin=control.words if control is not None else (),
+        )
+        descriptors = control.descriptors if control is not None else ()
+        self._tries += 1
+        self._started_ns = time.monotonic_ns()
+        try:
+            self._process = self._start([*self._prefix, *words], self._seconds, descriptors)
+        except OSError as error:
+            self._problem = f"{self._can.perf} cannot be started: {error.strerror}"
+            self._over = True
+            return False
+        if control is not None:
+            control.begin(self._process.pid, self.pid, self._gate, chosen=self._every_cpu)
+        return True
+
+    def poll(self, now_ns: int) -> bool:
+        """Whether recording is over."""
+        if self._over:
+            return True
+        if self._process is None:
+            return now_ns >= self._next_ns and not self._record()
+        if self.watch is not None and self._tries:
+            self.watch.update()
+        ended, status, usage = os.wait4(self._process.pid, os.WNOHANG)
+        if not ended:
+            if now_ns > self._deadline_ns or self._bytes() > MAX_BYTES or self._unchosen:
+                self._process.send_signal(signal.SIGINT)
+            return False
+        self._process.returncode = code = os.waitstatus_to_exitcode(status)
+        self._cpu_ns += int((usage.ru_utime + usage.ru_stime) * 1e9)
+        if (not self._tries or (self._seconds and self._again(code, now_ns))) and self._record():
+            return False
+        self._over = True
+        self.ended_ns = now_ns
+        return True
+
+    @property
+    def began_ns(self) -> int:
+        """When samples began to be taken; 0: they have not."""
+        return self._control.began_ns if self._control is not None else self._started_ns
+
+    @property
+    def _unchosen(self) -> bool:
+        """Whether nothing is recorded, as samples would be of all processes."""
+        return self._every_cpu and self._control is not None and bool(self._control.problem)
+
+    def _again(self, code: int, now_ns: int) -> bool:
+        """Whether perf, which has ended, is to be started again: in another way, or as it failed too soon."""
+        if self._unchosen:
+            self._every_cpu = False
+            return True
+        if self._controlled and code == _UNKNOWN_OPTION:
+            self._controlled = self._every_cpu = False
+            if self.watch is not None:
+                self._note_no_frames("perf takes no commands; install 5.10 or later")
+            return True
+        early = now_ns - self._started_ns < self._seconds * 5e8
+        return code == _FAILED and early and self._tries < _TRIES
+
+    def stop(self) -> None:
+        """End recording now; what there is can be taken."""
+        self._seconds = 0.0
+        until = time.monotonic() + _GRACE_S
+        self._over = self._over or self._process is None
+        while self._process is not None and not self.poll(time.monotonic_ns()):
+            kill = time.monotonic() > until
+            self._process.send_signal(signal.SIGKILL if kill else signal.SIGINT)
+            time.sleep(_PAUSE_S)
+
+    def take(self, *, origin_ns: int, window: int) -> Taken:
+        """Decode what was recorded.
+
+        Raises:
+            CaptureError: perf recorded nothing, and says why.
+        """
+        began = time.process_time_ns()
+        if self.watch is not None:
+            self.watch.update()
+        try:
+            recorded = self._with_what_was_there(perf_data.read(self._file))
+            decoder = StackDecoder(
+                recorded,
+                self.pid,
+                origin_ns=origin_ns,
+                root=self._files,
+                memory=self._memory,
+                watch=self.watch,
+            )
+            profiles = decoder.profiles(f"window {window}")
+            events = memory_events.decode(recorded, self.pid, origin_ns=origin_ns, window=window)
+        except (FormatError, OSError) as error:
+            raise CaptureError(f"perf recorded nothing of process {self.pid}: {self._words() or error}") from error
+        return Taken(
+            profiles=profiles,
+            events=events,
+            diagnostics=(*self._missing, *decoder.diagnostics()),
+            began_ns=(self.began_ns or self._started_ns) - origin_ns,
+            recorded_ns=(self.ended_ns or time.monotonic_ns()) - (self.began_ns or self._started_ns),
+            bytes=self._bytes(),
+            perf_cpu_ns=self._cpu_ns,
+            decode_cpu_ns=time.process_time_ns() - began,
+        )
+
+    def _with_what_was_there(self, recorded: Recorded) -> Recorded:
+        control = self._control
+        if control is None:
+            return recorded
+        if control.problem and self.watch is not None:
+            self._note_no_frames(control.problem)
+        if control.there is None:
+            return recorded
+        mappings, comms = control.there
+        return replace(recorded, mappings=mappings + recorded.mappings, comms=comms + recorded.comms)
+
+    def close(self) -> None:
+        """Give back what is held; the folder is the caller's to delete."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            self._process.wait()
+        if self._control is not None:
+            self._control.close()
+        if self.watch is not None:
+            self.watch.close()
+        elif self._gate is not None:
+            self._gate.close()
+        self._memory.close()
+        os.close(self._root)
+
+    def _bytes(self) -> int:
+        try:
+            return self._file.stat().st_size
+        except OSError:
+            return 0
+
+    def _words(self) -> str:
+        """What perf said, in one line."""
+        if self._problem:
+            return self._problem
+        try:
+            text = (self._folder / "perf.log").read_text("utf-8", "replace")
+        except OSError:
+            return ""
+        return " ".join(text.split())[:_MAX_WORDS]

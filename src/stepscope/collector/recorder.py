@@ -1,0 +1,321 @@
+"""One recording: the run directory on one side, the session on the other; drain, samplers and manifest in step."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import time
+from pathlib import Path
+
+import msgspec
+
+from stepscope.collector.captures.native_captures import NativeCaptures
+from stepscope.collector.captures.op_captures import OpCaptures
+from stepscope.collector.enable.session_quota import Limits, Window
+from stepscope.collector.launch import apply, rundir
+from stepscope.collector.launch.mask import mask_text
+from stepscope.collector.memory import allocator
+from stepscope.collector.memory.memory_looks import MemoryLooks
+from stepscope.collector.recording import signals, sources
+from stepscope.collector.recording.drain import Drainer
+from stepscope.collector.recording.sampling import Sampling
+from stepscope.model.report.finding import Diagnostic
+from stepscope.model.session.session import CaptureInfo, HostInfo, WorkerInfo
+from stepscope.store.manifests import read_manifest
+from stepscope.store.segments import MAX_MERGED_BYTES
+from stepscope.store.writer import SessionWriter
+from stepscope.wire import trouble
+
+_SAMPLE_NS = 1_000_000_000
+_DRAIN_NS = 2_000_000_000
+"""Rings and logs are read this often: they hold minutes, and outlive everybody."""
+_FLUSH_NS = 5_000_000_000
+_FLUSH_LATER_NS = 30_000_000_000
+"""After the first segments they are written less often: what is not durable is still in the ring and the log, which
+outlive the sidecar; what a flush writes costs 10 to 20 ms of CPU time."""
+_SOON_NS = 6_000_000_000
+_FLUSH_RECORDS = 200_000
+_TRIM_NS = 60_000_000_000
+
+
+class Recording:
+    """Moves what a run says into its session."""
+
+    def __init__(self, run: Path, session: Path, *, starts: int = 1, limits: Limits | None = None) -> None:
+        """Go on with the session that the launcher has begun; within ``limits`` where there are any.
+
+        Raises:
+            SessionError: there is no manifest to go on with.
+        """
+        self.run = run
+        self.session = session
+        self.manifest = read_manifest(session)
+        self.writer = SessionWriter(session, max_merged_bytes=limits.merged_bytes if limits else MAX_MERGED_BYTES)
+        self.window = Window(self.writer, limits) if limits else None
+        self.job = rundir.read_job(run)
+        self._origin_ns = self.manifest.origin_monotonic_ns
+        self._earlier = {info.key: info for info in self.manifest.workers}
+        self._diagnostics = {(d.code, d.text): d for d in self.manifest.diagnostics}
+        self.drainer = Drainer(run, self.writer, self._origin_ns)
+        self.sampling = Sampling(self.writer, self._origin_ns)
+        self.captures = OpCaptures(self)
+        self.native = NativeCaptures(self)
+        self._memory_looks = MemoryLooks(self, time.monotonic_ns())
+        self._next_drain_ns = 0
+        self._next_sample_ns = 0
+        self._next_flush_ns = time.monotonic_ns() + _FLUSH_NS
+        self._next_trim_ns = time.monotonic_ns() + _TRIM_NS
+        self._stopped_looks = 0
+        self.disk_problem = ""
+        """Why nothing can be stored at present."""
+        if starts > 1:
+            self.note(
+                "DX101",
+                f"the sidecar died {starts - 1} times and was started again; nothing that it had "
+                "read from the rings was lost, samples of the host have gaps",
+            )
+        host = msgspec.structs.replace(host_info(), gpus=self.sampling.gpu.count, gpu_problem=self.sampling.gpu.problem)
+        self.manifest = msgspec.structs.replace(self.manifest, sidecar_starts=starts, host=host)
+        try:
+            self._write_manifest()
+        except OSError as error:  # a full disk: there may be room later
+            self.disk_problem = error.strerror or str(error)
+
+    def note(self, code: str, text: str) -> None:
+        """Say something in the manifest, once."""
+        self._diagnostics[code, text] = Diagnostic(code=code, text=text)
+
+    def tick(self, now_ns: int) -> None:
+        """What is due at this moment; called about once a second, and in between while a burst of samples runs."""
+        if self.sampling.burst(now_ns) and now_ns < self._next_sample_ns:
+            return
+        if self.job is None:
+            self.job = rundir.read_job(self.run)
+        if now_ns >= self._next_drain_ns:
+            self.drain(now_ns)
+        if now_ns >= self._next_sample_ns:
+            self._next_sample_ns = max(self._next_sample_ns + _SAMPLE_NS, now_ns + _SAMPLE_NS // 2)
+            self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
+            self._memory_looks.tick(now_ns)
+            self._rescue_launcher()
+        if now_ns >= self._next_flush_ns or (self.drainer.pending() >= _FLUSH_RECORDS and not self.disk_problem):
+            early = now_ns - self._origin_ns < _SOON_NS
+            self._next_flush_ns = now_ns + (_FLUSH_NS if early else _FLUSH_LATER_NS)
+            self._flush(now_ns)
+
+    def drain(self, now_ns: int) -> None:
+        """Take what the processes have said by now."""
+        self._next_drain_ns = now_ns + _DRAIN_NS - _SAMPLE_NS // 2
+        self.drainer.poll(now_ns)
+
+    def _flush(self, now_ns: int) -> None:
+        try:
+            self.drainer.flush()
+            self.drainer.retire_dead(now_ns)
+            self._look_at_allocators()
+            self.sampling.flush()
+            if self.window is not None and now_ns >= self._next_trim_ns:
+                self._next_trim_ns = now_ns + _TRIM_NS
+                self.trim(now_ns)
+            self._write_manifest()
+        except OSError as error:
+            self.disk_problem = error.strerror or str(error)
+        else:
+            self.disk_problem = ""
+
+    def add_capture(self, capture: CaptureInfo) -> None:
+        """Enter a capture into the manifest, which is written with the next flush."""
+        self.manifest = msgspec.structs.replace(self.manifest, captures=(*self.manifest.captures, capture))
+
+    def _look_at_allocators(self) -> None:
+        """Once for each process: its dynamic linker decided when it started."""
+        for worker in self.drainer.workers.values():
+            if worker.info.allocator is None and not worker.closed and worker.alive():
+                worker.info = msgspec.structs.replace(worker.info, allocator=allocator.look(worker.pid))
+                self._look_at_remedies(worker.pid)
+
+    def _look_at_remedies(self, pid: int) -> None:
+        try:
+            undone = apply.undone(self.manifest.applied, allocator.environment_of(pid))
+        except OSError:
+            return
+        if undone:
+            self.note(
+                "DX146",
+                f"--apply {' '.join(self.manifest.applied)} is not in effect: the job itself sets "
+                f"{', '.join(undone)}; change it there",
+            )
+
+    def trim(self, now_ns: int) -> None:
+        """Keep the session within its limits, and say what has gone.
+
+        Raises:
+            OSError: no space, or no rights.
+        """
+        if self.window is None or not self.window.trim(now_ns - self._origin_ns):
+            return
+        self._diagnostics = {key: value for key, value in self._diagnostics.items() if key[0] != "DX116"}
+        self.note(
+            "DX116",
+            f"the session keeps the newest of a long run: {self.window.dropped_segments} of its oldest segments were "
+            "dropped to hold its share of the disk; what is said about steps is about the rest",
+        )
+
+    def _rescue_launcher(self) -> None:
+        """The launcher stops with the job; if somebody then continues the job alone, continue the launcher too."""
+        if self.job is None or rundir.state(self.job.launcher_pid) not in ("T", "t"):
+            self._stopped_looks = 0
+            return
+        if rundir.state(self.job.pid) in ("T", "t"):
+            self._stopped_looks = 0
+            return
+        self._stopped_looks += 1
+        if self._stopped_looks > 1:
+            os.kill(self.job.launcher_pid, signal.SIGCONT)
+
+    def job_ended(self, *, launcher: bool) -> bool:
+        """Whether the job has ended; ``launcher`` says whether the launcher still lives to tell."""
+        if launcher:
+            return False
+        if rundir.read_ended(self.run) is not None:
+            return True
+        if self.job is not None and rundir.alive(self.job.pid, self.job.start_ticks):
+            return False
+        if self.job is not None and self.job.mode == "run":
+            return True
+        return not any(worker.alive() for worker in self.drainer.workers.values())
+
+    def finish(self, state: str = "finished") -> list[str]:
+        """Take the rest, store sources and the manifest; returns lines for the user about what is lost."""
+        now_ns = time.monotonic_ns()
+        ended = rundir.read_ended(self.run)
+        if state == "finished":
+            self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
+        self.drainer.poll(now_ns, final=True)
+        self.captures.close(now_ns)
+        self.native.close(now_ns)
+        outliving = [w.pid for w in self.drainer.workers.values() if not w.closed and w.alive()]
+        if outliving:
+            self.note("DX113", f"processes outlived the job and are measured up to its end only: {outliving}")
+        problems = self._store_rest()
+        self._note_losses()
+        self.manifest = msgspec.structs.replace(
+            self.manifest,
+            state=state if not problems else "running",
+            ended_ns=(ended.at_ns if ended else now_ns) - self._origin_ns,
+            exit_code=ended.exit_code if ended else None,
+            signals=self._signals(),
+        )
+        try:
+            self._write_manifest()
+        except OSError as error:
+            problems.append(f"{self.session}/manifest.json could not be completed: {error.strerror}")
+        for worker in self.drainer.workers.values():
+            if not worker.closed:
+                worker.close(remove=False)
+        return problems
+
+    def _store_rest(self) -> list[str]:
+        try:
+            self.drainer.flush()
+            self.sampling.flush(final=True)
+            if self.job is None or self.job.sources:
+                for text in sources.store_sources(self.writer, self.drainer.files(), self.manifest.cwd):
+                    self.note("DX111", text)
+        except OSError as error:
+            waiting = f"{self.drainer.pending()} records wait in {self.run}, the newest samples are lost"
+            text = f"{self.session}: {error.strerror}: {waiting}"
+            self.note("DX105", text)
+            return [f"{text}; make room, then: stepscope report {self.session}"]
+        return []
+
+    def _note_losses(self) -> None:
+        for pid, where, text in trouble.read(str(self.run)):
+            self.note("DX115", f"process {pid} is not measured: {where} failed: {mask_text(text)}")
+        for worker in self.drainer.workers.values():
+            if worker.problem:
+                self.note("DX114", worker.problem)
+        if not self._workers() and self.manifest.mode != "attach":
+            self.note(
+                "DX108",
+                "no process of the job imported TensorFlow, Keras or ONNX Runtime with stepscope armed: "
+                "only processes and the host were measured",
+            )
+
+    def recovered(self) -> list[str]:
+        """Like ``finish``, for a session whose job and sidecar are long dead."""
+        self.note(
+            "DX109",
+            "the run was not finished: the session was completed from the rings and logs that the "
+            "run directory still held; samples of processes and host end with the sidecar",
+        )
+        return self.finish("recovered")
+
+    def _signals(self) -> tuple[str, ...]:
+        workers = self.drainer.workers.values()
+        kinds = {kind for worker in workers for kind in worker.kinds}
+        types = {type_ for worker in workers for type_ in worker.types}
+        return tuple(sorted({*self.manifest.signals, *signals.present(self.session, kinds, types)}))
+
+    def _workers(self) -> tuple[WorkerInfo, ...]:
+        merged = dict(self._earlier)
+        for key, worker in self.drainer.workers.items():
+            merged[key] = _joined(self._earlier.get(key), worker.summary())
+        return tuple(sorted(merged.values(), key=lambda info: (info.started_ns, info.key)))
+
+    def _write_manifest(self) -> None:
+        self.manifest = msgspec.structs.replace(
+            self.manifest,
+            workers=self._workers(),
+            diagnostics=tuple(self._diagnostics.values()),
+            job_pid=self.job.pid if self.job else 0,
+        )
+        self.writer.write_manifest(self.manifest)
+
+
+def _joined(earlier: WorkerInfo | None, now: WorkerInfo) -> WorkerInfo:
+    """What an earlier sidecar and this one know about a process; the log's first lines may be read no more."""
+    if earlier is None:
+        return now
+    return msgspec.structs.replace(
+        now,
+        ppid=now.ppid or earlier.ppid,
+        command=now.command or earlier.command,
+        frameworks={**earlier.frameworks, **now.frameworks},
+        started_ns=now.started_ns or earlier.started_ns,
+        ended_ns=now.ended_ns or earlier.ended_ns,
+        lost_records=max(now.lost_records, earlier.lost_records),
+        lost_lines=max(now.lost_lines, earlier.lost_lines),
+        clean_exit=now.clean_exit or earlier.clean_exit,
+        allocator=now.allocator or earlier.allocator,
+    )
+
+
+def host_info() -> HostInfo:
+    """Where this runs."""
+    uname = platform.uname()
+    return HostInfo(
+        name=uname.node,
+        kernel=uname.release,
+        machine=uname.machine,
+        cpu=_field("/proc/cpuinfo", "model name"),
+        cpus=os.cpu_count() or 0,
+        memory_bytes=int(_field("/proc/meminfo", "MemTotal").split(" ")[0] or 0) * 1024,
+        boot_id=_text("/proc/sys/kernel/random/boot_id").strip(),
+    )
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _field(path: str, name: str) -> str:
+    for line in _text(path).splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return ""

@@ -1,0 +1,1 @@
+"""One recording: from rings, logs and samplers to the session."""

@@ -1,0 +1,32 @@
+"""What a part of a recording may ask of the whole: the recorder, as captures and looks at memory see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stepscope.collector.launch.rundir import Job
+    from stepscope.collector.recording.drain import Drainer
+    from stepscope.collector.recording.sampling import Sampling
+    from stepscope.model.session.session import CaptureInfo, Manifest
+    from stepscope.store.writer import SessionWriter
+
+
+class Owner(Protocol):
+    """The recorder (``collector.recorder``)."""
+
+    session: Path
+    manifest: Manifest
+    writer: SessionWriter
+    job: Job | None
+    """None until the launcher has written it."""
+    drainer: Drainer
+    sampling: Sampling
+
+    def note(self, code: str, text: str) -> None:
+        """Say something in the manifest, once."""
+
+    def add_capture(self, capture: CaptureInfo) -> None:
+        """Enter a capture into the manifest, which is written with the next flush."""

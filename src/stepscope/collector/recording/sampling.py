@@ -1,0 +1,146 @@
+"""The samplers of one recording, in step; what they saw becomes tables of the session."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from stepscope.collector.recording.recent_tables import RecentNames, RecentTables
+from stepscope.collector.samplers.base import ProcFile, Rows, Targets
+from stepscope.collector.samplers.bursts import STEP_NS, BurstSampler
+from stepscope.collector.samplers.cores import CoreSampler
+from stepscope.collector.samplers.disks import DiskSampler
+from stepscope.collector.samplers.gpu import GpuSampler
+from stepscope.collector.samplers.host import HostSampler
+from stepscope.collector.samplers.links import LinkSampler
+from stepscope.collector.samplers.memory import MemorySampler
+from stepscope.collector.samplers.names import Names
+from stepscope.collector.samplers.process import ProcessSampler
+from stepscope.collector.samplers.rivals import RivalSampler
+from stepscope.collector.samplers.sockets import SocketSampler
+from stepscope.collector.samplers.threads import ThreadSampler
+from stepscope.model.records import ProcessTable
+
+if TYPE_CHECKING:
+    from stepscope.collector.launch.rundir import Job
+    from stepscope.model.records import Table
+    from stepscope.store.writer import SessionWriter
+
+_RESOURCES_EVERY_NS = 60_000_000_000
+"""Tables of resources are stored this often: a segment costs 3 ms of CPU time, and there are six of them."""
+
+
+class Sampling:
+    """All samplers of a recording."""
+
+    def __init__(self, writer: SessionWriter, origin_ns: int) -> None:
+        """Store through ``writer``; times count from ``origin_ns``."""
+        self._writer = writer
+        self._recent = RecentTables()
+        self._threads = ThreadSampler(origin_ns)
+        self._process = ProcessSampler(origin_ns)
+        self._host = HostSampler(origin_ns, writer.last_cpu_totals())
+        self._rivals = RivalSampler(origin_ns, writer.rival_names())
+        self._names = Names(writer.resource_names())
+        self._sockets = SocketSampler()
+        self._cores = CoreSampler(origin_ns)
+        self._links = LinkSampler(origin_ns, self._names)
+        self._disks = DiskSampler(origin_ns, self._names)
+        self._memory = MemorySampler(origin_ns)
+        self.gpu = GpuSampler(origin_ns, self._names)
+        self._bursts = BurstSampler(origin_ns)
+        self._fast: dict[str, Rows[Any]] = {
+            "process": self._process.rows,
+            "threads": self._threads.rows,
+            "host": self._host.rows,
+            "rivals": self._rivals.rows,
+        }
+        self._slow: dict[str, Rows[Any]] = {
+            "cores": self._cores.rows,
+            "links": self._links.rows,
+            "disks": self._disks.rows,
+            "memory": self._memory.rows,
+            "gpus": self.gpu.rows,
+            "bursts": self._bursts.rows,
+        }
+        self._net = ProcFile("/proc/net/dev")
+        self._measured: frozenset[int] = frozenset()
+        self._now_ns = self._resources_due_ns = 0
+
+    def pause_s(self, usual_s: float) -> float:
+        """How long until the next look: ``usual_s``, or less while a burst runs."""
+        return STEP_NS / 1e9 if self._bursts.running else usual_s
+
+    def burst(self, now_ns: int) -> bool:
+        """One look of a burst; whether a burst was under way."""
+        if not self._bursts.running:
+            return False
+        self._bursts.look(now_ns, self._links.totals(self._net.read_all()), self._measured)
+        return True
+
+    def sample(self, now_ns: int, job: Job | None, measured: frozenset[int]) -> None:
+        """One look at everything."""
+        pids = measured | {job.pid} if job else measured
+        own = {os.getpid(), job.launcher_pid} if job and job.launcher_pid else {os.getpid()}
+        targets = Targets(job_pid=job.pid if job else 0, measured=pids, own=frozenset(own))
+        totals = self._threads.sample(now_ns, pids)
+        host = self._host
+        host.sample(now_ns, targets)
+        self._links.sample(now_ns, host.net_text, targets)
+        received, sent = self._links.totals(host.net_text)
+        traffic = {} if self._links.foreign else self._sockets.sample(pids, received + sent)
+        self._process.sample(now_ns, totals, traffic)
+        self._rivals.sample(now_ns, targets)
+        self._cores.sample(now_ns, host.stat_text, host.affinity)
+        self._disks.sample(now_ns, host.disk_text, targets)
+        self._memory.sample(now_ns, host.memory_text, targets)
+        self.gpu.sample(now_ns, pids)
+        self._measured, self._now_ns = measured, now_ns
+        self._bursts.consider(now_ns, received)
+
+    def tables(self) -> dict[str, list[Table]]:
+        """What was seen in the last minutes, by table, oldest first; rows that wait for the next flush included."""
+        return self._recent.all({**self._fast, **self._slow})
+
+    def processes(self) -> list[ProcessTable]:
+        """The rows of processes in ``tables``."""
+        return [table for table in self.tables().get("process", []) if isinstance(table, ProcessTable)]
+
+    def rival_names(self) -> RecentNames:
+        """What the rows of rivals in ``tables`` count through."""
+        waiting = dict(enumerate(self._rivals.names, self._rivals.first_name))
+        return RecentNames({**self._rivals.recent_names, **waiting})
+
+    def resource_names(self) -> RecentNames:
+        """What the rows of links, disks and GPUs in ``tables`` count through."""
+        return RecentNames(self._names.by_number())
+
+    def flush(self, *, final: bool = False) -> None:
+        """Make what was seen durable; tables of resources once a minute, and when ``final``.
+
+        Raises:
+            OSError: no space, or no rights; the rows stay until the next try.
+        """
+        if self._rivals.names:
+            self._writer.write_rival_names(self._rivals.first_name, self._rivals.names)
+            self._rivals.names_stored()
+        for name, rows in self._fast.items():
+            if len(rows):
+                table = rows.table()
+                self._writer.write_table(name, table)
+                self._recent.keep(name, table)
+                rows.clear()
+        if final or self._now_ns >= self._resources_due_ns:
+            self._flush_resources()
+            self._resources_due_ns = self._now_ns + _RESOURCES_EVERY_NS
+
+    def _flush_resources(self) -> None:
+        if self._names.waiting:
+            self._writer.write_resource_names(self._names.first, self._names.waiting)
+            self._names.stored()
+        for name, rows in self._slow.items():
+            if len(rows):
+                table = rows.table()
+                self._writer.write_table(name, table)
+                self._recent.keep(name, table)
+                rows.clear()

@@ -1,0 +1,74 @@
+"""Blocks of nodes, lines of type ``nodes`` of the agent's log (``stepscope.agent.graphs.node_rows``), as columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from stepscope.model.log.graph import NodeColumns
+
+if TYPE_CHECKING:
+    from stepscope.model.records import I64
+
+TYPE = "nodes"
+"""Of the lines."""
+ALL_READ = "graphs"
+"""Of the line that follows once no graph waits to be read."""
+
+
+class _Block(msgspec.Struct, frozen=True):
+    graph: int
+    strings: list[str]
+    node: list[int]
+    line: list[int]
+    owner: list[int]
+    name: list[int]
+    type: list[int]
+    device: list[int]
+    outputs: list[int]
+    file: list[int]
+    function: list[int]
+    fan_in: list[int]
+    producers: list[int]
+    slots: list[int]
+
+
+_DECODER = msgspec.json.Decoder(_Block)
+
+
+def decode(text: bytes) -> NodeColumns:
+    """One block.
+
+    Raises:
+        ValueError: it is damaged (msgspec's errors derive from it), or its columns do not fit each other.
+    """
+    block = _DECODER.decode(text)
+    count = len(block.node)
+    texts = {}
+    for name in ("name", "type", "device", "outputs", "file", "function"):
+        codes = _column(getattr(block, name), count)
+        if count and (codes.min() < 0 or codes.max() >= len(block.strings)):
+            raise ValueError(f"column {name} counts to {codes.max()}; the block has {len(block.strings)} texts")
+        texts[name] = (codes, block.strings)
+    fan_in = _column(block.fan_in, count)
+    if count and fan_in.min() < 0:
+        raise ValueError("column fan_in has a negative number")
+    inputs = int(fan_in.sum())
+    return NodeColumns(
+        graph=np.full(count, block.graph, np.int64),
+        node=_column(block.node, count),
+        line=_column(block.line, count),
+        owner=_column(block.owner, count),
+        texts=texts,
+        fan_in=fan_in,
+        producers=_column(block.producers, inputs),
+        slots=_column(block.slots, inputs),
+    )
+
+
+def _column(values: list[int], length: int) -> I64:
+    if len(values) != length:
+        raise ValueError(f"a column has {len(values)} values; expected {length}")
+    return np.array(values, np.int64)

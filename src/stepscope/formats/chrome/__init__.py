@@ -1,0 +1,1 @@
+"""Chrome's trace events, and the tools that write them."""

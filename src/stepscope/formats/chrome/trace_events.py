@@ -1,0 +1,393 @@
+"""Chrome trace events as an op trace: TensorFlow's and JAX's ``trace.json(.gz)``, TF1 timelines, kineto, ONNX Runtime.
+
+A process becomes a plane, a thread a line. Complete events (X), pairs of begin and end (B, E; b, e with an id) and
+instants (i, I, R) become events; flow arrows (s, t, f) become stats of the events that they begin and end at. What has
+no place in an op trace (counters, objects, samples) is left out and counted. What is broken is repaired and told: an
+end without a beginning is left out, a beginning without an end lasts to the end of its thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stepscope.errors import FormatError
+from stepscope.formats.chrome.kineto_names import ANNOTATIONS, DEVICE_CATEGORIES, KNOWN, kineto_meaning
+from stepscope.formats.chrome.trace_json import RawEvent, decode
+from stepscope.formats.chrome.trace_lanes import split
+from stepscope.formats.op_names import Meaning, op_category
+from stepscope.formats.optrace_builder import OpTraceBuilder
+from stepscope.formats.xplane.plane_names import line_kind, ordinal, plane_kind
+from stepscope.model.session.optrace import Category, Dropped, LineKind, OpTrace, PlaneKind, TraceSource
+from stepscope.model.session.optrace_stats import StatName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from stepscope.formats.chrome.trace_json import Json, TraceFile
+    from stepscope.model.session.optrace_stats import PlainStat
+
+_RECEIVED, _UNKNOWN = "RecvTensor", "unknown"
+"""What TF1's timeline gives as op of a transfer between tasks, and where it knows none: no types of ops."""
+_NS_PER_US = 1000
+_US_PER_DAY = 86_400e6
+_MAX_SPAN_US = 30 * _US_PER_DAY
+"""A longer trace does not fit into 64 bits of picoseconds, and is none."""
+_EPOCH_US = 10**14
+"""Clocks above this count microseconds from 1970."""
+_INSTANTS = frozenset("iIR")
+_BEGIN, _END = frozenset("Bb"), frozenset("Ee")
+_FLOWS = {"s": StatName.FLOW_OUT, "t": StatName.FLOW_IN, "f": StatName.FLOW_IN}
+_ARGS = {
+    "correlation": StatName.CORRELATION_ID,
+    "Input Dims": StatName.SHAPE,
+    "bytes": StatName.TRANSFER_BYTES,
+    "Bytes": "bytes",
+    "External id": "external_id",
+    "external id": "external_id",
+}
+"""Names of arguments, as the model calls them."""
+_NUMBER = re.compile(r"-?\d{1,18}")
+_ORT_KERNEL = "_kernel_time"
+"""How ONNX Runtime ends the names of its nodes' events."""
+_GPU_LABEL = re.compile(r"GPU (\d+)")
+_TF1_DEVICE = re.compile(r"/device:(?P<kind>[A-Z]+):(?P<number>\d+)")
+
+
+def read_file(path: Path) -> OpTrace:
+    """The op trace of a trace-event file, gzipped or not.
+
+    Raises:
+        FormatError: it cannot be read, is no trace, or is damaged elsewhere than at its end.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise FormatError(f"{path}: cannot be read: {error.strerror}") from error
+    return read_bytes(content, path.name)
+
+
+def read_bytes(content: bytes, name: str = "") -> OpTrace:
+    """Like ``read_file``, of bytes in memory."""
+    return _Assembly(decode(content, name), name, len(content)).trace()
+
+
+@dataclass(slots=True)
+class _Span:
+    """An event with its times in microseconds of the file's clock."""
+
+    name: str
+    start: float
+    dur: float
+    category: str
+    args: Mapping[str, PlainStat]
+
+
+@dataclass(slots=True)
+class _Thread:
+    """What was seen of one thread."""
+
+    spans: list[_Span] = field(default_factory=list)
+    open: list[_Span] = field(default_factory=list)
+    name: str = ""
+    flows: list[tuple[str, float, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Process:
+    """What was seen of one process."""
+
+    name: str = ""
+    label: str = ""
+    threads: dict[str, _Thread] = field(default_factory=dict)
+
+
+class _Assembly:
+    """Sorts the events of a file by process and thread. One use only."""
+
+    def __init__(self, file: TraceFile, name: str, size: int) -> None:
+        self.file = file
+        self.name = name
+        self.size = size
+        self.processes: dict[str, _Process] = {}
+        self.left_out: Counter[str] = Counter()
+        self.repaired: Counter[str] = Counter()
+        self.pending: dict[tuple[str, str, str], list[tuple[_Thread, _Span]]] = {}
+        self.flow_ids: dict[str, int] = {}
+
+    def trace(self) -> OpTrace:
+        ordered = sorted(
+            (event for event in self.file.events if event.ph), key=lambda event: _number(event.ts, float("-inf"))
+        )
+        for event in ordered:
+            self._take(event)
+        for process in self.processes.values():
+            for thread in process.threads.values():
+                self._close(thread)
+        spans = [span for p in self.processes.values() for t in p.threads.values() for span in t.spans]
+        if not spans and not self.left_out and not self.processes:
+            raise FormatError(f"{self.name}: no event in it; expected a Chrome, TensorFlow or kineto trace")
+        zero = min((span.start for span in spans), default=0.0)
+        end = max((span.start + span.dur for span in spans), default=zero)
+        if end - zero > _MAX_SPAN_US:
+            days = (end - zero) / _US_PER_DAY
+            raise FormatError(f"{self.name}: its events are spread over {days:.0f} days; expected one capture")
+        kineto = self.file.kineto or any(span.category in KNOWN for span in spans[:1000])
+        source = TraceSource(
+            format="kineto" if kineto else "trace-event",
+            name=self.name,
+            size_bytes=self.size,
+            started_unix_ns=self._started(zero),
+            dur_ns=round((end - zero) * _NS_PER_US),
+        )
+        builder = OpTraceBuilder(source)
+        for key, process in self.processes.items():
+            self._build(builder, key, process, zero, kineto=kineto)
+        self._tell(builder)
+        return builder.build()
+
+    def _take(self, event: RawEvent) -> None:
+        process = self.processes.setdefault(_key(event.pid), _Process())
+        if event.ph == "M":
+            self._describe(process, event)
+            return
+        thread = process.threads.setdefault(_key(event.tid), _Thread())
+        start = _number(event.ts)
+        if event.ph == "X":
+            dur = _number(event.dur if event.dur is not None else event.tdur)
+            thread.spans.append(_span(event, start, max(0.0, dur)))
+        elif event.ph in _INSTANTS:
+            thread.spans.append(_span(event, start, 0.0))
+        elif event.ph == "B":
+            thread.open.append(_span(event, start, 0.0))
+        elif event.ph == "E":
+            self._end(thread, event, start)
+        elif event.ph in _BEGIN | _END:
+            self._asynchronous(process, event, start)
+        elif event.ph in _FLOWS:
+            flow = f"{_text(event.cat)}/{_key(event.id)}"
+            thread.flows.append((_FLOWS[event.ph], start, self.flow_ids.setdefault(flow, len(self.flow_ids))))
+        else:
+            self.left_out[_KINDS.get(event.ph, f"events of kind {event.ph[:8]!r}")] += 1
+
+    def _describe(self, process: _Process, event: RawEvent) -> None:
+        args = event.args if isinstance(event.args, dict) else {}
+        if event.name == "process_name":
+            process.name = _text(args.get("name"))
+        elif event.name == "process_labels":
+            process.label = _text(args.get("labels"))
+        elif event.name == "thread_name":
+            process.threads.setdefault(_key(event.tid), _Thread()).name = _text(args.get("name"))
+
+    def _end(self, thread: _Thread, event: RawEvent, end: float) -> None:
+        """End the innermost open event of that name, else the innermost; an end may leave its name out."""
+        name = _text(event.name)
+        if not thread.open:
+            self.repaired["ends without a beginning were left out"] += 1
+            return
+        at = len(thread.open) - 1
+        while at >= 0 and name and thread.open[at].name != name:
+            at -= 1
+        if at < 0:
+            self.repaired["ends had another name than what they end"] += 1
+            at = len(thread.open) - 1
+        span = thread.open.pop(at)
+        span.dur = max(0.0, end - span.start)
+        thread.spans.append(span)
+
+    def _asynchronous(self, process: _Process, event: RawEvent, at: float) -> None:
+        key = (_text(event.cat), _key(event.id), _text(event.name))
+        if event.ph == "b":
+            name = f"async {key[0] or key[2]}"
+            line = process.threads.setdefault(name, _Thread(name=name))
+            line.open.append(_span(event, at, 0.0))
+            self.pending.setdefault(key, []).append((line, line.open[-1]))
+        elif self.pending.get(key):  # begun in another process, maybe: ids are the file's
+            line, span = self.pending[key].pop()
+            span.dur = max(0.0, at - span.start)
+            line.open.remove(span)
+            line.spans.append(span)
+        else:
+            self.repaired["ends without a beginning were left out"] += 1
+
+    def _close(self, thread: _Thread) -> None:
+        """Events without an end last as long as their thread is seen."""
+        last = max([s.start + s.dur for s in thread.spans] + [s.start for s in thread.open], default=0.0)
+        for span in thread.open:
+            span.dur = max(0.0, last - span.start)
+            self.repaired["events without an end last to the end of their thread"] += 1
+        thread.spans += thread.open
+        thread.open = []
+
+    def _started(self, zero: float) -> int:
+        if self.file.base_ns:
+            return self.file.base_ns + round(zero * _NS_PER_US)
+        return round(zero * _NS_PER_US) if zero > _EPOCH_US else 0
+
+    def _build(self, builder: OpTraceBuilder, pid: str, process: _Process, zero: float, *, kineto: bool) -> None:
+        name, kind, number = _plane_of(pid, process)
+        if kineto and _is_bookkeeping(process):
+            kind = PlaneKind.METADATA
+        plane = builder.plane(name, kind, ordinal=number)
+        for key, thread in process.threads.items():
+            spans = [s for s in thread.spans if s.category not in ANNOTATIONS]
+            notes = [s for s in thread.spans if s.category in ANNOTATIONS]
+            line = _line_of(thread.name or key, kind, kineto=kineto)
+            lanes, overlaps = (
+                split([(s.start, s.dur) for s in spans]) if line is LineKind.THREAD else ([0] * len(spans), 0)
+            )
+            if overlaps:
+                self.repaired[
+                    "events overlap others of their thread without lying inside: they have lines of their own"
+                ] += overlaps
+            numbers = [
+                builder.line(plane, f"{thread.name or key}{f' ({lane + 1})' if lane else ''}", line, _line_id(key))
+                for lane in range(max(lanes, default=0) + 1)
+            ]
+            flows = _flows_at(thread)
+            for span, lane in zip(spans, lanes, strict=True):
+                self._add(builder, numbers[lane], span, zero, flows)
+            if notes:
+                label = builder.line(plane, f"{thread.name or key} annotations", LineKind.NAME_SCOPE, _line_id(key))
+                for span in notes:
+                    self._add(builder, label, span, zero, {})
+            self.repaired["flow arrows that begin or end at no event were left out"] += sum(map(len, flows.values()))
+
+    def _add(
+        self, builder: OpTraceBuilder, line: int, span: _Span, zero: float, flows: dict[float, list[tuple[str, int]]]
+    ) -> None:
+        stats = dict(span.args)
+        if span.category:
+            stats["cat"] = span.category
+        if span.start in flows:
+            stats.update(flows.pop(span.start))
+        start = (span.start - zero) * _NS_PER_US
+        known = _meaning_of(span)
+        step = known is None and StatName.STEP_NUM in stats
+        builder.event(line, span.name, start, span.dur * _NS_PER_US, stats=stats, known=known, step=step)
+
+    def _tell(self, builder: OpTraceBuilder) -> None:
+        if self.file.samples:
+            self.left_out["stack samples"] += self.file.samples
+        for reason, count in self.left_out.items():
+            builder.drop(Dropped(reason=reason, events=count))
+        for what, count in self.repaired.items():
+            if count:
+                builder.diagnostic("DX123", f"{self.name}: {count} {what}")
+        if self.file.left_out_bytes:
+            builder.diagnostic("DX123", f"{self.name}: cut: the last {self.file.left_out_bytes} bytes were left out")
+
+
+_KINDS = {
+    "C": "counters",
+    "P": "stack samples",
+    "N": "objects",
+    "O": "objects",
+    "D": "objects",
+    "n": "instants of asynchronous events",
+    "c": "clock synchronisation",
+    "v": "memory dumps",
+    "V": "memory dumps",
+}
+
+
+def _flows_at(thread: _Thread) -> dict[float, list[tuple[str, int]]]:
+    found: dict[float, list[tuple[str, int]]] = {}
+    for stat, at, number in thread.flows:
+        found.setdefault(at, []).append((stat, number))
+    return found
+
+
+def _plane_of(pid: str, process: _Process) -> tuple[str, PlaneKind, int]:
+    """Name, kind and number of the device of a process."""
+    gpu = _GPU_LABEL.match(process.label)
+    if gpu:
+        return f"/device:GPU:{gpu[1]}", PlaneKind.GPU, int(gpu[1])
+    spans = [span for thread in process.threads.values() for span in thread.spans]
+    if any(span.category in DEVICE_CATEGORIES for span in spans):
+        return process.name or process.label or "GPU", PlaneKind.GPU, -1
+    tf1 = _TF1_DEVICE.search(process.name) if process.name.startswith("/job:") else None
+    if tf1:
+        kind = {"CPU": PlaneKind.HOST, "GPU": PlaneKind.GPU, "TPU": PlaneKind.TPU}.get(tf1["kind"], PlaneKind.DEVICE)
+        return process.name, kind, int(tf1["number"]) if kind is not PlaneKind.HOST else -1
+    kind = plane_kind(process.name)
+    if kind is PlaneKind.OTHER and _NUMBER.fullmatch(pid):
+        kind = PlaneKind.HOST
+    return process.name or process.label or f"process {pid}", kind, ordinal(process.name)
+
+
+def _is_bookkeeping(process: _Process) -> bool:
+    """Whether a process of a kineto trace is the profiler itself: its recording and the mark of its end."""
+    spans = [span for thread in process.threads.values() for span in thread.spans]
+    return bool(spans) and all(s.category == "trace" or (not s.category and not s.dur) for s in spans)
+
+
+def _line_of(name: str, plane: PlaneKind, *, kineto: bool) -> LineKind:
+    if plane is PlaneKind.GPU and kineto:
+        return LineKind.STREAM
+    return line_kind(name, plane)
+
+
+def _line_id(key: str) -> int:
+    return int(key) if _NUMBER.fullmatch(key) else 0
+
+
+def _span(event: RawEvent, start: float, dur: float) -> _Span:
+    args: dict[str, PlainStat] = {}
+    if isinstance(event.args, dict):
+        for name, value in event.args.items():
+            plain = _plain(value)
+            if plain is not None:
+                args[_ARGS.get(str(name), str(name))] = plain
+    return _Span(_text(event.name), start, dur, _text(event.cat).lower(), args)
+
+
+def _meaning_of(span: _Span) -> Meaning | None:
+    """What an event is, where its category or its arguments say more than its name."""
+    node, kind = span.args.get("name"), span.args.get("op")
+    if isinstance(node, str) and isinstance(kind, str):
+        if node == kind == _RECEIVED:
+            return Meaning(category=Category.COLLECTIVE)
+        return Meaning(category=op_category(kind), op_name=node, op_type="" if kind == _UNKNOWN else kind)
+    kind = span.args.get("op_name")
+    if isinstance(kind, str) and span.name.endswith(_ORT_KERNEL):
+        return Meaning(category=Category.OP, op_name=span.name.removesuffix(_ORT_KERNEL), op_type=kind)
+    return kineto_meaning(span.name, span.category) if span.category else None
+
+
+def _plain(value: Json) -> PlainStat | None:
+    """An argument as a stat; numbers that stand as texts become numbers, lists and objects JSON."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, str):
+        return int(value) if _NUMBER.fullmatch(value) else value
+    if isinstance(value, int | float):
+        return value
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def _number(value: Json, missing: float = 0.0) -> float:
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return missing
+    if not isinstance(value, int | float) or not abs(value) < _FAR_US:
+        return missing
+    return float(value)
+
+
+_FAR_US = 1e17
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _key(value: Json) -> str:
+    return str(value)

@@ -1,0 +1,1 @@
+"""Native stacks: what perf, ELF files and DWARF say, and how CPython lays out its code."""

@@ -1,0 +1,1 @@
+"""Files below /proc that describe the memory of a process."""

@@ -1,0 +1,1 @@
+"""XSpace files (``*.xplane.pb``) of TensorFlow, JAX and XLA."""

@@ -1,0 +1,1 @@
+"""What the REST interface answers and is asked."""

@@ -1,0 +1,1 @@
+"""The lines of the agent's log."""

@@ -1,0 +1,399 @@
+"""The lines of the agent's log, as typed structs (docs/session-format.md is generated from this module).
+
+The agent writes plain JSON (it may import the standard library only); the collector decodes with ``decode``.
+``at`` is CLOCK_MONOTONIC nanoseconds in the log and nanoseconds since session start in a session. Ids are small
+integers, unique within one process. Unknown fields are ignored, so that a newer agent's lines still open.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from stepscope.model.event import Event, Frame
+from stepscope.model.log.graph import GraphRead, GraphsRead, Layer
+from stepscope.model.log.program import Padding, Setting
+
+
+class ProcessStarted(Event, tag="process", frozen=True, kw_only=True):
+    """First line of every log."""
+
+    pid: int
+    ppid: int
+    argv: list[str] = []
+    executable: str = ""
+    python: str = ""
+    cwd: str = ""
+    main_thread: int = 0
+    origin: str = ""
+    """How it came to be: "exec" or "fork"."""
+
+
+class ThreadSeen(Event, tag="thread", frozen=True, kw_only=True):
+    """A thread that writes records or is sampled. ``id`` is the record's thread field."""
+
+    id: int
+    native: int = 0
+    name: str = ""
+    main: bool = False
+
+
+class Name(Event, tag="name", frozen=True, kw_only=True):
+    """What a record's ``name`` means."""
+
+    id: int
+    text: str
+    role: str = ""
+    """For EXECUTION train|test|predict; LOOP fit|evaluate|predict|train_on_batch|...; PYFUNC py_function|
+    numpy_function|generator|pydataset; SESSION_RUN enqueue where it only fills queues; FUNCTION
+    updates|reads where it has several graphs: whether this call's changes variables; SAVE checkpoint|weights|
+    model|saved_model; SUMMARY write|flush; BUILD model|saved_model|graph|session|variables."""
+    file: str = ""
+    line: int = 0
+    end_line: int = 0
+    """Where the thing is defined: the traced function, the callback's method, the generator."""
+    hook: str = ""
+    own: bool = False
+    """Defined in the user's code, not in site-packages."""
+    call_file: str = ""
+    call_line: int = 0
+    call_function: str = ""
+    """Where user code calls it (first seen), where that is known."""
+    added: list[str] = []
+    """SESSION_RUN in a MonitoredSession: what each hook fetched besides, "Class: fetches"."""
+
+
+FRAMEWORKS = ("tensorflow", "keras", "tf_keras", "onnxruntime")
+"""What a job is said to run on, in this order."""
+
+
+class Framework(Event, tag="framework", frozen=True, kw_only=True):
+    """A framework was imported. ``name``: one of ``FRAMEWORKS``, or numpy."""
+
+    name: str
+    version: str
+    detail: str = ""
+
+
+class Probe(Event, tag="probe", frozen=True, kw_only=True):
+    """A probe did or did not attach."""
+
+    name: str
+    attached: bool
+    why: str = ""
+
+
+class AgentDiagnostic(Event, tag="diagnostic", frozen=True, kw_only=True):
+    """Something of ours failed or was given up, inside the job."""
+
+    code: str
+    text: str
+
+
+class Code(Event, tag="code", frozen=True, kw_only=True):
+    """A code object seen in stacks."""
+
+    id: int
+    file: str
+    function: str
+    line: int = 0
+    own: bool = False
+
+
+class Stack(Event, tag="stack", frozen=True, kw_only=True):
+    """A call stack, root to leaf: (id of a ``code`` line, line number)."""
+
+    id: int
+    frames: list[tuple[int, int]]
+
+
+class Traced(Event, tag="trace", frozen=True, kw_only=True):
+    """A tf.function was traced."""
+
+    id: int
+    function: str
+    function_key: int
+    """Identity of the Function object: retraces are counted per key. Never reused within a process."""
+    definition_key: str = ""
+    """file:line of the Python function: the same function made again and again has one of these, many keys."""
+    ordinal: int = 1
+    """1 for the first trace of this Function object."""
+    dur: int = 0
+    file: str = ""
+    line: int = 0
+    end_line: int = 0
+    signature: str = ""
+    cause: str = ""
+    """"first" | "python-value" | "shape" | "dtype" | "structure" | "object" | "new-function" | "other"."""
+    argument: str = ""
+    """The argument that changed."""
+    before: str = ""
+    after: str = ""
+    nodes: int = 0
+    variables: int = -1
+    """Variables that the graph reads or writes, those of the optimizer included; -1 unknown."""
+    updates: int = 0
+    """Ops that change variables as optimizers do: Assign, AssignSub, Resource(Apply|Scatter)...; not AssignAdd."""
+    stack: list[Frame] = []
+    """User frames of the call that led to the trace, root to leaf."""
+    owner: str = ""
+    """"user", "keras" (its train_function ...), "tf.data", "tensorflow"."""
+    outer: int = 0
+    """Id of the trace that encloses this one, 0 if none."""
+    jit: bool = False
+    """``jit_compile``: XLA compiles it, anew for each set of shapes."""
+
+
+class DatasetMade(Event, tag="dataset", frozen=True, kw_only=True):
+    """A tf.data transformation was constructed."""
+
+    id: int
+    cls: str
+    inputs: list[int] = []
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    """User code that made it."""
+    stack: list[Frame] = []
+    fn_name: str = ""
+    fn_file: str = ""
+    fn_line: int = 0
+    fn_end_line: int = 0
+    """The Python function that a map, filter, flat_map, interleave or from_generator was given."""
+    batch: int = 0
+    cardinality: int = -2
+    """tf.data's words: -1 infinite, -2 unknown."""
+    parallel: int = 0
+    """num_parallel_calls as given; 0 none, -1 AUTOTUNE."""
+    buffer: int = 0
+
+
+class PyFunctionMade(Event, tag="pyfunction", frozen=True, kw_only=True):
+    """A py_function or numpy_function was put into a graph. ``name``: the id of its PYFUNC name line."""
+
+    name: int
+    role: str
+    stack: list[Frame] = []
+    """User frames at the place of the tf.py_function call, root to leaf."""
+
+
+class IteratorMade(Event, tag="iterator", frozen=True, kw_only=True):
+    """An iterator over a dataset was made."""
+
+    id: int
+    dataset: int = 0
+    batch: int = 0
+    """Static leading dimension of its elements, 0 if unknown."""
+    stack: list[Frame] = []
+
+
+class IteratorModel(Event, tag="itermodel", frozen=True, kw_only=True):
+    """tf.data's live model of one iterator. ``proto`` is base64 of a serialised ModelProto; ``error`` instead where
+    there is none (autotune off: "no-model"; TensorFlow < 2.17: "no-op")."""
+
+    iterator: int
+    executions: int = 0
+    """Calls of the consuming compiled function that had ended when the model was read."""
+    in_call: bool = False
+    """Whether such a call was running at that moment."""
+    proto: str = ""
+    error: str = ""
+
+
+class BatchSeen(Event, tag="batch", frozen=True, kw_only=True):
+    """Samples per execution for a compiled Keras function, where records cannot know it.
+
+    ``loop``: start_ns of its LOOP record. ``size``: of a batch; ``samples``, ``steps``: per epoch, 0 unknown."""
+
+    loop: int
+    role: str
+    size: int = 0
+    samples: int = 0
+    steps: int = 0
+    source: str = ""
+
+
+class ChildStarted(Event, tag="child", frozen=True, kw_only=True):
+    """The job started another process (subprocess, multiprocessing)."""
+
+    pid: int
+    command: str = ""
+    file: str = ""
+    line: int = 0
+    function: str = ""
+
+
+class ModelBuilt(Event, tag="model", frozen=True, kw_only=True):
+    """A Keras model was compiled. Settings that explain how its step runs."""
+
+    name: str = ""
+    parameters: int = 0
+    run_eagerly: bool = False
+    steps_per_execution: int = 1
+    jit_compile: bool = False
+    file: str = ""
+    line: int = 0
+
+
+class InferenceSession(Event, tag="inference-session", frozen=True, kw_only=True):
+    """A session of ONNX Runtime was made, the first of its model and settings at that line."""
+
+    model: str
+    """Its file, or where it came as bytes its graph's name."""
+    providers: list[str] = []
+    intra_op_threads: int = 0
+    """0: one for each physical core."""
+    inter_op_threads: int = 0
+    parallel: bool = False
+    """Ops run beside each other, on the inter-op threads."""
+    spins: bool = True
+    """Threads of the intra-op pool spin while they wait."""
+    arena: bool = True
+    """Tensors are in its arena; else malloc's."""
+    file: str = ""
+    line: int = 0
+    function: str = ""
+
+
+class ServerStarted(Event, tag="server", frozen=True, kw_only=True):
+    """A tf.distribute.Server (tf.train.Server) was made in this process, or is waited for (``joined``)."""
+
+    job: str
+    """Of the cluster: "ps", "worker" ..."""
+    task: int = 0
+    jobs: dict[str, int] = {}
+    """The cluster: jobs and how many tasks each has."""
+    joined: bool = False
+    """The process does nothing but serve from now on."""
+
+
+class GraphSize(Event, tag="graph", frozen=True, kw_only=True):
+    """How many ops the graph of a session holds, told when it has changed, more and more seldom."""
+
+    id: int
+    """Of the graph."""
+    ops: int
+
+
+class Metric(Event, tag="metric", frozen=True, kw_only=True):
+    """The user's ``stepscope.metric(name, value)``, of sessions before METRIC records."""
+
+    name: str
+    value: float
+
+
+class DeviceMemory(Event, tag="device-memory", frozen=True, kw_only=True):
+    """Bytes on a device (GPU:0) by the framework's allocator, when the peak has risen; CUDA_VISIBLE_DEVICES beside."""
+
+    device: str
+    current: int = 0
+    peak: int = 0
+    visible: str = ""
+
+
+class UserProfiler(Event, tag="profiler", frozen=True, kw_only=True):
+    """The user's own profiler started or stopped, or a profiler server was started whose clients may start one.
+
+    ``action``: "start", "failed" (``at`` of the start that raised), "stop", "stopped" (what it had recorded is written,
+    in ``dur_ns``) or "server"."""
+
+    action: str
+    dur_ns: int = 0
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    """User code that starts it, or calls what does."""
+
+
+class CaptureTaken(Event, tag="capture", frozen=True, kw_only=True):
+    """What became of a capture that was asked of this process. ``at``: when recording began, where it did."""
+
+    id: str
+    kind: str = "ops"
+    way: str = ""
+    """"profiler": TensorFlow's own; "run-metadata": the full trace of runs of a session."""
+    outcome: str = ""
+    """"done" | "refused" (not begun) | "gave-way" (to the user's profiler, or to the job's end) | "failed"."""
+    text: str = ""
+    """Why, or what is to be known of one that is done."""
+    steps: int = 0
+    """Whole steps in it."""
+    recorded_ns: int = 0
+    unix_ns: int = 0
+    """CLOCK_REALTIME at ``at``: the trace's own clock."""
+    export_ns: int = 0
+    """What stopping and writing took, beside the job: wall time."""
+    cpu_ns: int = 0
+    """CPU time of the thread that started, stopped and wrote it."""
+    level: int = 0
+    """host_tracer_level; 0: TensorFlow's default."""
+    files: list[str] = []
+    """Below ``captures/raw-ID`` of the session."""
+    bytes: int = 0
+    asked_by: str = ""
+    request: str = ""
+    title: str = ""
+    """As the command said it."""
+    anchors: list[tuple[int, int]] = []
+    """(kind, name) of the records whose ends are the ends of its steps."""
+    thread: int = 0
+
+
+class AgentCost(Event, tag="cost", frozen=True, kw_only=True):
+    """The calibrated cost of a record (with its wrapper), measured in this process once it is idle enough."""
+
+    record_ns: int
+    wrapper_ns: int
+    samples: int = 0
+
+
+class ProcessEnded(Event, tag="end", frozen=True, kw_only=True):
+    """Last line, written at a normal interpreter exit."""
+
+    records: int = 0
+    lost_lines: int = 0
+    thread_cpu_ns: int = 0
+
+
+AnyEvent = (
+    ProcessStarted
+    | ThreadSeen
+    | Name
+    | Framework
+    | Probe
+    | AgentDiagnostic
+    | Code
+    | Stack
+    | Traced
+    | DatasetMade
+    | PyFunctionMade
+    | IteratorMade
+    | IteratorModel
+    | BatchSeen
+    | ChildStarted
+    | ModelBuilt
+    | Setting
+    | Padding
+    | InferenceSession
+    | ServerStarted
+    | GraphSize
+    | DeviceMemory
+    | Layer
+    | GraphRead
+    | GraphsRead
+    | Metric
+    | UserProfiler
+    | CaptureTaken
+    | AgentCost
+    | ProcessEnded
+)
+
+_DECODER: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+
+
+def decode(line: bytes) -> AnyEvent:
+    """One line of the log.
+
+    Raises:
+        msgspec.DecodeError: the line is damaged, or of a type that this version does not know.
+    """
+    return _DECODER.decode(line)

@@ -1,0 +1,1 @@
+"""What reports hold: public API."""

@@ -1,0 +1,299 @@
+"""Sampled call stacks of one event, in columns: what stack readers make, the session keeps and flame graphs draw.
+
+Frames are interned. Stacks form a tree, as in the Firefox Profiler's stack table: a stack is its caller's stack and one
+more frame, so that stacks share what they have in common and totals are sums from the leaves up. A stack is read root
+to leaf, always. Times are nanoseconds since session start, or since the first sample of a file that has a clock of its
+own.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stepscope.model.records import F64, I64, Table
+from stepscope.model.report.finding import Diagnostic
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+UNKNOWN = -1
+"""In a column of times, threads or stacks: not known, or none."""
+
+
+class FrameKind(enum.IntEnum):
+    """What kind of code a frame is. Numbers are stored: never reused, never renumbered.
+
+    Readers say what the source tells: PYTHON, NATIVE, KERNEL, GENERATED, OTHER. ``derive.stacks.frame_kinds`` says
+    more.
+    """
+
+    OTHER = 0
+    """Not told: a process or thread name, a frame of a file that does not say what it is."""
+    PYTHON = 1
+    """A Python function; of the user's code, where LIBRARY is told apart."""
+    NATIVE = 2
+    """Machine code of a library or program that belongs to none of the kinds below."""
+    KERNEL = 3
+    GENERATED = 4
+    """Machine code made at run time, outside of any file: oneDNN's kernels, other just-in-time code."""
+    INTERPRETER = 5
+    """CPython itself."""
+    FRAMEWORK = 6
+    """TensorFlow, ONNX Runtime, PyTorch, JAX: their own machine code. What they link in has a kind of its own."""
+    MATH = 7
+    """oneDNN, Eigen, BLAS: where the arithmetic is done."""
+    ALLOCATOR = 8
+    """malloc and its kin, the frameworks' pools."""
+    LIBRARY = 9
+    """A Python function of an installed library, or of Python's own."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> FrameKind:
+        """A kind of a newer version."""
+        del value
+        return cls.OTHER
+
+
+class StackFlag(enum.IntFlag):
+    """What is known of a sample's stack. Numbers are stored. Neither WHOLE nor TRUNCATED: the source does not tell."""
+
+    WHOLE = 1
+    """It reaches from the start of its thread to the leaf."""
+    TRUNCATED = 2
+    """Part of it is missing: the unwinder gave up, or the stack was deeper than what was kept."""
+    APPROXIMATE = 4
+    """Frames of Python, or callers or the op of generated code, are told by samples close by in time, or by what ran at
+    that moment, not by the sample itself."""
+    ATTACHED = 8
+    """Generated code, which says nothing of its caller: callers were looked for on the stack. Never WHOLE."""
+
+
+class Frame(NamedTuple):
+    """A place in code. Equal frames are one frame."""
+
+    function: str
+    """As shown; where no symbol is known, what it is in instead: "[libz.so.1]", "[unknown]"."""
+    file: str = ""
+    """Source file."""
+    line: int = 0
+    """Executed line, 0 unknown."""
+    module: str = ""
+    """Library or program, as a path where that is known; "[kernel]" for the kernel."""
+    kind: FrameKind = FrameKind.OTHER
+    resolved: bool = True
+    """False where ``function`` is a stand-in for a symbol that is not known."""
+
+
+class Thread(NamedTuple):
+    """Whose stack it is."""
+
+    pid: int = 0
+    """0 unknown."""
+    tid: int = 0
+    """As the kernel counts; 0 unknown."""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackTable(Table):
+    """The tree of stacks. int64[stack]. A stack's caller stands before it."""
+
+    parent: I64
+    """The caller's stack, -1 for a root."""
+    frame: I64
+    """The leaf of this stack, an index into the frames."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleTable(Table):
+    """Samples, or sums of samples with the same stack. int64[sample], ``weight`` float64[sample]."""
+
+    at_ns: I64
+    """-1 unknown, as of sums."""
+    thread: I64
+    """Index into the threads, -1 unknown."""
+    stack: I64
+    """Index into the stacks; -1: a sample with no frame at all."""
+    weight: F64
+    """How much of the event it stands for, in the profile's unit; whole numbers up to 2^53 are exact."""
+    count: I64
+    """How many samples this row is the sum of; 0 unknown."""
+    flags: I64
+    """``StackFlag``."""
+    op_thread: I64
+    """``pthread_self()`` of the thread whose op the sample works for: its own, or the one that a pool's thread works
+    for; 0 unknown. Since 0.1."""
+
+    @classmethod
+    def empty(cls) -> Self:
+        """No rows."""
+        none = np.empty(0, np.int64)
+        return cls(
+            at_ns=none,
+            thread=none,
+            stack=none,
+            weight=np.empty(0, np.float64),
+            count=none,
+            flags=none,
+            op_thread=none,
+        )
+
+    def summed(self) -> Self:
+        """One row for each thread, stack and flags, in the order of first appearance; times and op threads are gone.
+
+        A count is unknown where one of its parts is.
+        """
+        if not len(self):
+            return self
+        values, flags = np.unique(self.flags, return_inverse=True)
+        threads_first = (self.thread + 1) * (int(self.stack.max()) + 2) + self.stack + 1
+        kept, group = _groups(threads_first * len(values) + flags)
+        unknown = np.bincount(group, self.count == 0) > 0
+        counts = np.bincount(group, self.count).astype(np.int64)
+        return type(self)(
+            at_ns=np.full(len(kept), UNKNOWN, np.int64),
+            thread=self.thread[kept],
+            stack=self.stack[kept],
+            weight=np.bincount(group, self.weight).astype(np.float64),
+            count=np.where(unknown, 0, counts),
+            flags=self.flags[kept],
+            op_thread=np.zeros(len(kept), np.int64),
+        )
+
+
+_DENSE = 8
+"""Numbers that reach no further than so many times their count are looked up in a table: sooner than sorted."""
+
+
+def _groups(numbers: I64) -> tuple[I64, I64]:
+    """Where each of some numbers, none negative, stands first, rising; and which of those each one is."""
+    size = int(numbers.max()) + 1
+    if size > _DENSE * len(numbers):
+        _, first, group = np.unique(numbers, return_index=True, return_inverse=True)
+        by_time = np.argsort(first)
+        rank = np.empty(len(first), np.int64)
+        rank[by_time] = np.arange(len(first))
+        return first[by_time], rank[group]
+    rows = np.arange(len(numbers))
+    first = np.full(size, len(numbers), np.int64)
+    first[numbers[::-1]] = rows[::-1]  # of equal ones the last that is written remains
+    starts = np.flatnonzero(first[numbers] == rows)
+    rank = np.empty(size, np.int64)
+    rank[numbers[starts]] = np.arange(len(starts))
+    return starts, rank[numbers]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackProfile:
+    """Everything that was sampled of one event.
+
+    Raises:
+        ValueError: an index leads outside of its table, or a stack stands before its caller.
+    """
+
+    event: str
+    """What was sampled: "cpu", "page-faults", "madvise", "python" ... as the source names it."""
+    unit: str
+    """Of weights: "ns", "bytes", "samples", or what is counted ("page-faults"); "" unknown."""
+    name: str = ""
+    """Tells profiles of one source apart, where the event does not."""
+    frames: Sequence[Frame] = ()
+    stacks: StackTable = field(default_factory=StackTable.empty)
+    samples: SampleTable = field(default_factory=SampleTable.empty)
+    threads: Sequence[Thread] = ()
+    begin_ns: int = UNKNOWN
+    end_ns: int = UNKNOWN
+    """The window that was observed; -1 unknown."""
+    lost: int = 0
+    """Samples that the source says were lost."""
+    unread: int = 0
+    """Lines or records of the source that are no stack, or are damaged, and are left out."""
+    diagnostics: Sequence[Diagnostic] = ()
+    """What could not be read, and what of it is not to be trusted."""
+
+    def __post_init__(self) -> None:
+        """Hold the tables against each other: profiles come from files of others, too."""
+        stacks, samples = self.stacks, self.samples
+        if np.any(stacks.parent >= np.arange(len(stacks))) or np.any(stacks.parent < UNKNOWN):
+            raise ValueError("a stack's caller must stand before it")
+        for what, column, size in (
+            ("frame", stacks.frame, len(self.frames)),
+            ("stack", samples.stack, len(stacks)),
+            ("thread", samples.thread, len(self.threads)),
+        ):
+            least = 0 if what == "frame" else UNKNOWN
+            if len(column) and (int(column.min()) < least or int(column.max()) >= size):
+                raise ValueError(f"index of a {what} from {column.min()} to {column.max()}, expected below {size}")
+        if not np.all(np.isfinite(samples.weight)) or np.any(samples.weight < 0):
+            raise ValueError("weights must be finite and not negative")
+
+    def frames_of(self, stack: int) -> tuple[Frame, ...]:
+        """The frames of a stack, root to leaf; none for -1."""
+        return tuple(self.frames[i] for i in self.frame_ids_of(stack))
+
+    def frame_ids_of(self, stack: int) -> tuple[int, ...]:
+        """The same as indexes into ``frames``."""
+        ids = []
+        while stack != UNKNOWN:
+            ids.append(int(self.stacks.frame[stack]))
+            stack = int(self.stacks.parent[stack])
+        return tuple(reversed(ids))
+
+    @property
+    def total(self) -> float:
+        """The sum of all weights."""
+        return float(self.samples.weight.sum())
+
+
+_FRAME_BITS = 32
+"""Of a number that tells a stack: above them its caller's number, counted from 1."""
+
+
+class StackBuilder:
+    """Interns frames and stacks while a source is read.
+
+    Sources count equal raw stacks first and intern each of them once; samples are columns that the source has already.
+    """
+
+    def __init__(self) -> None:
+        """No frames, no stacks."""
+        self._frames: dict[Frame, int] = {}
+        self._stacks: dict[int, int] = {}
+        """By caller and frame in one number: pairs would keep Python's garbage collector busy."""
+
+    def frame(self, frame: Frame) -> int:
+        """The number of a frame."""
+        return self._frames.setdefault(frame, len(self._frames))
+
+    def child(self, parent: int, frame: int) -> int:
+        """The stack of ``frame`` called from the stack ``parent`` (-1: a root)."""
+        return self._stacks.setdefault(parent + 1 << _FRAME_BITS | frame, len(self._stacks))
+
+    def stack(self, frames: Iterable[int], *, parent: int = UNKNOWN) -> int:
+        """The stack of frames, root to leaf, below the stack ``parent``; ``parent`` itself where there are none."""
+        known = self._stacks
+        for frame in frames:
+            parent = known.setdefault(parent + 1 << _FRAME_BITS | frame, len(known))
+        return parent
+
+    def stack_of(self, frames: Iterable[Frame], *, parent: int = UNKNOWN) -> int:
+        """The same for frames that have no number yet."""
+        return self.stack(map(self.frame, frames), parent=parent)
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """All frames, in the order of their numbers."""
+        return tuple(self._frames)
+
+    @property
+    def stacks(self) -> StackTable:
+        """All stacks, in the order of their numbers."""
+        if not self._stacks:
+            return StackTable.empty()
+        keys = np.fromiter(self._stacks, np.int64, len(self._stacks))
+        return StackTable(parent=(keys >> _FRAME_BITS) - 1, frame=keys & (1 << _FRAME_BITS) - 1)

@@ -1,0 +1,1 @@
+"""Address spaces of processes, for people."""

@@ -1,0 +1,264 @@
+"""The report as one page: self-contained, offline, readable without any script (it has none).
+
+The page refuses to run anything: its content-security policy allows its one style sheet, by hash, and nothing else.
+Every text of the session is escaped by ``reports.page.svg.escape``.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import shlex
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from stepscope.reports import capture_text, maker_rows, task_rows, words
+from stepscope.reports.page import (
+    bars,
+    charts,
+    memory_page,
+    metric_charts,
+    op_rows,
+    page_header,
+    resource_charts,
+    traced_page,
+)
+from stepscope.reports.page.charts import LeftOut
+from stepscope.reports.page.figures import figure, figures
+from stepscope.reports.page.finding_card import findings
+from stepscope.reports.page.svg import escape
+from stepscope.reports.page.tables import code, facts, place, table
+from stepscope.units import format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stepscope.model.report.finding import Report
+
+MIDDLE_DOT = " \u00b7 "
+ICON = (
+    "data:image/svg+xml;base64,"
+    + base64.b64encode(
+        b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
+        b'<path d="M1 14V9h4V5h4V2h6v12z" fill="#0072B2"/></svg>'
+    ).decode()
+)
+OUTCOMES = {
+    "found": "found",
+    "clear": "clear",
+    "undecided": "undecided",
+    "not-applicable": "not applicable",
+    "failed": "failed",
+}
+
+
+def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
+    """The page. ``sources``: path to text of the user's files, for excerpts of the code."""
+    style = resources.files("stepscope.reports").joinpath("report.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    title = f"stepscope: {escape(words.subject(report))}"
+    head = "\n".join(
+        (
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            '<meta name="referrer" content="no-referrer">',
+            f'<link rel="icon" href="{ICON}">',
+            f"<title>{title}</title>",
+            f"<style>{style}</style>",
+        )
+    )
+    body = _body(report, sources or {})
+    return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'
+
+
+def _body(report: Report, sources: Mapping[str, str]) -> str:
+    sections = [
+        ("step", "The mean step", _step(report)),
+        ("findings", "Findings", findings(report, sources)),
+        ("times", "Step times", _times(report)),
+        ("resources", "Resources", "" if words.is_imported(report) else resource_charts.page(report.series)),
+        ("memory", "Memory", memory_page.page(report.memory)),
+        ("metrics", "Metrics of the program", figures("", *metric_charts.metrics(report.series))),
+        ("stages", "Pipeline stages", _stages(report)),
+        ("tasks", "Tasks", _tasks(report)),
+        ("traced", "Traced steps", traced_page.page(report)),
+        ("ops", "Ops", op_rows.page(report.ops)),
+        ("recorded", "Op traces", traced_page.recorded(report)),
+        ("checked", "What was checked", _checked(report)),
+        ("source", "In the source", _source(report)),
+        ("measuring", "About this run", _about(report)),
+    ]
+    shown = [(key, title, text) for key, title, text in sections if text]
+    links = "".join(f'<li><a href="#{key}">{title}</a></li>' for key, title, _ in shown)
+    parts = [
+        '<a class="skip" href="#main">Skip to the report</a>',
+        charts.hatch(),
+        page_header.header(report),
+        f'<nav aria-label="Sections"><ul>{links}</ul></nav>',
+        '<main id="main">',
+    ]
+    for key, title, text in shown:
+        parts.append(
+            f'<section id="{key}" aria-labelledby="{key}-h">\n<h2 id="{key}-h">{title}</h2>\n{text}\n</section>'
+        )
+    return "\n".join([*parts, "</main>"])
+
+
+# ---- charts
+
+
+def _step(report: Report) -> str:
+    bar = bars.mean_step(report.anatomy)
+    if isinstance(bar, LeftOut):
+        return ""
+    rows = []
+    for part in report.anatomy:
+        key = charts.Key(css=charts.component_class(part.component), kind="box", label="")
+        cells = (
+            f'<th scope="row" class="key">{bars.swatch(key)}{escape(words.component_word(part.component))}</th>'
+            f'<td class="n">{words.percent(part.ratio)} %</td><td class="n">{format_ns(part.ns_per_step)}</td>'
+            f"<td>{escape(words.stage_word(part.pipeline_stage)) if part.pipeline_stage != 'none' else ''}</td>"
+            f"<td>{code(part.name)}{place(part.where, before=' ')}</td>"
+        )
+        rows.append(cells)
+    head = ("Component", "Share", "Per step", "Pipeline stage", "Largest part")
+    source = report.session.step_times.source if report.session.step_times else ""
+    times = report.session.step_times
+    what = f"Steps of {escape(source)}: " if source else ""
+    total = f"{what}{format_ns(times.mean_ns)} in the mean of {times.count:,} steady steps." if times else ""
+    note = "".join(f'<p class="note">{escape(line)}</p>' for line in maker_rows.lines(report.session))
+    note += f'<p class="note">{total}</p>' if total else ""
+    bar_card = f'<div class="card">{note}{bar.markup}</div>'
+    parts = f'<div class="card">{table(head, rows, numeric=(1, 2))}</div>'
+    over_time = charts.anatomy(report.series, report.anatomy)
+    if isinstance(over_time, LeftOut):
+        return bar_card + parts + figures("", (over_time, "The step over time"))
+    return f'{bar_card}<div class="grid charts top">{parts}{figure(over_time, "The same over time")}</div>'
+
+
+def _times(report: Report) -> str:
+    if not report.session.steps:
+        return ""
+    return figures(
+        "",
+        (charts.step_times(report.series, report.session.step_times), "Step time over time"),
+        (charts.histogram(report.series, report.session.step_times), "How many steps take how long"),
+    )
+
+
+# ---- tables
+
+
+def _stages(report: Report) -> str:
+    if not report.stages:
+        return ""
+    rows = []
+    for stage in report.stages:
+        name = escape(words.stage_word(stage.stage))
+        if stage.ratio is None:
+            share = '<td class="n blind" colspan="2">could not look</td>'
+        else:
+            share = f'<td class="n">{words.percent(stage.ratio)} %</td><td class="b">{bars.share_bar(stage.ratio)}</td>'
+        rows.append(f'<th scope="row">{name}</th>{share}<td>{escape(words.basis_text(stage))}</td>')
+    head = ("Stage", "Share", "", "On what it rests, or why not")
+    return f'<div class="card">{table(head, rows, numeric=(1,))}</div>'
+
+
+def _tasks(report: Report) -> str:
+    shown = report.tasks[: task_rows.SHOWN]
+    if not shown:
+        return ""
+    rows = []
+    for row in task_rows.rows(shown):
+        cells = "".join(
+            f'<td class="n">{escape(text)}</td>' if i in task_rows.NUMERIC else f"<td>{escape(text)}</td>"
+            for i, text in enumerate(row[1:-1], 1)
+        )
+        rows.append(f'<th scope="row">{code(row.name)}</th>{cells}<td>{code(row.where)}</td>')
+    notes = task_rows.notes(shown)
+    if len(report.tasks) > len(shown):
+        notes.append(f"{len(report.tasks) - len(shown)} more in report.json")
+    more = "".join(f'<p class="note">{escape(text)}</p>' for text in notes)
+    head = [title.capitalize() if title.islower() else title for title in task_rows.HEAD]
+    return f'<div class="card">{table(head, rows, numeric=task_rows.NUMERIC)}{more}</div>'
+
+
+def _checked(report: Report) -> str:
+    if not report.checked:
+        return '<p class="card calm">No detector ran.</p>'
+    order = {outcome: i for i, outcome in enumerate(("found", "failed", "undecided", "not-applicable", "clear"))}
+    blind = any(words.why_not(c) for c in report.checked)
+    rows = []
+    for c in sorted(report.checked, key=lambda c: (order[c.outcome], not c.missing, c.detector)):
+        said = "could not look" if c.outcome == "not-applicable" and c.missing else OUTCOMES[c.outcome]
+        why = f"<td>{escape(words.why_not(c))}</td>" if blind else ""
+        rows.append(
+            f'<th scope="row">{escape(c.detector)}</th><td>{escape(c.name)}</td>'
+            f'<td><span class="outcome o-{c.outcome}">{said}</span></td>{why}'
+        )
+    head = ("Detector", "Looks for", "Outcome", "Why it could not look")
+    shown = table(head if blind else head[:3], rows)
+    return f'<div class="card">{shown}</div>'
+
+
+def _source(report: Report) -> str:
+    """What the static checker sees beside the findings: its rules say what may be slow, not what was."""
+    check = report.source_check
+    if check is None:
+        return ""
+    rows = [
+        f'<th scope="row">{escape(f.code)}</th><td>{escape(f.title)}</td><td>{place(f.where[0])}</td>'
+        f"<td>{words.seen_text(f)}</td><td>{escape(f.remedies[0].text)}</td>"
+        for f in check.findings
+    ]
+    note = f'<p class="note">Checked without running: {escape(words.checked_sources(check))}.'
+    if check.command:
+        note += f" All of what is below: <code>{escape(check.command)}</code>."
+    left = "".join(f"<li>not checked: {escape(text)}</li>" for text in check.left_out)
+    shown = table(("Rule", "What", "Where", "In this run", "Remedy"), rows) if rows else ""
+    return f'<div class="card">{note}</p>{shown}{f"<ul>{left}</ul>" if left else ""}</div>'
+
+
+def _about(report: Report) -> str:
+    summary, overhead = report.session, report.overhead
+    notes = "".join(
+        f"<li><b>{escape(name)}</b> {escape(text)}{f' ({count} times)' if count > 1 else ''}</li>"
+        for name, text, count in words.merged_diagnostics(report.diagnostics)
+    )
+    if words.is_imported(report):
+        said = f"<ul>{notes}</ul>" if notes else "<p>Nothing was repaired, and nothing is missing.</p>"
+        what = "Imported: another tool recorded this, and stepscope measured nothing."
+        return f'<div class="card diagnostics"><p>{what}</p><h3>Diagnostics</h3>{said}</div>'
+    run = [
+        ("Session", escape(summary.id)),
+        ("Command", f"<code>{escape(shlex.join(summary.command))}</code>"),
+        ("Framework", escape(words.framework_text(summary))),
+        ("Hosts", f"{summary.hosts}"),
+        ("Measured processes", f"{summary.processes}"),
+        *((("What they do", escape(", ".join(members))),) if (members := words.member_items(summary)) else ()),
+        *((("ONNX Runtime", "<br>".join(map(escape, setups))),) if (setups := words.inference_items(summary)) else ()),
+        ("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown"),
+        ("End", escape(words.exit_text(summary.exit_code)) or "exit code 0"),
+    ]
+    cost = [
+        ("Share of step time", f"{100 * overhead.ratio:.2f} % ({100 * overhead.low:.2f}-{100 * overhead.high:.2f})"),
+        (
+            "Records",
+            f"{overhead.records:,}" + (f", {format_ns(overhead.record_ns)} each" if overhead.record_ns else ""),
+        ),
+        ("Sidecar", f"{100 * overhead.sidecar_core_ratio:.2f} % of one core"),
+    ]
+    for capture in overhead.captures:
+        what = f"Captured at {format_ns(capture.at_ns)}"
+        cost.append((escape(what), escape(capture_text.line(capture))))
+    if overhead.captures:
+        cost.append(("Captures in all", f"{100 * overhead.captures_ratio:.2f} % of the job's time"))
+    notes = f"<ul>{notes}</ul>" if notes else "<p>Nothing was lost, and every probe attached.</p>"
+    return (
+        f'<div class="grid about"><div class="card"><h3>The run</h3>{facts(run)}</div>'
+        f'<div class="card"><h3>What measuring cost</h3>{facts(cost)}</div>'
+        f'<div class="card diagnostics"><h3>Diagnostics of stepscope itself</h3>{notes}</div></div>'
+    )

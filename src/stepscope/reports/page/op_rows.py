@@ -1,0 +1,171 @@
+"""The table of ops as rows of text that terminal, Markdown and page share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from stepscope.model.report.finding import Place
+from stepscope.reports import words
+from stepscope.reports.page import tables
+from stepscope.reports.page.svg import escape
+from stepscope.units import format_ns, format_ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from stepscope.model.report.op_table import MakerTime, OpTable
+
+SHOWN = 15
+"""Rows in Markdown and on the page; the rest is in report.json."""
+LEAST = 0.005
+"""Sums of less are left out."""
+NO_LAYER, NO_MAKER = "no layer", "no known line or layer"
+HEAD = ("made by", "op time", "share", "in gradients", "runs", "ops", "where")
+NUMERIC = frozenset(HEAD[1:5])
+MAX_NAME = 80
+"""Letters of an op's name in a line: a kernel of templates has hundreds."""
+
+
+OP_HEAD = ("op", "type", "self time", "share", "runs", "layer", "where", "device")
+OP_NUMERIC = frozenset(OP_HEAD[2:5])
+
+
+class OpRow(NamedTuple):
+    """One op, as text; columns as ``OP_HEAD``."""
+
+    name: str
+    type: str
+    time: str
+    share: str
+    runs: str
+    layer: str
+    where: str
+    device: str
+
+
+class Row(NamedTuple):
+    """What one line or layer made, as text; columns as ``HEAD``."""
+
+    maker: str
+    time: str
+    share: str
+    gradients: str
+    runs: str
+    types: str
+    where: str
+
+
+def rows(table: OpTable, count: int) -> list[Row]:
+    """The first ``count`` makers, then what other makers took, then the ops of none: they add up to all op time."""
+    shown = table.makers[:count]
+    rest = table.named_ratio - sum(maker.ratio for maker in shown)
+    others = [] if rest < LEAST else [_sum(table, "other lines and layers", rest, "")]
+    if table.makers and (unnamed := 1.0 - table.named_ratio) >= LEAST:
+        others.append(_sum(table, NO_MAKER, unnamed, _types(table.unnamed_types)))
+    return [*(_row(maker) for maker in shown), *others]
+
+
+def _sum(table: OpTable, what: str, ratio: float, types: str) -> Row:
+    return Row(what, format_ns(round(ratio * table.ns)), format_ratio(ratio), "", "", types, "")
+
+
+def _types(types: Iterable[str]) -> str:
+    return ", ".join(words.printable(name) for name in types)
+
+
+def _row(maker: MakerTime) -> Row:
+    layer = f"{words.printable(maker.layer)} ({words.printable(maker.layer_type)})" if maker.layer else ""
+    place = Place(file=maker.file, line=maker.line, function=maker.function)
+    where = words.place_text(place, short=True).removesuffix(" <module>") if maker.file else ""
+    return Row(
+        layer or NO_LAYER,
+        format_ns(maker.ns),
+        format_ratio(maker.ratio),
+        format_ratio(maker.gradient_ratio) if maker.gradient_ratio else "",
+        f"{maker.calls:,}",
+        _types(maker.types),
+        f"built at {where}" if maker.built else where,
+    )
+
+
+def summary(table: OpTable) -> str:
+    """What the table is of."""
+    steps = f" of {words.plural(table.steps, 'traced step')}" if table.steps else " of the trace"
+    found = f"; {format_ratio(table.named_ratio)} made by known lines and layers" if table.named_ratio else ""
+    return f"{format_ns(table.ns)} of ops in all threads{steps}{found}"
+
+
+def short(table: OpTable, count: int) -> list[str]:
+    """One line for each of the first ``count`` rows; of ops where nothing is known of who made them."""
+    found = []
+    if not table.makers:
+        for op in table.ops[:count]:
+            kind = f" ({words.printable(op.type)})" if op.type not in {"", op.name} else ""
+            device = f" on {words.printable(op.device)}" if op.device else ""
+            found.append(f"{format_ratio(op.ratio)} {_cut(short_name(op.name))}{kind}{device}")
+    for row in rows(table, count) if table.makers else ():
+        what = {NO_LAYER: row.types, NO_MAKER: f"{NO_MAKER} ({row.types})"}.get(row.maker, row.maker)
+        gradients = f", {row.gradients} in gradients" if row.gradients else ""
+        found.append(f"{row.share} {what}{gradients}: {row.where}" if row.where else f"{row.share} {what}{gradients}")
+    return found
+
+
+def short_name(name: str) -> str:
+    """An op's name as users know it: without the call of the whole function around it."""
+    return words.printable(name.removeprefix("StatefulPartitionedCall/"))
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}\u2026"
+
+
+def op_rows(table: OpTable) -> list[OpRow]:
+    """The ops with the most self time."""
+    return [
+        OpRow(
+            short_name(op.name),
+            words.printable(op.type) if op.type != op.name else "",
+            format_ns(op.ns),
+            format_ratio(op.ratio),
+            f"{op.calls:,}",
+            f"{words.printable(op.layer)}{' (gradient)' if op.gradient else ''}".strip(),
+            f"{words.printable(op.file)}:{op.line}" if op.file else "",
+            words.printable(op.device),
+        )
+        for op in table.ops
+    ]
+
+
+def filled(head: Sequence[str], shown: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """A table without the columns that are empty in all of its rows."""
+    kept = [i for i in range(len(head)) if any(row[i] for row in shown)]
+    return [head[i] for i in kept], [[row[i] for i in kept] for row in shown]
+
+
+def page(table: OpTable | None) -> str:
+    """The tables as markup for the page; nothing for none."""
+    if table is None:
+        return ""
+    makers = _table(HEAD, rows(table, SHOWN), NUMERIC) if table.makers else ""
+    ops = _table(*filled(OP_HEAD, op_rows(table)[:SHOWN]), OP_NUMERIC) if table.ops else ""
+    parts = [f'<div class="card"><p>{escape(summary(table))}.</p>{makers or ops}</div>']
+    if makers and ops:
+        parts.append(f'<div class="card"><h3>The ops with the most self time</h3>{ops}</div>')
+    return "".join(parts)
+
+
+def _table(head: Sequence[str], shown: Iterable[Sequence[str]], numeric: AbstractSet[str]) -> str:
+    body = [
+        "".join(
+            f'<td class="n">{escape(text)}</td>' if title in numeric else f"<td>{_cell(title, text)}</td>"
+            for title, text in zip(head, row, strict=True)
+        )
+        for row in shown
+    ]
+    places = [i for i, title in enumerate(head) if title in numeric]
+    return tables.table([title.capitalize() for title in head], body, numeric=places)
+
+
+def _cell(title: str, text: str) -> str:
+    return tables.code(text) if title in {"op", "where"} else escape(text)

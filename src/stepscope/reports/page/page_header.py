@@ -1,0 +1,107 @@
+"""The head of the page: what was found, in a sentence, and the run in a few figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.reports import words
+from stepscope.reports.page import traced_rows
+from stepscope.reports.page.svg import escape
+from stepscope.units import format_ns, format_rate
+
+if TYPE_CHECKING:
+    from stepscope.model.report.finding import Report
+
+MIDDLE_DOT = " \u00b7 "
+
+
+def header(report: Report) -> str:
+    """The head, as markup."""
+    command = escape(words.subject(report))
+    tiles = "".join(_tile(*tile) for tile in _tiles(report))
+    return (
+        f'<header>\n<p class="brand"><b>stepscope</b><code>{command}</code></p>\n'
+        f'{_verdict(report)}\n<dl class="tiles">{tiles}</dl>\n</header>'
+    )
+
+
+def _verdict(report: Report) -> str:
+    found = words.significant(report)
+    if words.is_imported(report) and not found:
+        said = words.nothing_text(report)
+        head, more = "Nothing found in the trace", f"{escape(said[0].upper() + said[1:])}."
+    elif not report.session.steps and not words.is_imported(report):
+        head, more = "No steps seen", "What was measured all the same is below."
+    elif not found:
+        head = words.NOTHING[0].upper() + words.NOTHING[1:]
+        more = f"{escape(MIDDLE_DOT.join(words.checked_items(report.checked)))}."
+    else:
+        first = found[0]
+        cost = first.cost
+        head = f'<span class="badge sev-{first.severity}">{first.severity}</span> {escape(first.title)}'
+        fast, low, high = map(words.speedup_text, (cost.ratio, cost.low, cost.high))
+        whose = "the traced steps are" if words.is_imported(report) else "the job is"
+        more = words.cost_text(cost, between_steps=words.is_between_steps(first)).capitalize()
+        if cost.basis != "unknown":
+            more += f": without it {whose} predicted to run <b>{fast} times</b> as fast ({low}-{high})"
+        more += "."
+        if len(found) > 1:
+            more += f" {words.plural(len(found) - 1, 'more finding')} below."
+    return f'<h1>{head}</h1>\n<p class="lead">{more}</p>'
+
+
+def _tiles(report: Report) -> list[tuple[str, str, str]]:
+    summary, overhead, times = report.session, report.overhead, report.session.step_times
+    rates = summary.throughput
+    tiles: list[tuple[str, str, str]] = []
+    if words.is_imported(report):
+        return _imported_tiles(report)
+    if rates.samples_per_s is not None:
+        more = f"{format_rate(rates.steps_per_s)} steps/s" if rates.steps_per_s is not None else ""
+        tiles.append(("Throughput", f"{format_rate(rates.samples_per_s)} samples/s", more))
+    elif rates.steps_per_s is not None:
+        tiles.append(("Throughput", f"{format_rate(rates.steps_per_s)} steps/s", "samples per step unknown"))
+    if times is not None:
+        tiles.append(("Mean step", format_ns(times.mean_ns), f"p95 {format_ns(times.p95_ns)}"))
+        warm = f"{times.warmup_steps} of warm-up, {format_ns(times.warmup_ns)}" if times.warmup_steps else ""
+        tiles.append(("Steps", f"{summary.steps:,}", warm))
+    if not summary.steps:
+        for label, key, unit, value in (
+            ("CPU", "res:cpu_cores", "cores", lambda v: sum(v) / len(v)),
+            ("Memory at most", "res:rss_mb", "MB", max),
+        ):
+            if series := report.series.get(key):
+                tiles.append((label, words.value_text(value(series), unit), "of the whole job"))
+        if summary.processes:
+            tiles.append(("Processes", f"{summary.processes}", words.framework_text(summary)))
+    ended = words.exit_text(summary.exit_code) or "exit code 0"
+    tiles.append(("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown", ended))
+    if not summary.steps:
+        tiles.append(("Measuring cost", f"{100 * overhead.sidecar_core_ratio:.1f} %", "of one core, beside the job"))
+        return tiles
+    cost = f"{100 * overhead.low:.1f}-{100 * overhead.high:.1f} % of step time"
+    tiles.append(("Measuring cost", f"{100 * overhead.ratio:.1f} %", cost))
+    return tiles
+
+
+def _imported_tiles(report: Report) -> list[tuple[str, str, str]]:
+    """Of a session of other tools' files."""
+    traced, traces = report.traced, report.op_traces
+    tiles = [("Traces", f"{len(traces)}", ", ".join(dict.fromkeys(trace.format for trace in traces)))]
+    tiles.append(("Events", f"{sum(trace.events for trace in traces):,}", "without what was left out"))
+    if traced is not None and traced.count:
+        tiles.append(("Traced steps", f"{traced.count:,}", traced.name))
+        tiles.append(("Mean traced step", format_ns(traced.mean_ns), ""))
+    if traced is not None and traced.parts:
+        first = traced.parts[0]
+        tiles.append(("Most of it", f"{words.percent(first.ratio)} %", traced_rows.part_word(first.part)))
+    if traced is not None and traced.idle is not None:
+        tiles.append(("Device idle", f"{words.percent(traced.idle.ratio)} %", traced.idle.device))
+    return tiles
+
+
+def _tile(label: str, value: str, more: str) -> str:
+    extra = f"<dd>{escape(more)}</dd>" if more else ""
+    amount, _, unit = value.partition(" ")
+    unit = f" <small>{escape(unit)}</small>" if unit else ""
+    return f'<div><dt>{label}</dt><dd class="value">{escape(amount)}{unit}</dd>{extra}</div>'

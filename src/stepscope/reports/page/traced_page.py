@@ -1,0 +1,149 @@
+"""The page's part on op traces: where traced steps spend their time, their input, idle times, what was recorded.
+
+What a figure means stands in docs/op-traces.md. It refuses to call idle what was not captured.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.reports import capture_text, op_traces
+from stepscope.reports.page import bars, traced_rows
+from stepscope.reports.page.charts import Key
+from stepscope.reports.page.svg import escape
+from stepscope.reports.page.tables import code, table
+from stepscope.reports.words import percent
+from stepscope.units import format_ns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from stepscope.model.report.finding import Report
+    from stepscope.model.report.op_summary import TracedIdle, TracedSteps
+
+COPIES = ("copy-to-device", "copy-from-device", "copy-on-device")
+IDLE = ("device-gap", "device-wait", "scheduling")
+"""Parts in which nothing works for the step: hatched."""
+_OWN = frozenset({"device-compute", "host-compute", "host-python", "collective", "launch", "runtime", "compile"})
+_SHARED = frozenset({"input-wait", "callbacks", "saving", "evaluation", "building", "gc", "framework", "other-python"})
+
+
+def part_class(part: str) -> str:
+    """The class that colours a part; components of level 0 have the colours that they have elsewhere."""
+    if part in COPIES:
+        return "c-copy"
+    if part in IDLE:
+        return "c-unmeasured"
+    return f"c-{part}" if part in _OWN | _SHARED else "c-else"
+
+
+def page(report: Report) -> str:
+    """The section on the traced steps; nothing without an op trace that shows any op."""
+    traced = report.traced
+    if traced is None or not traced.parts:
+        return ""
+    cards = [_split(report, traced), *_grid([_parts(traced), _idle(traced.idle)])]
+    return "".join([*cards, _pipeline(traced), _gains(traced)])
+
+
+def recorded(report: Report) -> str:
+    """The section on what the op traces hold; nothing without any."""
+    rows = []
+    for trace in report.op_traces:
+        lines = "".join(f"<p>{escape(text)}</p>" for label, text in op_traces.lines_of(trace) if label == "steps")
+        said = {label: text for label, text in op_traces.lines_of(trace) if label != "steps"}
+        rows.append(
+            f'<th scope="row">{code(trace.file or trace.name)}</th><td>{escape(trace.format)}</td>'
+            f'<td class="n">{trace.events:,}</td><td>{lines}</td><td>{escape(said.get("captured", ""))}</td>'
+            f"<td>{escape(said.get('not there', ''))}</td><td>{escape(said.get('left out', ''))}</td>"
+        )
+    if not rows:
+        return ""
+    head = ("Trace", "Format", "Events", "Steps", "Captured", "Not there", "Left out")
+    return f'<div class="card recorded">{table(head, rows, numeric=(2,))}</div>'
+
+
+def _split(report: Report, traced: TracedSteps) -> str:
+    shown = [bars.Part(part_class(p.part), traced_rows.part_word(p.part), p.ratio, p.ns_per_step) for p in traced.parts]
+    note = f"{traced_rows.whole(traced)}{f' ({traced.name})' if traced.name else ''}."
+    cost = next((c for c in report.overhead.captures if f"capture:{c.id}" == traced.capture), None)
+    if cost is not None:
+        note += f" Captured: {capture_text.line(cost)}."
+    bar = bars.step("traced-step", "The traced step", shown)
+    return f'<div class="card"><p class="note">{escape(note)}</p>{bar.markup}</div>'
+
+
+def _grid(cards: Iterable[str]) -> Sequence[str]:
+    there = [card for card in cards if card]
+    return [f'<div class="grid charts top">{"".join(there)}</div>'] if len(there) > 1 else there
+
+
+def _parts(traced: TracedSteps) -> str:
+    rows = []
+    for part in traced.parts:
+        swatch = bars.swatch(Key(css=part_class(part.part), kind="box", label=""))
+        rows.append(
+            f'<th scope="row" class="key">{swatch}{escape(traced_rows.part_word(part.part))}</th>'
+            f'<td class="n">{percent(part.ratio)} %</td><td class="n">{format_ns(part.ns_per_step)}</td>'
+            f"<td>{escape(traced_rows.part_meaning(part.part))}</td>"
+        )
+    each = "Per step" if traced.count else "In all"
+    return f'<div class="card">{table(("Part", "Share", each, "Is"), rows, numeric=(1, 2))}</div>'
+
+
+def _idle(idle: TracedIdle | None) -> str:
+    if idle is None:
+        return ""
+    rows = [
+        f'<td class="n">{escape(at)}</td><td class="n">{escape(dur)}</td><td>{escape(what)}</td>'
+        for at, dur, what in traced_rows.gap_rows(idle)
+    ]
+    head = [title.capitalize() for title in traced_rows.GAP_HEAD]
+    more = f"{idle.count:,} gaps of a microsecond or more; the longest:" if rows else "No gap of a microsecond."
+    return (
+        f'<div class="card"><h3>Idle times of the device</h3><p class="note">{escape(traced_rows.idle_text(idle))}. '
+        f"{more}</p>{table(head, rows, numeric=(0, 1)) if rows else ''}</div>"
+    )
+
+
+def _pipeline(traced: TracedSteps) -> str:
+    if not traced.pipeline:
+        return ""
+    rows = []
+    for stage, row in zip(traced.pipeline, traced_rows.stage_rows(traced), strict=True):
+        depth = f"d{min(stage.depth, MAX_DEPTH)}"
+        cells = "".join(
+            f'<td class="n">{escape(text)}</td>' if i in traced_rows.STAGE_NUMERIC else f"<td>{escape(text)}</td>"
+            for i, text in enumerate(row[1:], 1)
+        )
+        css = f"{depth} blocking" if stage.blocking else depth
+        rows.append(f'<th scope="row" class="{css}">{escape(row.name)}</th>{cells}')
+    head = [title.capitalize() for title in traced_rows.STAGE_HEAD]
+    note = f"{traced.batches:,} batches; the step calls the first stage, each one the stages indented below it."
+    return (
+        f'<div class="card tree"><h3>The input pipeline</h3><p class="note">{escape(note)} Blocking: '
+        f"{escape(traced_rows.blocking(traced))}.</p>{table(head, rows, numeric=traced_rows.STAGE_NUMERIC)}</div>"
+    )
+
+
+MAX_DEPTH = 9
+"""Deeper stages are indented no further."""
+
+
+def _gains(traced: TracedSteps) -> str:
+    if not traced.gains:
+        return ""
+    rows = [
+        f'<th scope="row">{code(name)}</th><td>{code(kind)}</td><td class="n">{escape(share)}</td>'
+        f'<td class="n">{escape(gain)}</td>'
+        for name, kind, share, gain in traced_rows.gain_rows(traced.gains)
+    ]
+    head = [title.capitalize() for title in traced_rows.GAIN_HEAD]
+    note = (
+        "The critical path of the steps nearest to the median one: what they would save if an op on it took half of "
+        "its time. The smaller figure is certain, the larger one is half of its time."
+    )
+    return (
+        f'<div class="card"><h3>What would make the step shorter</h3><p class="note">{note}</p>'
+        f"{table(head, rows, numeric=(2, 3))}</div>"
+    )
