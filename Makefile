@@ -160,6 +160,10 @@ bench-anomalies: $(VENV)/.stamp ## network, disk and utilisation anomalies made 
 bench-whole-stacks: $(VENV)/.stamp ## which share of native stacks is whole, and what the others lack; --python PROGRAM
 	@$(BIN)/python benchmarks/whole_stacks.py $(ARGS)
 
+.PHONY: bench-contention
+bench-contention: $(VENV)/.stamp ## CPU contention: the stated share beside what neighbours really cost
+	@$(BIN)/python benchmarks/contention.py $(ARGS)
+
 .PHONY: bench-page-faults
 bench-page-faults: $(VENV)/.stamp ## steady page faults: share beside perf's, cause, and what the remedy brings
 	@$(BIN)/python benchmarks/page_faults.py $(ARGS)

@@ -22,6 +22,9 @@ so the steady part must last some seconds. Contention for memory bandwidth or a 
 trace says how many CPUs the work can use at once, the cost lies between that for one and that for all of them; of a
 process that was attached to, all threads count as one crowd, which says too much where they wait for each other.
 
+Threads of a pool use CPU while they look for work, and no op shows it: where many small ops run one after another, the
+true cost is near the upper end of the interval (docs/benchmarks/contention.md).
+
 ## Remedy
 Run the other work later, niced (`nice -n 19`), or on other cores (`taskset`, cgroup cpuset); raise the quota.
 
