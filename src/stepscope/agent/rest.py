@@ -27,7 +27,7 @@ import time
 import weakref
 
 from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import KIND_TRAITS, Kind, Trait, kinds_with
 from stepscope.wire.ring import UNTOLD, UNTOLD_KINDS
 
 TYPE_CHECKING = False
@@ -65,10 +65,9 @@ NOTE_NS = 90_000_000
 SLOTS = {kind: 1 + position for position, kind in enumerate(UNTOLD_KINDS)}
 """Where in ``Rest.untold`` the calls of a kind stand; as many places further stands what has been told."""
 TOLD = len(UNTOLD_KINDS)
-COUNTED = (Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
+COUNTED = tuple(kind for kind in UNTOLD_KINDS if KIND_TRAITS[kind] & Trait.LIGHT)
 """Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count."""
-RESTING = frozenset(map(int, (*COUNTED, Kind.EXECUTION, Kind.HOOK, Kind.CALLBACK, Kind.SYNC)))
-"""Kinds whose wrappers go aside, or cost less: what others cost is no reason to rest."""
+HOT = frozenset(map(int, kinds_with(Trait.HOT)))
 MANY = 64
 """Counters of a kind from which those that are gone are let go whenever one is made."""
 LOOKED_AT = 64
@@ -213,7 +212,7 @@ class Rest:
         kinds = self._state.newest_kinds(LOOKED_AT)
         each = self._call_ns / max(1, len(kinds))
         executions = kinds.count(int(Kind.EXECUTION))  # each calls a tf.function, whose wrapper runs and writes nothing
-        hot = executions + sum(kind in RESTING for kind in kinds)
+        hot = executions + sum(kind in HOT for kind in kinds)
         cost = (calls * hot * each + short * SHORT_COSTS * self._call_ns) / window
         repeated = max((kinds.count(int(kind)) for kind in (Kind.EXECUTION, *COUNTED)), default=0)
         light = calls * repeated / max(1, len(kinds)) * LIGHT_NS[2] / window

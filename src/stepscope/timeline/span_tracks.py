@@ -20,7 +20,7 @@ from stepscope.model.api.timeline import LeftOut, SpanName, TraceRange
 from stepscope.model.log.events import Name, ThreadSeen, Traced
 from stepscope.model.session.optrace import Category, LineKind
 from stepscope.store.span_cache import PLACE_BITS
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.device.event_links import Links
@@ -251,7 +251,7 @@ class Spans:
         records = worker.records
         kind = records.kind[drawn]
         ids = np.where(kind == Kind.TRACE, records.arg[drawn], records.name[drawn])
-        ids = np.where(np.isin(kind, (Kind.GC, Kind.NEXT, Kind.REST)), 0, ids)
+        ids = np.where(np.isin(kind, kinds_with(Trait.UNNAMED)), 0, ids)
         pairs, at = np.unique(np.stack([kind, ids]), axis=1, return_inverse=True)
         known, traced = names_of(worker), {t.id: t for t in worker.all(Traced)}
         numbers = [

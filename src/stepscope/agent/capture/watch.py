@@ -15,7 +15,7 @@ import sys
 import time
 from _thread import allocate_lock
 
-from stepscope.wire.kinds import STEP_MARKER, Flag, Kind
+from stepscope.wire.kinds import STEP_MARKER, Flag, Trait, kinds_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,10 +27,7 @@ _LOOK_S = 0.25
 _NEVER = sys.maxsize
 _SECOND_NS = 1_000_000_000
 _STRAY = int(Flag.END) | int(Flag.NESTED)
-CALLS = frozenset(
-    int(kind) for kind in (Kind.STEP, Kind.EXECUTION, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE)
-)
-"""Records of what an evaluation may be made of."""
+CALLS = frozenset(map(int, kinds_with(Trait.STEP)))
 SERIES = 2
 """So many calls that are not the step's, between two of its calls, are an evaluation."""
 

@@ -7,7 +7,7 @@ the run (steps, loops, traces, saves, samples) are always written; of each other
 
 from __future__ import annotations
 
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Trait, kinds_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,13 +15,7 @@ if TYPE_CHECKING:
 
 LIMIT_PER_S = 4_000
 """Records a second above which thinning starts; it ends below half of it. Source: DESIGN 3.1, level 0."""
-THINNABLE = frozenset(
-    int(kind)
-    for kind in (
-        *(Kind.HOOK, Kind.CALLBACK, Kind.FUNCTION, Kind.NEXT, Kind.PYFUNC, Kind.SESSION_RUN, Kind.SUMMARY),
-        *(Kind.SYNC, Kind.MODEL_CALL, Kind.APPLY, Kind.SPAN, Kind.METRIC, Kind.INFERENCE),
-    )
-)
+THINNABLE = frozenset(map(int, kinds_with(Trait.THINNABLE)))
 _ALWAYS = int(Flag.TRACED | Flag.RAISED | Flag.END)
 _THINNED = int(Flag.THINNED)
 _PERIOD_NS = 1_000_000_000

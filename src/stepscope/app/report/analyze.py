@@ -33,7 +33,7 @@ from stepscope.model.report.finding import Component, Diagnostic, LineHeat, Plac
 from stepscope.model.report.step_summary import StepTimes
 from stepscope.reports import json_report, markdown, text
 from stepscope.reports.page import html
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -215,7 +215,7 @@ def components(view: SessionView) -> tuple[Component, ...]:
 
 def _contributor(view: SessionView, component: str) -> tuple[str, Place | None]:
     """The largest contributor to callbacks, saving and other Python."""
-    kinds = {"callbacks": (Kind.CALLBACK,), "saving": (Kind.SAVE, Kind.SUMMARY)}.get(component)
+    kinds = {"callbacks": (Kind.CALLBACK,), "saving": kinds_with(Trait.WRITES)}.get(component)
     if kinds is not None:
         rows = view.named_times(*kinds)
         if rows:

@@ -9,7 +9,7 @@ import numpy as np
 from stepscope.model.log.events import AgentCost
 from stepscope.model.report.overhead import Overhead
 from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
@@ -46,7 +46,7 @@ def account(view: SessionView) -> Overhead:
     end = max(int(hi[-1]), *ends.tolist()) if len(ends) else int(hi[-1])  # a job may end in a rest
     inside = (records.start_ns >= lo[0]) & (records.start_ns < end)
     counted = inside & (records.kind == Kind.COUNTS)
-    calls = int((inside & ~np.isin(records.kind, _NO_CALLS)).sum()) + int(records.arg[counted].sum())
+    calls = int((inside & ~np.isin(records.kind, kinds_with(Trait.OURS))).sum()) + int(records.arg[counted].sum())
     calls += int((inside & (records.kind == Kind.EXECUTION)).sum())  # the tf.function inside, which is not recorded
     light = int(records.arg[rests].sum())
     rest_ns = int(records.dur_ns[rests & (records.flags >> 8 == Kind.EXECUTION)].sum())
@@ -64,9 +64,6 @@ def account(view: SessionView) -> Overhead:
         rest_ratio=rest_ns / span,
         sidecar_core_ratio=sidecar,
     )
-
-
-_NO_CALLS = (Kind.SAMPLE, Kind.TICK, Kind.COUNTS, Kind.REST)
 
 
 def _sidecar(host: HostTable, until_ns: int | None) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 MIN_CALLS = 16
 """Of one function: the analysis wants four steps that repeat, and leaves out those that warm up."""
-STEP_KINDS = frozenset((Kind.STEP, Kind.EXECUTION, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE))
-"""Records that may be steps."""
+_STEPS = frozenset(kinds_with(Trait.STEP))
 
 
 def seen(workers: Iterable[WorkerDrain]) -> bool:
@@ -33,4 +32,4 @@ def repeats(workers: Iterable[WorkerDrain]) -> bool:
 
 def calls(worker: WorkerDrain) -> int:
     """Of what a process called the most, and may be its step."""
-    return max((n for (kind, _), n in worker.recent.counts.items() if kind in STEP_KINDS), default=0)
+    return max((n for (kind, _), n in worker.recent.counts.items() if kind in _STEPS), default=0)

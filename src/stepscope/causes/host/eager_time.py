@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.derive.python import eager
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.python.eager import EagerTime
@@ -25,4 +25,4 @@ def setting(view: SessionView) -> str | None:
 
 
 def _of_keras(view: SessionView) -> bool:
-    return view.steps is not None and view.steps.kind in {Kind.EXECUTION, Kind.LOOP}
+    return view.steps is not None and view.steps.kind in kinds_with(Trait.KERAS)

@@ -38,7 +38,7 @@ from stepscope.model.log.events import (
     Traced,
 )
 from stepscope.model.log.program import Setting
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 
 Reason = Literal["sample", "call", "function", "node"]
 
-WHOLE = (Kind.SAVE, Kind.SUMMARY, Kind.BUILD)
-"""Records whose whole time goes with the line that called them."""
+WHOLE = kinds_with(Trait.WHOLE)
 QUALIFIED_SINCE = (3, 11)
 """The first Python whose code objects know their qualified names."""
 _MODULE = "<module>"

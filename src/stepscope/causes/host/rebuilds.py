@@ -17,7 +17,7 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.python import retraces, stack_samples
 from stepscope.derive.steps.anchor import TRAIN_ROLES
 from stepscope.model.log.events import ModelBuilt, Traced
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
@@ -180,7 +180,7 @@ def _first_runs(view: SessionView, calls: Bool) -> int:
     sessions = [n.id for n in view.names.values() if n.role == "session"]
     made = records.start_ns[calls & np.isin(records.name, sessions)]
     lo, hi = steps.windows
-    kinds = np.isin(records.kind, [Kind.SESSION_RUN, Kind.INFERENCE])
+    kinds = np.isin(records.kind, kinds_with(Trait.SESSION))
     runs = np.flatnonzero(kinds & (records.thread == steps.thread))
     if len(made) < MIN_BUILDS or len(runs) == 0:
         return 0
@@ -209,5 +209,5 @@ def _trains(view: SessionView) -> bool:
         return True
     roles = {n.id for n in view.names.values() if n.role in TRAIN_ROLES} | view.get(purpose.updating_functions)
     ids: I64 = np.array(sorted(roles), np.int64)
-    kinds = mine & np.isin(records.kind, [Kind.EXECUTION, Kind.LOOP, Kind.FUNCTION])
+    kinds = mine & np.isin(records.kind, kinds_with(Trait.TRAINER))
     return bool(np.isin(records.name[kinds], ids).any())

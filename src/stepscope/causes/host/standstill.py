@@ -17,7 +17,7 @@ from stepscope.derive.machine.rivals import is_child
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
 from stepscope.model.log.events import ThreadSeen
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.session.session import Session, Worker
 
-_NO_WORK = (Kind.SAMPLE, Kind.TICK, Kind.GC)
+_NO_WORK = kinds_with(Trait.IDLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,16 +15,14 @@ import numpy as np
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
 from stepscope.model.log.events import Framework
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.view import SessionView
     from stepscope.model.records import I64
 
-_CALLS = (
-    *(Kind.TRACE, Kind.FUNCTION, Kind.EXECUTION, Kind.LOOP, Kind.SESSION_RUN, Kind.APPLY, Kind.STEP, Kind.INFERENCE),
-)
+_CALLS = kinds_with(Trait.STARTED)
 _BUILDING = ("/keras/src/layers/", "/keras/src/models/", "/keras/src/ops/", "/keras/src/initializers/")
 """Frames below the user's line that make layers and models."""
 

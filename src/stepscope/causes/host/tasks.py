@@ -24,7 +24,7 @@ from stepscope.derive.steps.anchor import TRAIN_ROLES
 from stepscope.derive.steps.steps import names_of
 from stepscope.model.log.events import Name
 from stepscope.model.report.finding import Task, TaskPart
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
@@ -42,7 +42,7 @@ KINDS: dict[Kind, TaskKind] = {
     Kind.SPAN: "span",
     Kind.STEP: "step",
 }
-_REQUESTS = frozenset({Kind.FUNCTION, Kind.MODEL_CALL, Kind.INFERENCE})
+_REQUESTS = frozenset(kinds_with(Trait.TASK))
 MAX_TASKS = 1_000
 WARM_FACTOR = 3.0
 """First calls of so many medians warm up, and say nothing about the calls that nobody timed. As steps do

@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope.derive.steps.anchor import TRAIN_ROLES
 from stepscope.model.log.events import ModelBuilt, Traced
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
@@ -22,14 +22,14 @@ def trains(view: SessionView) -> bool:
     records = steps.worker.records
     train = [n.id for n in view.names.values() if n.role in TRAIN_ROLES]
     trained = (records.kind == Kind.EXECUTION) & np.isin(records.name, train)
-    trained |= np.isin(records.kind, [Kind.APPLY, Kind.SESSION_RUN])
+    trained |= (records.kind == Kind.APPLY) | (records.kind == Kind.SESSION_RUN)
     return bool(trained.any() or view.get(updating_functions))
 
 
 def predicts(view: SessionView) -> bool:
     """The steps are calls of Keras' predict or evaluate."""
     steps = view.steps
-    return steps is not None and steps.kind in {Kind.EXECUTION, Kind.LOOP} and steps.anchor.purpose != "training"
+    return steps is not None and steps.kind in kinds_with(Trait.KERAS) and steps.anchor.purpose != "training"
 
 
 def updating_functions(view: SessionView) -> set[int]:

@@ -16,7 +16,7 @@ import numpy as np
 from stepscope.derive.numeric import trend
 from stepscope.derive.python import stack_samples
 from stepscope.derive.steps.anatomy import COMPONENTS
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.trend import Trend
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stepscope.model.log.events import Name
     from stepscope.model.records import F64
 
-_KINDS = {"callbacks": (Kind.CALLBACK,), "saving": (Kind.SAVE, Kind.SUMMARY), "gc": (Kind.GC,)}
+_KINDS = {"callbacks": (Kind.CALLBACK,), "saving": kinds_with(Trait.WRITES), "gc": (Kind.GC,)}
 """Components whose records have names of their own."""
 _LEAST_REST = 0.02
 """The rest of the step tells nothing of the machine where it is less than this share of it."""

@@ -19,7 +19,7 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
 from stepscope.derive.steps.anatomy import COMPONENTS
 from stepscope.derive.steps.epochs import EPOCH_END
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Spot
@@ -47,7 +47,6 @@ _ENRICHED = 3.0
 _MIN_RIVAL_CORES = 0.3
 MIN_EXPLAINED = 0.5
 """Of the stalls' time: another function that the program calls every N steps, such as a validation, is its work."""
-_CALLS = (Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE)
 _KINDS = {"callbacks": Kind.CALLBACK, "gc": Kind.GC, "saving": Kind.SAVE}
 
 
@@ -164,7 +163,11 @@ def _other_calls_ns(view: SessionView, windows: tuple[I64, I64]) -> int:
         return 0
     records = steps.worker.records
     others = [n.id for n in view.names.values() if n.text != steps.anchors.text]
-    mine = np.isin(records.kind, _CALLS) & np.isin(records.name, others) & (records.thread == steps.thread)
+    mine = (
+        np.isin(records.kind, kinds_with(Trait.CALLED))
+        & np.isin(records.name, others)
+        & (records.thread == steps.thread)
+    )
     starts = records.start_ns[mine]
     ends = starts + records.dur_ns[mine]
     inside = _inside(starts, windows)

@@ -16,7 +16,7 @@ import numpy as np
 from stepscope.model.log import events
 from stepscope.model.records import RecordTable
 from stepscope.model.session.session import Worker
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,7 +38,7 @@ _SHORT = int(Kind.COUNTS)
 _NOT_COUNTED = int(Flag.END)
 _NESTED = int(Flag.NESTED)
 _REST = int(Kind.REST)
-_RESTING = tuple(int(kind) for kind in (Kind.EXECUTION, Kind.FUNCTION, Kind.NEXT, Kind.MODEL_CALL, Kind.APPLY))
+_DETACHED = tuple(map(int, kinds_with(Trait.DETACHED)))
 _SHARED = 128
 """As ``derive.steps.rest``: newest calls before a rest that say whose the calls in it are."""
 _LOOP = int(Kind.LOOP)
@@ -53,7 +53,7 @@ class Recent:
         """Nothing yet; times of records count from ``origin_ns``."""
         self.counts: dict[tuple[int, int], int] = {}
         """Calls so far by (kind, name); those that were counted instead of recorded are in it."""
-        self._newest = {kind: np.empty(0, np.uint32) for kind in _RESTING}
+        self._newest = {kind: np.empty(0, np.uint32) for kind in _DETACHED}
         self.records = 0
         """Records so far."""
         self._origin_ns = origin_ns
@@ -102,7 +102,7 @@ class Recent:
         for key, total in zip(keys.tolist(), totals.tolist(), strict=True):
             pair = divmod(key, _NAMES)
             self.counts[pair] = self.counts.get(pair, 0) + int(total)
-        for kind in _RESTING:
+        for kind in _DETACHED:
             names = records["name"][(kinds == kind) & ((records["flags"] & _NESTED) == 0)]
             if len(names):
                 self._newest[kind] = np.concatenate([self._newest[kind], names])[-_SHARED:]

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
 BY_KIND = {
-    "steps": (
-        *(Kind.STEP, Kind.EXECUTION, Kind.SESSION_RUN, Kind.FUNCTION),
-        *(Kind.LOOP, Kind.APPLY, Kind.MODEL_CALL, Kind.NEXT, Kind.INFERENCE),
-    ),
+    "steps": kinds_with(Trait.STEP | Trait.MAKER | Trait.DETACHED),
     "samples": (Kind.SAMPLE,),
     "stacks": (Kind.SAMPLE,),
-    "traces": (Kind.TRACE, Kind.FUNCTION),
+    "traces": kinds_with(Trait.GRAPH_MADE),
 }
 BY_LINE = {"input-wait": "itermodel"}
 BY_TABLE = {"host": "host", "resources": "links", "memory": "process", "gpu": "gpu"}

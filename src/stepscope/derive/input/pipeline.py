@@ -16,7 +16,7 @@ import numpy as np
 from stepscope.derive.input import model_reads, pipeline_python, stages, traced_input
 from stepscope.derive.steps import evaluations, rest
 from stepscope.model.log.events import DatasetMade, IteratorMade, IteratorModel
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -192,7 +192,7 @@ _GRACE_NS = 2_000_000_000
 
 def _windows(steps: Steps, reads: list[Read]) -> Iterator[WaitWindow]:
     """Non-overlapping windows of consecutive executions, one per read."""
-    if steps.steady_count == 0 or steps.kind not in {Kind.EXECUTION, Kind.FUNCTION}:
+    if steps.steady_count == 0 or steps.kind not in kinds_with(Trait.COMPILED):
         return
     starts = steps.starts
     broken = steps.rested | rest.between(evaluations.loops(steps), starts, steps.ends)
@@ -230,7 +230,7 @@ def _windows(steps: Steps, reads: list[Read]) -> Iterator[WaitWindow]:
 
 def _traced_windows(steps: Steps, traced: TracedInput) -> Iterator[WaitWindow]:
     """The traced steps, each with its share of a usual call: tracing makes steps slower."""
-    if steps.steady_count == 0 or steps.kind not in {Kind.EXECUTION, Kind.FUNCTION}:
+    if steps.steady_count == 0 or steps.kind not in kinds_with(Trait.COMPILED):
         return
     usual = float((steps.call_ends - steps.starts)[steps.steady].mean())
     for wait in traced.waits:

@@ -9,7 +9,7 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.model.log.events import Traced
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
@@ -96,7 +96,7 @@ def widened(steps: Steps, rows: I64) -> tuple[I64, I64]:
     records = steps.worker.records
     starts = records.start_ns[rows]
     ends = starts + records.dur_ns[rows]
-    calls = np.isin(records.kind, [Kind.FUNCTION, Kind.EXECUTION]) & (records.thread == steps.thread)
+    calls = np.isin(records.kind, kinds_with(Trait.COMPILED)) & (records.thread == steps.thread)
     traced = np.flatnonzero(calls & ((records.flags & Flag.TRACED) != 0))
     plain = calls & ((records.flags & Flag.TRACED) == 0)
     if len(traced) == 0:

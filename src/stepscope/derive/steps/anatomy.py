@@ -17,7 +17,7 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps.steps import names_of
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals, Painting
@@ -56,7 +56,7 @@ COMPONENTS: dict[str, PipelineStage] = {
 }
 """Components of the report, in its order, and the pipeline stage that each is counted under."""
 
-_CALLS = (Kind.EXECUTION, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.APPLY, Kind.INFERENCE)
+_CALLS = kinds_with(Trait.COMPUTES)
 _NESTED_LOOPS = frozenset({"evaluate", "predict"})
 
 
@@ -142,7 +142,7 @@ def _layers(steps: Steps) -> list[Intervals]:
         return intervals.merge(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))
 
     return [
-        union(Kind.SAVE, Kind.SUMMARY),
+        union(*kinds_with(Trait.WRITES)),
         union(Kind.CALLBACK),
         _nested_loops(steps, names),
         union(Kind.HOOK),
@@ -175,7 +175,7 @@ def _tracing(steps: Steps) -> Intervals:
     """Tracing, and what a call that traced took beyond the usual call of its function: graph compilation."""
     starts, ends, _ = spans_of(steps, Kind.TRACE)
     records = steps.worker.records
-    calls = np.isin(records.kind, [Kind.FUNCTION, Kind.EXECUTION]) & (records.thread == steps.thread)
+    calls = np.isin(records.kind, kinds_with(Trait.COMPILED)) & (records.thread == steps.thread)
     traced = calls & ((records.flags & Flag.TRACED) != 0)
     if not traced.any():
         return intervals.merge(starts, ends)

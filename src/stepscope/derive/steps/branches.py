@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ TURNS = 5
 """Calls of the step for one of the branch: fewer are parts of one step (four small batches, then an update)."""
 LONE_RATIO = 0.9
 """Calls of the branch without another one beside them: an evaluation makes many in a row, of which none is alone."""
-KINDS = frozenset({Kind.SESSION_RUN, Kind.FUNCTION})
+KINDS = frozenset(kinds_with(Trait.GRAPH))
 
 
 def last(anchors: Sequence[Anchor]) -> list[Anchor]:

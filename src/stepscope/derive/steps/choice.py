@@ -15,7 +15,7 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import branches
 from stepscope.derive.steps.anchor import ENQUEUE, EVALUATIONS, TRAIN_ROLES
 from stepscope.model.log.events import Name
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -40,8 +40,7 @@ PHASES_RATIO = 0.1
 prediction, so nothing would be said of most of the time. Medium severity begins here (DESIGN 3.3)."""
 WITHIN_RATIO = 0.5
 """Training steps that hold predictions; where fewer do, both come in rows."""
-TRAINERS = frozenset({Kind.EXECUTION, Kind.LOOP, Kind.FUNCTION})
-"""Kinds whose calls are a whole training step; an optimizer's update alone is a part of one."""
+TRAINERS = frozenset(kinds_with(Trait.TRAINER))
 FORWARD = frozenset({"prediction", "call"})
 
 

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.model.log.events import Name, ThreadSeen
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.model.session.session import Worker
 
-KINDS = (Kind.EXECUTION, Kind.LOOP, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE)
-"""Calls that say what a thread is for."""
+KINDS = kinds_with(Trait.MAKER)
 
 
 def joined(worker: Worker) -> Worker:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
@@ -22,15 +22,12 @@ if TYPE_CHECKING:
 
 BEFORE = 128
 """Newest calls before a rest that say whose the calls in it are."""
-_STEP_FUNCTIONS = (Kind.EXECUTION, Kind.FUNCTION)
-"""Where a step function of Keras is a tf.function, one counter counts both."""
-_ONE_OF = (Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
+_STEP_FUNCTIONS = kinds_with(Trait.COMPILED)
+_ONE_OF = kinds_with(Trait.LIGHT)
 """Of these one kind is counted in a rest, the one that repeated (``agent.rest``): the others, and what updates weights,
 are as many as there were to each of its calls."""
 _BESIDE = (*_ONE_OF, Kind.APPLY)
-STAY = (
-    *(Kind.LOOP, Kind.TRACE, Kind.TICK, Kind.REST, Kind.STEP, Kind.SESSION_RUN, Kind.INFERENCE, Kind.SPAN, Kind.METRIC),
-)
+STAY = kinds_with(Trait.STAYS)
 
 
 def periods(records: RecordTable) -> Intervals:

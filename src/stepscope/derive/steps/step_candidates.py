@@ -15,7 +15,7 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import loops, rest
 from stepscope.derive.steps.anchor import EVALUATIONS, TRAIN_ROLES, Anchor, Place
 from stepscope.model.log.events import Name, Traced
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,13 +128,13 @@ def _rank(kind: Kind, role: str) -> int:
 
 def _purpose(kind: Kind, role: str, *, applied: bool, trains: bool) -> MakerKind:
     """``applied``: an optimizer is applied from Python somewhere in the process; ``trains``: something in it trains."""
-    if kind in {Kind.EXECUTION, Kind.LOOP}:
+    if kind in kinds_with(Trait.KERAS):
         return "training" if role in TRAIN_ROLES else "evaluation" if role in EVALUATIONS else "prediction"
     if kind == Kind.APPLY or (kind == Kind.FUNCTION and role == UPDATES):
         return "training"
     if (role == READS and trains) or (kind == Kind.MODEL_CALL and applied):
         return "call"
-    return "prediction" if role == READS or kind in {Kind.MODEL_CALL, Kind.INFERENCE} else "step"
+    return "prediction" if role == READS or kind in kinds_with(Trait.FORWARD) else "step"
 
 
 def _in_hooks(records: RecordTable) -> Bool:

@@ -20,7 +20,7 @@ from stepscope.derive.steps.anchor import TRAIN_ROLES
 from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR
 from stepscope.derive.steps.steps import Steps
 from stepscope.model.log.events import BatchSeen, IteratorMade, IteratorModel, Traced
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -206,7 +206,7 @@ def _pulled(anchor: Anchor, starts: I64) -> I64:
         return _filled(result)
     if anchor.kind == Kind.FUNCTION and len(consumed) == 1 and consumed.keys() <= sizes.keys():
         return np.full(len(starts), sizes[next(iter(consumed))], np.int64)
-    for kind in (Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE):
+    for kind in kinds_with(Trait.CALLED):
         calls = thread & (records.kind == kind) & (records.arg > 0)
         if calls.any():
             at = np.searchsorted(starts, records.start_ns[calls], side="right") - 1

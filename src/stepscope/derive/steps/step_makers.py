@@ -18,7 +18,7 @@ from stepscope.derive.steps import evaluations, step_finder
 from stepscope.derive.steps.anchor import ENQUEUE
 from stepscope.derive.steps.step_candidates import MIN_CALLS
 from stepscope.model.log.events import Name
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.report.step_summary import MakerKind
 
-KINDS = frozenset({Kind.EXECUTION, Kind.LOOP, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE})
+KINDS = frozenset(kinds_with(Trait.MAKER))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,12 @@ import numpy as np
 from stepscope.derive.steps.anchor import EVALUATIONS, TRAIN_ROLES
 from stepscope.derive.steps.steps import names_of
 from stepscope.model.log.events import BatchSeen, Traced
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
 
-CALLS = (Kind.STEP, Kind.EXECUTION, Kind.FUNCTION, Kind.SESSION_RUN, Kind.MODEL_CALL, Kind.INFERENCE)
-"""As ``agent.capture.watch``: records of what an evaluation may be made of."""
+CALLS = kinds_with(Trait.STEP)
 OFTEN = 0.5
 """Of the steady steps: what so many make belongs to a step."""
 MAX_USUAL = 64

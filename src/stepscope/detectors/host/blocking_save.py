@@ -36,7 +36,7 @@ from stepscope.derive.steps import epochs
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
     """Yield one finding for saving and one for summaries."""
-    for kind in (Kind.SAVE, Kind.SUMMARY):
+    for kind in kinds_with(Trait.WRITES):
         rows = session.named_times(kind)
         steps = session.steps
         if not rows or steps is None:

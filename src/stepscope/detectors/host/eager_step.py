@@ -36,7 +36,7 @@ from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, sever
 from stepscope.model.log.program import Setting
 from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ratio
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,7 +108,7 @@ class _Beside:
 
 def _beside(session: SessionView, eager: EagerTime) -> _Beside:
     """The function that the steps call, or the setting that has it run eagerly as well."""
-    rows = session.named_times(Kind.FUNCTION, Kind.EXECUTION)
+    rows = session.named_times(*kinds_with(Trait.COMPILED))
     if not rows or session.steps is None:
         text = "decorate the step with @tf.function, so that it runs as one graph"
         return _Beside(text="no tf.function around it", remedies=(Remedy(id="use-tf-function", text=text),))

@@ -39,7 +39,7 @@ from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, sever
 from stepscope.model.log.events import BatchSeen
 from stepscope.model.report.finding import Evidence, Finding, Remedy, Stage
 from stepscope.units import Ratio, format_ns, format_ratio
-from stepscope.wire.kinds import Flag, Kind
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     mine = (records.thread == steps.thread) & (records.start_ns >= lo[0]) & (records.start_ns < hi[-1])
     seen = int(((steps.starts >= lo[0]) & (steps.starts < hi[-1])).sum())  # those with a rest in them as well
     loops = mine & (records.kind == Kind.LOOP) & ((records.flags & Flag.NESTED) == 0)
-    inner_mask = mine & np.isin(records.kind, [Kind.EXECUTION, Kind.FUNCTION])
+    inner_mask = mine & np.isin(records.kind, kinds_with(Trait.COMPILED))
     inner = intervals.merge(records.start_ns[inner_mask], records.start_ns[inner_mask] + records.dur_ns[inner_mask])
     callbacks_mask = mine & (records.kind == Kind.CALLBACK)
     callbacks = intervals.merge(
@@ -158,7 +158,7 @@ def _trains(session: SessionView) -> bool:
         return True
     roles = {n.id for n in session.names.values() if n.role in {"train", "fit", "train_on_batch"}}
     updating = session.get(purpose.updating_functions)
-    kinds = mine & np.isin(records.kind, [Kind.EXECUTION, Kind.LOOP, Kind.FUNCTION])
+    kinds = mine & np.isin(records.kind, kinds_with(Trait.TRAINER))
     return bool(np.isin(records.name[kinds], list(roles | updating)).any())
 
 

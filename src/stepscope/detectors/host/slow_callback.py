@@ -34,7 +34,7 @@ from stepscope.derive.numeric import intervals
 from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
 from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +104,7 @@ def _own_ns(steps: Steps, row: NamedTime) -> float:
     on_thread = records.thread == steps.thread
     mine = on_thread & (records.kind == Kind.CALLBACK) & (records.name == row.name.id)
     spans = intervals.merge(records.start_ns[mine], records.start_ns[mine] + records.dur_ns[mine])
-    other = on_thread & np.isin(records.kind, [Kind.SAVE, Kind.SUMMARY, Kind.LOOP])
+    other = on_thread & np.isin(records.kind, [*kinds_with(Trait.WRITES), Kind.LOOP])
     covered = intervals.clipped_sum(records.start_ns, records.start_ns + records.dur_ns, spans)
     inside = other & (records.dur_ns > 0) & (covered == records.dur_ns)
     parts = intervals.merge(records.start_ns[inside], records.start_ns[inside] + records.dur_ns[inside])
