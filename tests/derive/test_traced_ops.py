@@ -8,6 +8,7 @@ from tests.derive.graph_tables import FILE, Tables
 from tests.derive.sessions import MS, Job
 
 from stepscope.app.report import op_table
+from stepscope.app.report.analyze import report_of
 from stepscope.derive.view import SessionView
 from stepscope.errors import SessionError
 from stepscope.formats.optrace_builder import OpTraceBuilder
@@ -17,12 +18,12 @@ from stepscope.model.session.session import Session, StoredOpTrace
 SOURCE = TraceSource(format="test")
 
 
-def trace(*events: tuple[str, int]) -> OpTrace:
-    """A trace of three steps with these ops in each."""
+def trace(*events: tuple[str, int], count: int = 3) -> OpTrace:
+    """A trace of so many steps with these ops in each."""
     builder = OpTraceBuilder(SOURCE)
     line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "python")
     at = 0
-    for number in range(3):
+    for number in range(count):
         length = sum(dur for _, dur in events) + 10
         builder.event(line, "train", at, length, stats={"step_num": number}, step=True)
         inside = at
@@ -81,7 +82,7 @@ def test_table() -> None:
 
 
 def test_the_newest_of_the_process_that_makes_the_steps() -> None:
-    """Not one of another process, not an older one; one that is damaged costs a diagnostic, not the table."""
+    """Not one of another process, not an older one; one that is damaged is passed over, and said."""
     older, newer = trace(("a:Mul", 10)), trace(("b:Mul", 10))
     found = session(
         stored("ops-001", KEY, older),
@@ -89,11 +90,29 @@ def test_the_newest_of_the_process_that_makes_the_steps() -> None:
         stored("ops-003", KEY, None),
         stored("ops-004", "9-9", trace(("c:Mul", 10))),
     )
-    table, problems = op_table.build(SessionView(found))
+    view = SessionView(found)
+    table, _ = op_table.build(view)
     assert table is not None
     assert table.ops[0].name == "b"
     assert table.joined_ratio == 0.0
-    assert [problem.text for problem in problems] == ["ops-003 is damaged"]
+    assert view.op_traces.problems == ("ops-003 is damaged",)
+
+
+def test_one_report_speaks_of_one_trace() -> None:
+    """The table of ops, the traced steps and what detectors look at are of the same trace: that of the most steps."""
+    few = stored("ops-002", KEY, trace(("b:Mul", 10), count=2))
+    report = report_of(session(stored("ops-001", KEY, trace(*OPS)), few))
+    assert report.ops is not None
+    assert report.traced is not None
+    assert (report.ops.trace, report.traced.trace) == ("ops-001", "ops-001")
+    assert report.ops.steps == 3
+
+
+def test_a_trace_of_another_process_shows_its_ops_alone() -> None:
+    """Where the process that makes the steps has none, its ops are better than nothing; its steps are not the job's."""
+    report = report_of(session(stored("ops-001", "9-9", trace(*OPS))))
+    assert report.ops is not None
+    assert (report.ops.trace, report.traced) == ("ops-001", None)
 
 
 def test_a_trace_of_nobody() -> None:
@@ -115,5 +134,6 @@ def test_an_op_is_found_where_its_maker_is_known() -> None:
 def test_none() -> None:
     """Without a readable trace there is no table."""
     assert op_table.build(SessionView(session())) == (None, ())
-    table, problems = op_table.build(SessionView(session(stored("ops-001", KEY, None))))
-    assert (table, len(problems)) == (None, 1)
+    view = SessionView(session(stored("ops-001", KEY, None)))
+    assert op_table.build(view) == (None, ())
+    assert view.op_traces.problems == ("ops-001 is damaged",)

@@ -5,35 +5,53 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from stepscope.derive.optrace import traced_ops
+from stepscope.derive.graph.index import GraphIndex
+from stepscope.derive.optrace import line_times
+from stepscope.derive.optrace.steps import traced_steps
+from stepscope.errors import DamagedError, StepscopeError
+from stepscope.model.records import RecordTable
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.report.op_table import MakerTime, OpTable, OpTime, TypeTime
+from stepscope.model.session.session import Worker, WorkerInfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.derive.optrace.line_times import Line, OpLines
     from stepscope.derive.optrace.line_times import OpTime as Joined
+    from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
 MAX_MAKERS, MAX_OPS, MAX_TYPES = 30, 50, 30
 LEAST = 0.005
 TOP_TYPES = 3
 UNREADABLE = "DX121"
+FAILED = "DX124"
+"""What is derived of an op trace failed; the rest of the report stands."""
 
 
 def build(view: SessionView) -> tuple[OpTable | None, tuple[Diagnostic, ...]]:
-    """The table, None without an op trace; and what could not be read."""
-    traced = traced_ops.build(view.session, view.worker)
+    """Of the trace that the report speaks of; None where there is none, or it shows no op. And what failed."""
+    traced = view.op_traces.shown
     if traced is None:
         return None, ()
-    problems = (Diagnostic(code=UNREADABLE, text=traced.problem),) if traced.problem else ()
-    lines = traced.lines
+    try:
+        return _of(view, traced), ()
+    except DamagedError:
+        raise
+    except (StepscopeError, ArithmeticError, LookupError, ValueError) as error:  # files from elsewhere
+        text = f"{traced.name}: the op table: {type(error).__name__}: {error}"
+        return None, (Diagnostic(code=FAILED, text=text),)
+
+
+def _of(view: SessionView, traced: OpView) -> OpTable | None:
+    lines = line_times.build(traced.trace, _index(view, traced.worker))
     if not lines.total_ps:
-        return None, problems
-    table = OpTable(
-        trace=traced.trace,
-        steps=traced.steps,
+        return None
+    shown = traced_steps.find(traced.trace)  # ops of a step that is cut count too
+    return OpTable(
+        trace=traced.name,
+        steps=len(shown[0]) if shown else 0,
         ns=lines.total_ps // 1000,
         joined_ratio=lines.joined_ratio,
         named_ratio=lines.named_ratio,
@@ -59,7 +77,14 @@ def build(view: SessionView) -> tuple[OpTable | None, tuple[Diagnostic, ...]]:
             for share in lines.by_type()[:MAX_TYPES]
         ),
     )
-    return table, problems
+
+
+def _index(view: SessionView, key: str) -> GraphIndex:
+    """Of the process that was traced; empty where the trace is of none of the session."""
+    if view.worker is not None and key == view.worker.info.key and view.graphs is not None:
+        return view.graphs
+    nobody = Worker(info=WorkerInfo(key="", pid=0), records=RecordTable.empty())
+    return GraphIndex(next((worker for worker in view.session.workers if worker.info.key == key), nobody))
 
 
 def _makers(view: SessionView, lines: OpLines) -> tuple[MakerTime, ...]:

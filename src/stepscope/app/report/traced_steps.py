@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.app.report.op_table import FAILED
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.report.op_summary import TracedGain, TracedGap, TracedIdle, TracedPart, TracedStage, TracedSteps
@@ -16,16 +17,13 @@ if TYPE_CHECKING:
 
 MAX_GAINS, MAX_GAPS, MAX_OPS = 10, 10, 3
 LEAST_GAIN = 0.005
-FAILED = "DX124"
-"""What is derived of an op trace failed; the rest of the report stands."""
 
 
 def build(view: SessionView) -> tuple[TracedSteps | None, tuple[Diagnostic, ...]]:
-    """Of the trace that shows the most steps, else of the largest; None without a trace that shows any op."""
-    traces = view.op_traces
-    trace = traces.main or max(traces.views, key=lambda v: len(v.trace.events), default=None)
+    """Of the trace that the report speaks of; None where it is another process's, or shows no op."""
+    trace = view.op_traces.shown
     try:
-        if trace is None or not len(trace.stats):
+        if trace is None or trace is view.op_traces.foreign or not len(trace.stats):
             return None, ()
         return _of(trace), ()
     except DamagedError:

@@ -48,10 +48,18 @@ class OpView:
     """One op trace. ``level_0``: parts of a step that the session's records name, on the trace's clock."""
 
     def __init__(
-        self, trace: OpTrace, name: str = "", level_0: Mapping[str, Intervals] | None = None, *, ref: str = ""
+        self,
+        trace: OpTrace,
+        name: str = "",
+        level_0: Mapping[str, Intervals] | None = None,
+        *,
+        ref: str = "",
+        worker: str = "",
     ) -> None:
         self.trace = trace
         self.name = name
+        self.worker = worker
+        """Key of the process; "" where it was imported."""
         self.ref = ref
         """The capture that it came from, as evidence refers to it; "" where it was imported."""
         self._level_0 = level_0
