@@ -12,12 +12,12 @@ from tests.derive.sessions import MS, Job
 from tests.detectors.jobs import keras_fit, nothing, pulled, saving, train_loop
 
 from stepscope.derive.view import SessionView
-from stepscope.detectors.base import HINTS, Detector, Signal, cost_of, present, run
+from stepscope.detectors.base import HINTS, Detector, Seen, Signal, cost_of, present, run
 from stepscope.detectors.registry import ALL
-from stepscope.model.report.finding import Finding, severity_of
+from stepscope.model.report.finding import severity_of
 
 
-def _breaks(session: SessionView, params: object) -> Iterator[Finding]:
+def _breaks(session: SessionView, params: object) -> Iterator[Seen]:
     del session, params
     raise ZeroDivisionError("no wall time")
 

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from stepscope.causes.host import graph_growth, standstill
-from stepscope.causes.job import hidden_wait
+from stepscope.causes.job import hidden_wait, purpose
 from stepscope.causes.system import contention, gpu, memory_growth, page_faults, resources
 from stepscope.derive.python import stack_samples
 from stepscope.errors import DamagedError
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from stepscope.derive.view import SessionView
+    from stepscope.model.report.finding import (
+        Cause,
+        Evidence,
+        PipelineStage,
+        Place,
+        Remedy,
+        Severity,
+        Stage,
+        Symptom,
+    )
 
 P = TypeVar("P")
 
@@ -104,14 +114,44 @@ class CaptureRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a detector found: a finding, but for what its ``Detector`` says of all of them.
+
+    Where ``severity`` or a part of the classification is given, it is this finding's; else ``cost`` decides the
+    severity, and the classification is the detector's.
+    """
+
+    title: str
+    confidence: float
+    cost: Cost
+    where: tuple[Place, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    explanation: str = ""
+    severity: Severity | None = None
+    symptom: Symptom | None = None
+    cause: Cause | None = None
+    introduced_stage: Stage | None = None
+    exposed_stage: Stage | None = None
+    pipeline_stage: PipelineStage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Detector(Generic[P]):
     """A detector is a value. ``detect`` is pure; ``since`` is the version that brought it."""
 
     code: str
     name: str
+    symptom: Symptom = "Time: slow execution time"
+    cause: Cause = "unknown"
+    """Unknown: each finding says its own; so with the stages."""
+    introduced_stage: Stage = "unknown"
+    exposed_stage: Stage | None = None
+    """None: training, or prediction where the job does not train."""
+    pipeline_stage: PipelineStage = "none"
     needs: frozenset[Signal]
     params: P
-    detect: Callable[[SessionView, P], Iterator[Finding | Undecided | CaptureRequest]]
+    detect: Callable[[SessionView, P], Iterator[Seen | Undecided | CaptureRequest]]
     yields_to: frozenset[str] = frozenset()
     """Codes that say more about the same root: where one of them names a place that this one names, its finding is
     the one that is reported."""
@@ -198,8 +238,8 @@ def run(
             failures.append(Diagnostic(code="DX030", text=f"{detector.code} failed: {type(error).__name__}: {error}"))
             checked.append(_checked(detector, "failed", [], str(error)))
             continue
-        mine = [r for r in results if isinstance(r, Finding)]
-        open_questions = [r for r in results if not isinstance(r, Finding)]
+        mine = [_finding(detector, r, view) for r in results if isinstance(r, Seen)]
+        open_questions = [r for r in results if not isinstance(r, Seen)]
         findings.extend(mine)
         if open_questions:
             question = next((q for q in open_questions if isinstance(q, CaptureRequest)), open_questions[0])
@@ -213,6 +253,33 @@ def run(
     kept = _one_per_root(detectors, findings)
     ranked = tuple(sorted(kept, key=rank))
     return ranked, tuple(_told_by(c, findings, kept) for c in checked), tuple(failures)
+
+
+def _finding(detector: Detector[object], seen: Seen, view: SessionView) -> Finding:
+    return Finding(
+        code=detector.code,
+        name=detector.name,
+        title=seen.title,
+        severity=seen.severity or severity_of(seen.cost.ratio),
+        confidence=seen.confidence,
+        symptom=seen.symptom or detector.symptom,
+        cause=seen.cause or detector.cause,
+        introduced_stage=seen.introduced_stage or detector.introduced_stage,
+        exposed_stage=seen.exposed_stage or detector.exposed_stage or _exposed(view),
+        pipeline_stage=seen.pipeline_stage or detector.pipeline_stage,
+        where=seen.where,
+        evidence=seen.evidence,
+        cost=seen.cost,
+        remedies=seen.remedies,
+        explanation=seen.explanation,
+    )
+
+
+def _exposed(view: SessionView) -> Stage:
+    """The stage whose time is lost. A trace from elsewhere does not say whether it trained."""
+    if view.steps is None:
+        return "unknown"
+    return "training" if view.get(purpose.trains) else "prediction"
 
 
 def rank(finding: Finding) -> tuple[bool, bool, float, str]:
@@ -298,6 +365,7 @@ __all__ = [
     "HINTS",
     "CaptureRequest",
     "Detector",
+    "Seen",
     "Signal",
     "Undecided",
     "cost_of",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.causes.job import purpose
 from stepscope.model.report.finding import Evidence
 
 if TYPE_CHECKING:
     from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import Place, Stage
+    from stepscope.model.report.finding import Place
 
 _PREFIX = "StatefulPartitionedCall/"
 
@@ -28,13 +27,6 @@ def evidence(trace: OpView, metric: str, value: float, unit: str, threshold: flo
 def steps(trace: OpView) -> Evidence:
     """How many steps a finding rests on."""
     return evidence(trace, "traced_steps", len(trace.periods), "steps")
-
-
-def exposed(session: SessionView) -> Stage:
-    """The stage whose time is lost. A trace from elsewhere does not say whether it trained."""
-    if session.steps is None:
-        return "unknown"
-    return "training" if session.get(purpose.trains) else "prediction"
 
 
 def short(name: str) -> str:

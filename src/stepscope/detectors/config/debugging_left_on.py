@@ -32,9 +32,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.program import Setting
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Params:
     """Of the traced steps."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding."""
     index, on = session.graphs, _mode(session)
     if index is None or on is None:
@@ -86,21 +86,13 @@ def _ratios(ops: StepOps, rows: list[int]) -> tuple[float, float]:
     return mine.ratio, part * ops.trace.breakdown.ratio("runtime")
 
 
-def _finding(session: SessionView, ops: StepOps, on: Setting, rows: list[int], params: Params) -> Finding:
+def _finding(session: SessionView, ops: StepOps, on: Setting, rows: list[int], params: Params) -> Seen:
     checks, handing = _ratios(ops, rows)
     ratio = min(1.0, checks + handing)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"{MODES[on.name]} is on: {format_ratio(ratio)} of the step goes to {len(rows):,} ops that check "
         "what the others give",
-        severity=severity_of(ratio),
         confidence=0.95,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
-        introduced_stage="environment setting",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         where=(session.place(on.file, on.line, function=on.function),) if on.file else (),
         evidence=(
             trace_evidence.evidence(ops.trace, "checking_ratio", ratio, "ratio", params.min_ratio),
@@ -139,6 +131,9 @@ def _off(session: SessionView) -> str:
 DETECTOR = Detector(
     code="CFG005",
     name="debugging-left-on",
+    cause="API: inefficient API usage",
+    introduced_stage="environment setting",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import profiled
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of, severity_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Params:
     """Of the steady time, lost: the least that a report calls low."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     found = profiled.build(session.steps) if session.steps is not None else None
     if found is None or found.steps < params.min_steps or found.time_ratio < params.min_time_ratio:
@@ -77,7 +77,7 @@ def _lost(found: Profiled, slower: float) -> float:
     return (in_steps + found.stop_ns) / (found.wall_ns + found.stop_ns)
 
 
-def _finding(session: SessionView, found: Profiled, params: Params) -> Finding:
+def _finding(session: SessionView, found: Profiled, params: Params) -> Seen:
     known = found.slower is not None
     lost, low, high = (_lost(found, slower) for slower in (_slower(found), LEAST, MOST))
     started = found.started
@@ -89,18 +89,11 @@ def _finding(session: SessionView, found: Profiled, params: Params) -> Finding:
     if found.stop_ns:
         how += f"; stopping it took {format_ns(found.stop_ns)}"
     compared = (Evidence(metric="slower_ratio", value=found.slower, unit="ratio"),) if found.slower is not None else ()
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"the program's own profiler records {found.steps:,} steps, {format_ratio(found.time_ratio)} of the "
         f"time: {how}",
         severity=severity_of(lost),
         confidence=0.9 if known else 0.6,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
-        introduced_stage="environment setting",
-        exposed_stage="training",
-        pipeline_stage="forward-backward",
         where=(session.place(started.file, started.line, function=started.function),) if started.file else (),
         evidence=(
             Evidence(metric="recorded_ratio", value=found.time_ratio, unit="ratio", threshold=params.min_time_ratio),
@@ -124,6 +117,10 @@ def _finding(session: SessionView, found: Profiled, params: Params) -> Finding:
 DETECTOR = Detector(
     code="CFG006",
     name="profiler-left-on",
+    cause="API: inefficient API usage",
+    introduced_stage="environment setting",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,

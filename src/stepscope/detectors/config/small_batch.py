@@ -39,9 +39,9 @@ import numpy as np
 from stepscope.causes.host import eager_time
 from stepscope.causes.job import purpose
 from stepscope.causes.system import contention
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.events import BatchSeen, DatasetMade, ModelBuilt, Traced
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind
 
@@ -81,7 +81,7 @@ class _Batches:
     where: tuple[Place, ...]
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     steps, anatomy = session.steps, session.anatomy
     infers = _infers(session)
@@ -152,26 +152,20 @@ _MANY_STEPS_A_CALL = Remedy(
 )
 
 
-def _finding(session: SessionView, batches: _Batches, fixed: float, per_op: float, params: Params) -> Finding:
+def _finding(session: SessionView, batches: _Batches, fixed: float, per_op: float, params: Params) -> Seen:
     steps = session.steps
     mean = steps.steady_ns / steps.steady_count if steps else 0.0
     larger = min(params.wanted_batch, 32 * batches.size)
     ratio = fixed * (1.0 - batches.size / larger)
     samples = "sample" if batches.size == 1 else "samples"
     infers = _infers(session)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"small batches: each step of {format_ns(mean)} {'is for' if infers else 'trains on'} {batches.size} "
         f"{samples}, and {format_ratio(fixed)} of it is the fixed cost of a step ({format_ns(per_op)} per op of its "
         "graph); a larger batch costs the same",
-        severity=severity_of(ratio),
         confidence=0.85 if infers else 0.6,
-        symptom="Time: slow execution time",
-        cause="Model: improper hyper parameter",
         introduced_stage="prediction" if infers else "data preparation",
         exposed_stage="prediction" if infers else "training",
-        pipeline_stage="forward-backward",
         where=batches.where,
         evidence=(
             Evidence(metric="fixed_ratio", value=fixed, unit="ratio", threshold=params.min_fixed_ratio),
@@ -197,6 +191,8 @@ def _finding(session: SessionView, batches: _Batches, fixed: float, per_op: floa
 DETECTOR = Detector(
     code="CFG002",
     name="small-batch",
+    cause="Model: improper hyper parameter",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.TRACES}),
     params=Params(),
     detect=detect,

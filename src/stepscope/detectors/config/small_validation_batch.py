@@ -36,9 +36,9 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import evaluations
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.events import BatchSeen, DatasetMade
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 from stepscope.wire.kinds import Kind
 
@@ -69,7 +69,7 @@ class _Batches(NamedTuple):
     samples: int
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     steps = session.steps
     if steps is None or steps.kind != Kind.EXECUTION:
@@ -102,20 +102,12 @@ def _batches(steps: Steps) -> _Batches | None:
     return _Batches(training[-1].size, validation[-1].size, samples) if samples else None
 
 
-def _finding(session: SessionView, batches: _Batches, ratio: float, cost_ratio: float, params: Params) -> Finding:
+def _finding(session: SessionView, batches: _Batches, ratio: float, cost_ratio: float, params: Params) -> Seen:
     saved = ratio * (1.0 - 1.0 / cost_ratio)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"validation on batches of {batches.validation} takes {format_ratio(ratio)} of the time: a sample costs "
         f"{cost_ratio:.3g} times what it costs in training, on batches of {batches.training}",
-        severity=severity_of(saved),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="Model: improper hyper parameter",
-        introduced_stage="evaluation",
-        exposed_stage="training",
-        pipeline_stage="none",
         where=_places(session, batches.validation),
         evidence=(
             Evidence(metric="validation_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
@@ -146,6 +138,9 @@ def _places(session: SessionView, size: int) -> tuple[Place, ...]:
 DETECTOR = Detector(
     code="CFG004",
     name="small-validation-batch",
+    cause="Model: improper hyper parameter",
+    introduced_stage="evaluation",
+    exposed_stage="training",
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import gpu
 from stepscope.causes.system.gpu import no_gpu
-from stepscope.detectors.base import Detector, Signal, cost_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Params:
     """A device that is busier gains little."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding, information: what a larger batch brings is not measured."""
     steps = session.steps
     if steps is None or steps.steady_count == 0:
@@ -71,18 +71,11 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding]:
         return
     allowed = int(batch * growth)
     share = format_ratio(one.live_bytes / one.total_bytes)
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"the GPU would hold a batch of {allowed:,} instead of {batch:,.0f}: {share} of its memory is live, and "
         f"it is busy {format_ratio(one.busy_ratio)} of the time",
         severity="info",
         confidence=0.6,
-        symptom="Memory: abnormal GPU memory usage",
-        cause="Model: improper hyper parameter",
-        introduced_stage="hyper parameter tuning",
-        exposed_stage="training",
-        pipeline_stage="forward-backward",
         evidence=(
             Evidence(metric="live_bytes", value=one.live_bytes, unit="bytes"),
             Evidence(metric="total_bytes", value=one.total_bytes, unit="bytes"),
@@ -98,6 +91,11 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding]:
 DETECTOR = Detector(
     code="GPU004",
     name="batch-headroom",
+    symptom="Memory: abnormal GPU memory usage",
+    cause="Model: improper hyper parameter",
+    introduced_stage="hyper parameter tuning",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.GPU, Signal.LIVE_BYTES}),
     params=Params(),
     detect=detect,

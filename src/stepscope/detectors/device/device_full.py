@@ -32,8 +32,8 @@ import numpy as np
 
 from stepscope.causes.system import gpu
 from stepscope.causes.system.gpu import no_gpu
-from stepscope.detectors.base import Detector, Signal, cost_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -52,25 +52,18 @@ class Params:
     """5th percentile of its samples: no second in which it waits."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding, information: it costs nothing."""
     busy = min(gpu.busy_ratio for gpu in session.get(gpu.build))
     least = min(float(np.percentile(gpu.busy, 5)) for gpu in session.get(gpu.build))
     if busy < params.min_busy_ratio or least < params.min_least_ratio:
         return
     count = len(session.get(gpu.build))
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"{'the GPU is' if count == 1 else f'all {count} GPUs are'} busy {format_ratio(busy)} of the time: only "
         "the ops on it are left to improve",
         severity="info",
         confidence=0.9,
-        symptom="unknown",
-        cause="unknown",
-        introduced_stage="model building",
-        exposed_stage="training",
-        pipeline_stage="forward-backward",
         evidence=(
             Evidence(metric="gpu_busy_ratio", value=busy, unit="ratio", threshold=params.min_busy_ratio),
             Evidence(metric="least_busy_ratio", value=least, unit="ratio", threshold=params.min_least_ratio),
@@ -86,6 +79,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding]:
 DETECTOR = Detector(
     code="GPU002",
     name="device-full",
+    symptom="unknown",
+    introduced_stage="model building",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.GPU}),
     params=Params(),
     detect=detect,

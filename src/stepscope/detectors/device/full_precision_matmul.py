@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.detectors import trace_evidence
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ _MIXED = {
 }
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     trace = session.op_traces.main
     kernels = trace.kernels if trace is not None else None
@@ -71,18 +71,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         if not kernels.capability:
             yield Undecided(missing=Signal.DEVICE_TRACE, hint="the trace does not say which device it is of")
         return
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"matrix products and convolutions run in 32 bits for {format_ratio(ratio)} of the step, on a GPU whose "
         "tensor cores do them in 16 (mixed precision)",
-        severity=severity_of(GAIN * ratio),
         confidence=0.8,
-        symptom="Time: slow execution time",
-        cause="Hardware: hardware and code mismatch",
-        introduced_stage="model building",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         evidence=(
             trace_evidence.evidence(trace, "full_precision_ratio", ratio, "ratio", params.min_ratio),
             trace_evidence.evidence(trace, "tensor_core_ratio", kernels.ratio(kernels.tensor_core), "ratio"),
@@ -98,6 +90,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 DETECTOR = Detector(
     code="KRN004",
     name="full-precision-matmul",
+    cause="Hardware: hardware and code mismatch",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.DEVICE_TRACE}),
     params=Params(),
     detect=detect,

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive.optrace.device import device_work
 from stepscope.detectors import trace_evidence
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Remedy
 from stepscope.model.session.optrace_stats import StatName
 from stepscope.units import Ratio, format_bytes, format_ratio
 
@@ -55,7 +55,7 @@ _AHEAD = {
 }
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     trace = session.op_traces.main
     if trace is None or trace.device < 0:
@@ -68,17 +68,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     per_step = sent / max(1, len(trace.periods))
     seconds = 1e-9 * float(trace.trace.events.dur_ns[rows].sum())
     size = f" ({format_bytes(per_step)} a step)" if sent else ""
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"copies from host to device{size} take {format_ratio(ratio)} of the step, with no kernel beside them",
-        severity=severity_of(ratio),
         confidence=0.9,
-        symptom="Processor: abnormal GPU utilization",
-        cause="Data: inefficient data transmission",
-        introduced_stage="data preparation",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="host-to-device",
         evidence=(
             trace_evidence.evidence(trace, "copy_ratio", ratio, "ratio", params.min_ratio),
             trace_evidence.evidence(trace, "bytes_per_step", per_step, "bytes"),
@@ -101,6 +93,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 DETECTOR = Detector(
     code="KRN002",
     name="host-to-device-copy-bound",
+    symptom="Processor: abnormal GPU utilization",
+    cause="Data: inefficient data transmission",
+    introduced_stage="data preparation",
+    pipeline_stage="host-to-device",
     needs=frozenset({Signal.DEVICE_TRACE}),
     params=Params(),
     detect=detect,

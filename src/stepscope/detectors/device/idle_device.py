@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import gpu
 from stepscope.causes.system.gpu import no_gpu
-from stepscope.detectors.base import Detector, Signal, cost_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Params:
     """Of the step: a device cannot save more. Less is information (the least that a report calls low)."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding, a question: what a device would save is not measured."""
     gpus = session.get(gpu.build)
     busy = max(g.busy_ratio for g in gpus)
@@ -65,17 +65,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding]:
     if busy > params.max_busy_ratio or reserved >= SMALL or anatomy is None:
         return
     compute = anatomy.ratio("call")
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"the job does not use the GPU: {format_ratio(compute)} of the step is computed on the CPU",
         severity="ask" if compute >= params.min_compute_ratio else "info",
         confidence=0.8,
-        symptom="Processor: not using GPU",
-        cause="Hardware: improper configuration",
-        introduced_stage="environment setting",
-        exposed_stage="training",
-        pipeline_stage="forward-backward",
         where=_places(session),
         evidence=(
             Evidence(metric="gpu_busy_ratio", value=busy, unit="ratio", threshold=params.max_busy_ratio),
@@ -107,6 +100,11 @@ def _places(session: SessionView) -> tuple[Place, ...]:
 DETECTOR = Detector(
     code="GPU003",
     name="idle-device",
+    symptom="Processor: not using GPU",
+    cause="Hardware: improper configuration",
+    introduced_stage="environment setting",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.GPU}),
     params=Params(),
     detect=detect,

@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.detectors import trace_evidence
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ _FEWER = {
 }
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     trace = session.op_traces.main
     kernels = trace.kernels if trace is not None else None
@@ -71,18 +71,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     called = (launches.returned_ns - launches.called_ns)[launches.known]
     per_step = len(kernels.row) / max(1, len(trace.periods))
     mean = float(kernels.dur_ns.mean())
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"kernel launch: the device waits {format_ratio(ratio)} of the step for the host to hand it work; "
         f"{per_step:,.0f} kernels a step take {format_ns(mean)} each",
-        severity=severity_of(ratio),
         confidence=0.85,
-        symptom="Processor: abnormal GPU utilization",
-        cause="API: not using efficient API",
-        introduced_stage="model building",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         evidence=(
             trace_evidence.evidence(trace, "launch_idle_ratio", ratio, "ratio", params.min_ratio),
             trace_evidence.evidence(trace, "kernels_per_step", per_step, "kernels"),
@@ -105,6 +97,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 DETECTOR = Detector(
     code="KRN001",
     name="kernel-launch-bound",
+    symptom="Processor: abnormal GPU utilization",
+    cause="API: not using efficient API",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.DEVICE_TRACE}),
     params=Params(),
     detect=detect,

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import gpu
 from stepscope.causes.system.gpu import no_gpu
-from stepscope.detectors.base import Detector, Signal, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Params:
     """Of the time from the process's start to its last step."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
     steps = session.steps
     if steps is None:
@@ -65,18 +65,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding]:
     ratio = late / (end - start)
     if late < params.min_start_s * 1e9 or ratio < params.min_start_ratio:
         return
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"the GPU starts to work {late / 1e9:.0f} s after the job: {format_ratio(ratio)} of the time to the last "
         "step",
-        severity=severity_of(ratio),
         confidence=0.8,
-        symptom="Time: slow initialization time",
-        cause="unknown",
-        introduced_stage="initialization",
-        exposed_stage="initialization",
-        pipeline_stage="none",
         evidence=(
             Evidence(metric="start_ratio", value=ratio, unit="ratio", threshold=params.min_start_ratio),
             Evidence(metric="start_s", value=late / 1e9, unit="s", threshold=params.min_start_s),
@@ -96,6 +88,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding]:
 DETECTOR = Detector(
     code="GPU001",
     name="late-device-start",
+    symptom="Time: slow initialization time",
+    introduced_stage="initialization",
+    exposed_stage="initialization",
     needs=frozenset({Signal.STEPS, Signal.GPU}),
     params=Params(),
     detect=detect,

@@ -35,8 +35,8 @@ from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.device import device_work
 from stepscope.derive.optrace.host.activity import Activity
 from stepscope.detectors import trace_evidence
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ _KERNELS = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|nchwTo4|SwapDimension\w*Tensor
 """cuDNN's conversions and TensorFlow's transposing kernels for images."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     trace = session.op_traces.main
     if trace is None:
@@ -73,18 +73,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     if ratio < params.min_ratio:
         return
     per_step = len(rows) / max(1, len(trace.periods))
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"{per_step:.0f} layout transposes a step take {format_ratio(ratio)} of it: parts of the model want "
         "channels first, others last",
-        severity=severity_of(ratio),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="Model: improper model parameter",
-        introduced_stage="model building",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         evidence=(
             trace_evidence.evidence(trace, "transpose_ratio", ratio, "ratio", params.min_ratio),
             trace_evidence.evidence(trace, "transposes_per_step", per_step, "ops"),
@@ -110,6 +102,9 @@ def _transposes(trace: OpView) -> I64:
 DETECTOR = Detector(
     code="LAY001",
     name="layout-transposes",
+    cause="Model: improper model parameter",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.OP_TRACE}),
     params=Params(),
     detect=detect,

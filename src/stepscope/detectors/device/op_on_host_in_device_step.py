@@ -33,8 +33,8 @@ import numpy as np
 from stepscope.derive.numeric import intervals
 from stepscope.derive.optrace.host.activity import Activity
 from stepscope.detectors import trace_evidence
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Params:
     """Of the traced steps."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     trace = session.op_traces.main
     if trace is None or trace.device < 0:
@@ -63,18 +63,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     (name, kind), longest = _longest(trace)
     per_step = longest / max(1, len(trace.periods))
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"{trace_evidence.short(name)} ({kind}) runs on the host's CPU in each step, {format_ns(per_step)}, and "
         f"the device waits {format_ratio(ratio)} of the step for ops on the host",
-        severity=severity_of(ratio),
         confidence=0.85,
-        symptom="Processor: abnormal GPU utilization",
-        cause="Hardware: hardware and code mismatch",
-        introduced_stage="model building",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         evidence=(
             trace_evidence.evidence(trace, "host_op_ratio", ratio, "ratio", params.min_ratio),
             trace_evidence.evidence(trace, "op_ns_per_step", per_step, "ns"),
@@ -105,6 +97,10 @@ def _longest(trace: OpView) -> tuple[Op, int]:
 DETECTOR = Detector(
     code="KRN003",
     name="op-on-host-in-device-step",
+    symptom="Processor: abnormal GPU utilization",
+    cause="Hardware: hardware and code mismatch",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.DEVICE_TRACE}),
     params=Params(),
     detect=detect,

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.detectors import trace_evidence
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ _COMPILED = {
 }
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     trace = session.op_traces.main
     kernels = trace.kernels if trace is not None else None
@@ -83,18 +83,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     if fusible < params.min_fusible_ratio or gap > params.max_gap_ns:
         return
     saved = gaps * fusible
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"{per_step:,.0f} kernels a step, most of them {format_ns(median)} or shorter, leave the device idle "
         f"between them for {format_ratio(gaps)} of the step: {_COMPILER[trace.framework]} would fuse them",
-        severity=severity_of(saved),
         confidence=0.8,
-        symptom="Processor: abnormal GPU utilization",
-        cause="API: not using efficient API",
-        introduced_stage="model building",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         evidence=(
             trace_evidence.evidence(trace, "gap_ratio", gaps, "ratio", params.min_ratio),
             trace_evidence.evidence(trace, "kernels_per_step", per_step, "kernels", params.min_kernels),
@@ -111,6 +103,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 DETECTOR = Detector(
     code="KRN005",
     name="unfused-small-kernels",
+    symptom="Processor: abnormal GPU utilization",
+    cause="API: not using efficient API",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.DEVICE_TRACE}),
     params=Params(),
     detect=detect,

@@ -38,8 +38,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import constant_work
 from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Params:
     """Of the traced steps."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: all such work of a step."""
     index = session.graphs
     found = constant_work.build(index, session.session.sources) if index is not None else None
@@ -74,22 +74,14 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield _finding(session, ops, found, params)
 
 
-def _finding(session: SessionView, ops: StepOps, found: ConstantWork, params: Params) -> Finding:
+def _finding(session: SessionView, ops: StepOps, found: ConstantWork, params: Params) -> Seen:
     share = ops.of_nodes(found.nodes)
     heavy = ops.costliest(found.heavy) or list(found.heavy)
     kinds = list(dict.fromkeys(ops.index.table.type_of(row) for row in heavy))[:_NAMED]
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"each call of the step computes the same {' and '.join(kinds)}, from values that never change: "
         f"{format_ratio(share.ratio)} of the step",
-        severity=severity_of(share.ratio),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
-        introduced_stage="model building",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         where=graph_cost.places(session, ops.index, heavy),
         evidence=(
             trace_evidence.evidence(ops.trace, "constant_ratio", share.ratio, "ratio", params.min_ratio),
@@ -111,6 +103,9 @@ def _finding(session: SessionView, ops: StepOps, found: ConstantWork, params: Pa
 DETECTOR = Detector(
     code="GRF019",
     name="constant-work-in-step",
+    cause="API: inefficient API usage",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

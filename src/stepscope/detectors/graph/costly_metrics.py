@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import metric_work
 from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Params:
     """Of all metrics' time: one that takes less is not named."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: all metrics of a step."""
     index, ops = session.graphs, session.step_ops
     if index is None or ops is None:
@@ -69,22 +69,14 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 
 def _finding(
     session: SessionView, ops: StepOps, found: Sequence[MetricWork], nodes: Sequence[int], params: Params
-) -> Finding:
+) -> Seen:
     share = ops.of_nodes(nodes)
     each = {one.name: ops.of_nodes(one.nodes).ratio for one in found}
     named = [name for name, ratio in each.items() if name and ratio >= params.named_ratio * share.ratio]
     words = ", ".join(sorted(named, key=lambda name: -each[name])) or "counters"
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"{words}: {format_ratio(share.ratio)} of the training step goes to metrics and serves nothing else",
-        severity=severity_of(share.ratio),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
-        introduced_stage="training",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="output-processing",
         where=_places(session, ops, sorted(named, key=lambda name: -each[name]), nodes),
         evidence=(
             trace_evidence.evidence(ops.trace, "metric_ratio", share.ratio, "ratio", params.min_ratio),
@@ -117,6 +109,9 @@ def _places(session: SessionView, ops: StepOps, metrics: Sequence[str], nodes: S
 DETECTOR = Detector(
     code="GRF018",
     name="costly-metrics",
+    cause="API: inefficient API usage",
+    introduced_stage="training",
+    pipeline_stage="output-processing",
     needs=frozenset({Signal.STEPS, Signal.NODES, Signal.OP_TRACE}),
     params=Params(),
     detect=detect,

@@ -52,8 +52,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import table_updates
 from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Params:
     """Of the table's rows, that a look-up does not touch: a small table is touched as a whole anyway."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: the costliest table."""
     index = session.graphs
     every = table_updates.build(index, params.min_elements) if index is not None else ()
@@ -120,23 +120,15 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
 
 
-def _finding(session: SessionView, ops: StepOps, found: TableUpdate, params: Params) -> Finding:
+def _finding(session: SessionView, ops: StepOps, found: TableUpdate, params: Params) -> Seen:
     share = ops.of_nodes(found.nodes)
     saved = share.ratio * found.unused
     rows, width = found.table.shape
     touched = f"{found.rows:,}" if found.rows else "a few"
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"each step looks up {touched} of the {rows:,} rows of a table and works on all: "
         f"{format_ratio(share.ratio)} of the step",
-        severity=severity_of(saved),
         confidence=0.8 if found.rows else 0.7,
-        symptom="Time: slow execution time",
-        cause="Model: inefficient model structure",
-        introduced_stage="model building",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         where=graph_cost.places(session, ops.index, [found.lookup]),
         evidence=(
             trace_evidence.evidence(ops.trace, "table_ratio", share.ratio, "ratio", params.min_ratio),
@@ -160,6 +152,9 @@ def _finding(session: SessionView, ops: StepOps, found: TableUpdate, params: Par
 DETECTOR = Detector(
     code="GRF012",
     name="dense-update-of-table",
+    cause="Model: inefficient model structure",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

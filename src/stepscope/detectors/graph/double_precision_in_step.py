@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import precision, whole_arrays
 from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Params:
     """Of the traced steps, that single precision is predicted to save."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding."""
     index = session.graphs
     if index is None:
@@ -87,22 +87,14 @@ def _large(index: GraphIndex, row: int) -> bool:
     return any(spec.elements >= MIN_ELEMENTS or -1 in (spec.shape or ()) for spec in made)
 
 
-def _finding(session: SessionView, ops: StepOps, rows: list[int], params: Params) -> Finding:
+def _finding(session: SessionView, ops: StepOps, rows: list[int], params: Params) -> Seen:
     share = ops.of_nodes(rows)
     saved = GAIN * share.ratio
     costliest = ops.costliest(rows)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"{format_ratio(share.ratio)} of the step is computed in double precision (float64), though the weights "
         "are of single precision",
-        severity=severity_of(saved),
         confidence=0.8,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
-        introduced_stage="data preparation",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         where=graph_cost.places(session, ops.index, costliest),
         evidence=(
             trace_evidence.evidence(ops.trace, "double_ratio", share.ratio, "ratio"),
@@ -124,6 +116,9 @@ def _finding(session: SessionView, ops: StepOps, rows: list[int], params: Params
 DETECTOR = Detector(
     code="GRF009",
     name="double-precision-in-step",
+    cause="API: inefficient API usage",
+    introduced_stage="data preparation",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

@@ -49,8 +49,8 @@ from stepscope.causes.graph import frozen_layers
 from stepscope.causes.input import same_data
 from stepscope.derive.graph import step_graphs
 from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Params:
     """Over the same data: before the second began there is nothing to compute again."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: all frozen layers of a step."""
     index, steps = session.graphs, session.steps
     passes = same_data.passes(session) if index is not None else 0
@@ -89,22 +89,14 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield _finding(session, ops, found, passes, params)
 
 
-def _finding(session: SessionView, ops: StepOps, found: FrozenLayers, passes: int, params: Params) -> Finding:
+def _finding(session: SessionView, ops: StepOps, found: FrozenLayers, passes: int, params: Params) -> Seen:
     share = ops.of_nodes(found.nodes)
     again = 1 - 1 / passes
     saved = share.ratio * again
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"frozen layers compute the same features of the same examples in every epoch: {_counted(found)} with "
         f"weights that are never updated, {format_ratio(share.ratio)} of the step",
-        severity=severity_of(saved),
         confidence=0.8,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
-        introduced_stage="model building",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         where=graph_cost.places(session, ops.index, found.heavy),
         evidence=(
             trace_evidence.evidence(ops.trace, "frozen_ratio", share.ratio, "ratio", params.min_ratio),
@@ -136,6 +128,9 @@ def _counted(found: FrozenLayers) -> str:
 DETECTOR = Detector(
     code="GRF017",
     name="frozen-features-recomputed",
+    cause="API: inefficient API usage",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

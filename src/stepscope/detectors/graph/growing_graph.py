@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import graph_growth
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind
 
@@ -57,7 +57,7 @@ class Params:
     at intervals of a tenth of the run so far: one that grows to the end was seen to in the last fifth."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     steps, growth = session.steps, session.get(graph_growth.build)
     if steps is None or growth is None:
@@ -69,25 +69,17 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield _finding(session, growth, ratio, params)
 
 
-def _finding(session: SessionView, growth: GraphGrowth, ratio: float, params: Params) -> Finding:
+def _finding(session: SessionView, growth: GraphGrowth, ratio: float, params: Params) -> Seen:
     steady = session.steps.steady_ns if session.steps else 1
     runs = (
         f"{growth.fresh_runs:,} runs of what was added take {format_ns(growth.fresh_ns / growth.fresh_runs)} each"
         if growth.fresh_ns >= growth.building_ns and growth.fresh_runs
         else f"adding takes {format_ns(growth.building_ns)} in all"
     )
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"the graph grows by {growth.ops_per_step:.2g} ops a step, to {growth.last_ops:,}: ops are added to it "
         f"in the loop, and {runs}: {format_ratio(ratio)} of the time",
-        severity=severity_of(ratio),
         confidence=0.95,
-        symptom="Time: increasing time over time",
-        cause="Model: confusion with computation model",
-        introduced_stage="model building",
-        exposed_stage="training",
-        pipeline_stage="forward-backward",
         where=tuple(session.place(file, first, last, name) for file, name, first, last in growth.lines),
         evidence=(
             Evidence(metric="growing_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
@@ -116,6 +108,11 @@ def _has_sessions(view: SessionView) -> bool:
 DETECTOR = Detector(
     code="GRF004",
     name="growing-graph",
+    symptom="Time: increasing time over time",
+    cause="Model: confusion with computation model",
+    introduced_stage="model building",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.GRAPHS}),
     params=Params(),
     detect=detect,

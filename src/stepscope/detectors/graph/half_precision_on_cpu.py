@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.graph import precision
 from stepscope.causes.graph.repeated_passes import HEAVY
 from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Params:
     """Of the traced steps, that single precision is predicted to save."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding."""
     index = session.graphs
     rows = _emulated(index) if index is not None else []
@@ -85,21 +85,13 @@ def _emulated(index: GraphIndex) -> list[int]:
     return rows if any(index.table.type_of(row) in HEAVY for row in rows) else []
 
 
-def _finding(session: SessionView, ops: StepOps, rows: list[int], params: Params) -> Finding:
+def _finding(session: SessionView, ops: StepOps, rows: list[int], params: Params) -> Seen:
     share = ops.of_nodes(rows)
     saved = GAIN * share.ratio
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"{format_ratio(share.ratio)} of the step is computed in half precision (float16) on a CPU, which has "
         "to be emulated",
-        severity=severity_of(saved),
         confidence=0.9,
-        symptom="Time: slow execution time",
-        cause="Hardware: hardware and code mismatch",
-        introduced_stage="environment setting",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         where=graph_cost.places(session, ops.index, ops.costliest(rows)),
         evidence=(
             trace_evidence.evidence(ops.trace, "half_ratio", share.ratio, "ratio"),
@@ -122,6 +114,9 @@ def _finding(session: SessionView, ops: StepOps, rows: list[int], params: Params
 DETECTOR = Detector(
     code="GRF015",
     name="half-precision-on-cpu",
+    cause="Hardware: hardware and code mismatch",
+    introduced_stage="environment setting",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

@@ -43,8 +43,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import invariant_work
 from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class _Cost:
         return self.share.ratio * self.left_out
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: the loop in which most could be saved."""
     index = session.graphs
     found = invariant_work.build(index) if index is not None else ()
@@ -105,24 +105,16 @@ def _cost(ops: StepOps, work: InvariantWork) -> _Cost:
     return _Cost(work=work, share=ops.of_nodes(work.nodes, gradients=True), turns=ops.turns(work.nodes) / begun)
 
 
-def _finding(session: SessionView, ops: StepOps, cost: _Cost, params: Params) -> Finding:
+def _finding(session: SessionView, ops: StepOps, cost: _Cost, params: Params) -> Seen:
     share, saved = cost.share, cost.saved
     heavy = ops.costliest(cost.work.heavy) or list(cost.work.heavy)
     kinds = list(dict.fromkeys(ops.index.table.type_of(row) for row in heavy))[:_NAMED]
     places = graph_cost.places(session, ops.index, heavy)
     where = f" in {places[0].function}" if places and places[0].function else ""
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"a loop of the graph computes the same {' and '.join(kinds)}{where} in each of its "
         f"{cost.turns:,.0f} turns, from what no turn changes: {format_ratio(share.ratio)} of the step",
-        severity=severity_of(saved),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
-        introduced_stage="model building",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         where=places,
         evidence=(
             trace_evidence.evidence(ops.trace, "invariant_ratio", share.ratio, "ratio"),
@@ -148,6 +140,9 @@ def _finding(session: SessionView, ops: StepOps, cost: _Cost, params: Params) ->
 DETECTOR = Detector(
     code="GRF016",
     name="invariant-work-in-loop",
+    cause="API: inefficient API usage",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

@@ -37,8 +37,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import one_hot_products
 from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.model.session.optrace import PlaneKind
 from stepscope.units import Ratio, format_ratio
 
@@ -60,7 +60,7 @@ class Params:
     """Without a trace: a product with fewer columns is no more work than what is around it, and nothing is asked."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: all one-hot products of a step."""
     index = session.graphs
     found = one_hot_products.build(index) if index is not None else ()
@@ -80,7 +80,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield _finding(session, ops, [one for ratio, one in costs if ratio > 0], params)
 
 
-def _finding(session: SessionView, ops: StepOps, found: list[OneHotProducts], params: Params) -> Finding:
+def _finding(session: SessionView, ops: StepOps, found: list[OneHotProducts], params: Params) -> Seen:
     share = ops.of_nodes([row for one in found for row in one.nodes], gradients=True)
     depth = found[0].columns
     columns = f" of {depth:,} columns" if depth else ""
@@ -89,18 +89,10 @@ def _finding(session: SessionView, ops: StepOps, found: list[OneHotProducts], pa
     if bag and not grouped:
         what = "added up"
     places = graph_cost.places(session, ops.index, [row for one in found for row in (one.one_hot, *one.products)])
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"rows are {what} by multiplying with a {_kind(found)} matrix{columns}: "
         f"{format_ratio(share.ratio)} of the step, {instead} does it for next to nothing",
-        severity=severity_of(share.ratio),
         confidence=0.9,
-        symptom="Time: slow execution time",
-        cause="API: not using efficient API",
-        introduced_stage="model building",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         where=places,
         evidence=(
             trace_evidence.evidence(ops.trace, "product_ratio", share.ratio, "ratio", params.min_ratio),
@@ -133,6 +125,9 @@ def _kind(found: Sequence[OneHotProducts]) -> str:
 DETECTOR = Detector(
     code="GRF007",
     name="one-hot-into-matmul",
+    cause="API: not using efficient API",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

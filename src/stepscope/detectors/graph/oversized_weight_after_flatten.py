@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import whole_arrays
 from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Params:
     """Of the weight: 16 MB, and 48 MB more of gradient and moments, beyond the caches of a core."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: the costliest weight."""
     index = session.graphs
     found = list(whole_arrays.flat_products(index, params.min_elements)) if index is not None else []
@@ -74,21 +74,13 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield _finding(session, ops, worst, params)
 
 
-def _finding(session: SessionView, ops: StepOps, found: FlatProduct, params: Params) -> Finding:
+def _finding(session: SessionView, ops: StepOps, found: FlatProduct, params: Params) -> Seen:
     share = ops.of_nodes(found.nodes)
     saved = share.ratio * (1 - 1 / found.places)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"a dense layer on flattened maps of {found.places:,} positions has {found.weight.elements:,} weights: "
         f"{format_ratio(share.ratio)} of the step is work on them",
-        severity=severity_of(saved),
         confidence=0.75,
-        symptom="Time: slow execution time",
-        cause="Model: improper model parameter",
-        introduced_stage="model building",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         where=graph_cost.places(session, ops.index, [found.product]),
         evidence=(
             trace_evidence.evidence(ops.trace, "weight_ratio", share.ratio, "ratio", params.min_ratio),
@@ -111,6 +103,9 @@ def _finding(session: SessionView, ops: StepOps, found: FlatProduct, params: Par
 DETECTOR = Detector(
     code="GRF011",
     name="oversized-weight-after-flatten",
+    cause="Model: improper model parameter",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import product_chains
 from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Params:
     """Elements of the matrix between the products; without a trace a smaller one is not asked about."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: all chains of a step."""
     index = session.graphs
     every = product_chains.build(index, params.max_left) if index is not None else ()
@@ -78,24 +78,16 @@ def _saved(ops: StepOps, found: Sequence[ProductChain]) -> float:
     return sum(ops.of_nodes(one.nodes, gradients=True).ratio * (1 - one.left) for one in found)
 
 
-def _finding(session: SessionView, ops: StepOps, found: Sequence[ProductChain], params: Params) -> Finding:
+def _finding(session: SessionView, ops: StepOps, found: Sequence[ProductChain], params: Params) -> Seen:
     largest = max(found, key=lambda one: ops.of_nodes(one.nodes, gradients=True).ratio)
     share = ops.of_nodes([row for one in found for row in one.nodes], gradients=True)
     saved = min(_saved(ops, found), share.high)
     part = saved / share.ratio if share.ratio else 0.0
     rows, columns = largest.shape
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"matrix products in the wrong order make a matrix of {rows:,} x {columns:,} on the way: "
         f"{format_ratio(share.ratio)} of the step, the other order takes {format_ratio(largest.left)} of the work",
-        severity=severity_of(saved),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="Model: inefficient model structure",
-        introduced_stage="model building",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         where=graph_cost.places(session, ops.index, [row for one in found for row in (one.first, one.second)]),
         evidence=(
             trace_evidence.evidence(ops.trace, "product_ratio", share.ratio, "ratio", params.min_ratio),
@@ -120,6 +112,9 @@ def _finding(session: SessionView, ops: StepOps, found: Sequence[ProductChain], 
 DETECTOR = Detector(
     code="GRF013",
     name="products-in-wrong-order",
+    cause="Model: inefficient model structure",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

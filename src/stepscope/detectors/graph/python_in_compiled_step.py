@@ -34,9 +34,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.input import pipeline_python
-from stepscope.detectors import trace_evidence
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class Params:
     """Of the steady steps."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: all Python of the step."""
     index, steps = session.graphs, session.steps
     if index is None or steps is None:
@@ -84,23 +83,15 @@ def _called_at(function: PythonFunction) -> tuple[str, int] | None:
     return (stack[-1][0], stack[-1][2]) if stack else None
 
 
-def _finding(session: SessionView, functions: list[PythonFunction], ratio: float, params: Params) -> Finding:
+def _finding(session: SessionView, functions: list[PythonFunction], ratio: float, params: Params) -> Seen:
     first = functions[0]
     count = session.steps.steady_count if session.steps is not None else 1
     per_step = sum(f.total_ns for f in functions) / max(1, count)
     more = f" and {len(functions) - 1} more" if len(functions) > 1 else ""
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"{first.name.text}{more} runs as Python inside of the compiled step (tf.{first.role}): "
         f"{format_ns(per_step)}, {format_ratio(ratio)} of each",
-        severity=severity_of(ratio),
         confidence=0.9,
-        symptom="Time: slow execution time",
-        cause="API: not using efficient API",
-        introduced_stage="model building",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         where=_places(session, functions),
         evidence=(
             Evidence(metric="python_busy_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
@@ -142,6 +133,9 @@ def _places(session: SessionView, functions: list[PythonFunction]) -> tuple[Plac
 DETECTOR = Detector(
     code="GRF006",
     name="python-in-compiled-step",
+    cause="API: not using efficient API",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

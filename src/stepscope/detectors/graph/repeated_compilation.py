@@ -34,9 +34,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.detectors import trace_evidence
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.events import Traced
-from stepscope.model.report.finding import Finding, Place, Remedy
+from stepscope.model.report.finding import Place, Remedy
 from stepscope.units import Ratio, format_ns
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Params:
     """Of the traced steps. One compilation of 0.1 s in a hundred steps of 10 ms."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     trace = session.op_traces.main
     if trace is None:
@@ -71,25 +71,18 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     yield _finding(session, trace, again, extra / wall, params)
 
 
-def _finding(session: SessionView, trace: OpView, again: list[Compilation], ratio: float, params: Params) -> Finding:
+def _finding(session: SessionView, trace: OpView, again: list[Compilation], ratio: float, params: Params) -> Seen:
     main = max(again, key=lambda c: c.dur_ns)
     steps = sorted({int(trace.periods.number[c.step]) for c in again})
     extra = ratio * float(trace.periods.dur_ns.sum())
     places = _places(session, main)
     name = places[0].function if len(places) == 1 and places[0].function in main.program else main.program
     at = f"step {steps[0]}" if len(steps) == 1 else f"{len(steps)} of {len(trace.periods)} traced steps"
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"recompilation: {name or 'a program'} was compiled again in {at}, {format_ns(extra)} in all"
         f"{_because(main.changes)}",
-        severity=severity_of(ratio),
         confidence=0.95 if main.changes else 0.8,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
         introduced_stage="data preparation" if main.changes else "unknown",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         where=places,
         evidence=(
             trace_evidence.evidence(trace, "recompilation_ratio", ratio, "ratio", params.min_ratio),
@@ -151,6 +144,8 @@ def _told(changes: tuple[Change, ...]) -> str:
 DETECTOR = Detector(
     code="GRF010",
     name="repeated-compilation",
+    cause="API: inefficient API usage",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.OP_TRACE}),
     params=Params(),
     detect=detect,

@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.graph import repeated_passes
 from stepscope.causes.job import purpose
 from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Params:
     """Of the traced steps."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: all copies of a step."""
     index = session.graphs
     found = repeated_passes.build(index) if index is not None else ()
@@ -71,22 +71,15 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield _finding(session, ops, found, params)
 
 
-def _finding(session: SessionView, ops: StepOps, found: Sequence[Copy], params: Params) -> Finding:
+def _finding(session: SessionView, ops: StepOps, found: Sequence[Copy], params: Params) -> Seen:
     share = _share(ops, found)
     heavy = [row for one in found for row in one.heavy]
     ratio = share.ratio
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"the step computes the same forward pass again on the same input: {_counted(len(heavy))} "
         f"that are computed elsewhere in it, {format_ratio(ratio)} of the step",
-        severity=severity_of(ratio),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
         introduced_stage="training" if session.get(purpose.trains) else "prediction",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         where=graph_cost.places(session, ops.index, heavy),
         evidence=(
             trace_evidence.evidence(ops.trace, "repeated_ratio", ratio, "ratio", params.min_ratio),
@@ -122,6 +115,8 @@ def _counted(count: int) -> str:
 DETECTOR = Detector(
     code="GRF014",
     name="repeated-forward-pass",
+    cause="API: inefficient API usage",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

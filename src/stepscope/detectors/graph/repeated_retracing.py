@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.python import retraces
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy, Stage
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy, Stage
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ REMEDIES = {
 }
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per function and cause."""
     steps = session.steps
     if steps is None:
@@ -81,7 +81,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             yield _finding(session, group, ratio, params)
 
 
-def _finding(session: SessionView, group: RetraceGroup, ratio: float, params: Params) -> Finding:
+def _finding(session: SessionView, group: RetraceGroup, ratio: float, params: Params) -> Seen:
     steps = session.steps
     count = steps.steady_count if steps else 1
     trace = group.example
@@ -89,18 +89,12 @@ def _finding(session: SessionView, group: RetraceGroup, ratio: float, params: Pa
     remedy, text = REMEDIES.get(group.cause, REMEDIES["other"])
     argument = group.argument or "the argument"
     each = format_ns(group.cost_ns / len(group.traces))
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"{trace.function} is retraced in {group.steps} of {count} steps, {each} each, because "
         f"{_reason(group)}: {format_ratio(ratio)} of the time",
-        severity=severity_of(ratio),
         confidence=0.97,
-        symptom="Time: slow execution time",
-        cause="Model: confusion with computation model",
         introduced_stage=stage,
         exposed_stage="training" if stage in {"training", "data preparation"} else stage,
-        pipeline_stage="forward-backward",
         where=_places(session, group),
         evidence=(
             Evidence(
@@ -161,6 +155,8 @@ def _places(session: SessionView, group: RetraceGroup) -> tuple[Place, ...]:
 DETECTOR = Detector(
     code="GRF001",
     name="repeated-retracing",
+    cause="Model: confusion with computation model",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.TRACES}),
     params=Params(),
     detect=detect,

@@ -39,8 +39,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive.graph import independent_loops
 from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Params:
     """Of the traced steps, that working on the whole batch is predicted to save."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: the loops of one step, the costliest first."""
     index = session.graphs
     loops = independent_loops.build(index) if index is not None else ()
@@ -87,24 +87,16 @@ def _saved(ops: StepOps, loops: list[IndependentLoop]) -> float:
     return max(0.0, share.ratio - share.beyond)
 
 
-def _finding(session: SessionView, ops: StepOps, loops: list[IndependentLoop], params: Params) -> Finding:
+def _finding(session: SessionView, ops: StepOps, loops: list[IndependentLoop], params: Params) -> Seen:
     share = ops.of_loops(_parts(loops), START_NS)
     saved = max(0.0, share.ratio - share.beyond)
     places = graph_cost.places(session, ops.index, [loop.row for loop in loops])
     where = f" in {places[0].function}" if places and places[0].function else ""
     turns = f"{share.turns:,.0f} turns of small ops a step, " if share.turns else "small ops, "
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"a loop of the graph{where} works row by row: {turns}"
         f"{format_ratio(share.ratio)} of it (map_fn, or a loop over rows)",
-        severity=severity_of(saved),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="API: not using batch API",
-        introduced_stage="model building",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="forward-backward",
         where=places,
         evidence=(
             trace_evidence.evidence(ops.trace, "loop_ratio", share.ratio, "ratio"),
@@ -134,6 +126,9 @@ def _finding(session: SessionView, ops: StepOps, loops: list[IndependentLoop], p
 DETECTOR = Detector(
     code="GRF005",
     name="row-by-row-loop-in-graph",
+    cause="API: not using batch API",
+    introduced_stage="model building",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

@@ -35,10 +35,10 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import eager_time
 from stepscope.causes.job import purpose
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.events import ModelBuilt
 from stepscope.model.log.program import Setting
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy, Stage
+from stepscope.model.report.finding import Evidence, Place, Remedy, Stage
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Params:
     """Fewer say nothing."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     eager, setting = session.get(eager_time.build), session.get(eager_time.setting)
     if eager is None or setting is None or eager.samples < params.min_samples:
@@ -69,18 +69,12 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     ratio, (low, high) = eager.saved_ratio, eager.interval
     what = "run_eagerly is on" if setting == "run_eagerly" else "tf.config.run_functions_eagerly is on"
     stage: Stage = "prediction" if session.get(purpose.predicts) else "training"
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"{what}: the step runs op by op from Python instead of compiled, {format_ratio(eager.eager_ratio)} of "
         f"the time, {format_ratio(eager.python_ratio)} in Python itself",
-        severity=severity_of(ratio),
         confidence=0.95,
-        symptom="Time: slow execution time",
-        cause="Model: confusion with computation model",
         introduced_stage="model building" if setting == "run_eagerly" else stage,
         exposed_stage=stage,
-        pipeline_stage="forward-backward",
         where=_places(session, setting),
         evidence=(
             Evidence(metric="eager_ratio", value=eager.eager_ratio, unit="ratio", threshold=params.min_eager_ratio),
@@ -121,6 +115,8 @@ def _places(session: SessionView, setting: str) -> tuple[Place, ...]:
 DETECTOR = Detector(
     code="GRF003",
     name="run-eagerly",
+    cause="Model: confusion with computation model",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
     params=Params(),
     detect=detect,

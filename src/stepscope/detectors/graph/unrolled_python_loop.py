@@ -39,8 +39,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import first_traces, repeated_code
 from stepscope.derive.python import stack_samples
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class _Loop:
     evidence: tuple[Evidence, ...]
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: the loop with most of the graph."""
     traces = first_traces.build(session)
     if traces is None or traces.nodes < params.min_nodes or traces.ratio < params.min_ratio:
@@ -139,22 +139,14 @@ def _by_samples(traces: FirstTraces, params: Params) -> _Loop | None:
     )
 
 
-def _finding(session: SessionView, traces: FirstTraces, loop: _Loop, params: Params) -> Finding:
+def _finding(session: SessionView, traces: FirstTraces, loop: _Loop, params: Params) -> Seen:
     ratio = traces.ratio * loop.ratio
     file, function, line, end_line = loop.place
     share = format_ratio(traces.ratio)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"the Python loop in {function} is unrolled into a graph of {traces.nodes:,} nodes; tracing takes "
         f"{format_ns(traces.tracing_ns)}, {share} of the time from model building to the last step",
-        severity=severity_of(ratio),
         confidence=0.85,
-        symptom="Time: slow initialization time",
-        cause="Model: confusion with computation model",
-        introduced_stage="model building",
-        exposed_stage="initialization",
-        pipeline_stage="forward-backward",
         where=(session.place(file, line, end_line, function),),
         evidence=(
             Evidence(metric="tracing_ratio", value=traces.ratio, unit="ratio", threshold=params.min_ratio),
@@ -177,6 +169,11 @@ def _finding(session: SessionView, traces: FirstTraces, loop: _Loop, params: Par
 DETECTOR = Detector(
     code="GRF002",
     name="unrolled-python-loop",
+    symptom="Time: slow initialization time",
+    cause="Model: confusion with computation model",
+    introduced_stage="model building",
+    exposed_stage="initialization",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.TRACES}),
     params=Params(),
     detect=detect,

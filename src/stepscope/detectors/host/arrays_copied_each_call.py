@@ -31,11 +31,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.job import purpose
 from stepscope.derive.python import stack_samples
 from stepscope.derive.python.eager import FUNCTION_CALLS
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class Params:
     """Fewer say nothing."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     anatomy, taken = session.anatomy, session.samples
     mine = [sample for sample in taken if _converts(sample)]
@@ -88,20 +87,12 @@ def _converts(sample: Sample) -> bool:
     return any(frame.file.endswith(CONVERSION[0]) and frame.function == CONVERSION[1] for frame in below[called:])
 
 
-def _finding(session: SessionView, mine: list[Sample], ratio: float, calls: float, params: Params) -> Finding:
+def _finding(session: SessionView, mine: list[Sample], ratio: float, calls: float, params: Params) -> Seen:
     low, high = stack_samples.confidence_interval(ratio, len(session.samples))
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"each call copies NumPy arrays into tensors, {format_ns(ratio * _mean_ns(session))} a step: "
         f"{format_ratio(ratio)} of the time, before anything of the function runs",
-        severity=severity_of(ratio),
         confidence=0.9,
-        symptom="Time: slow execution time",
-        cause="Data: inefficient data transmission",
-        introduced_stage="data preparation",
-        exposed_stage="training" if session.get(purpose.trains) else "prediction",
-        pipeline_stage="host-to-device",
         where=tuple(session.place(file, first, last, name) for file, name, first, last in stack_samples.lines_of(mine)),
         evidence=(
             Evidence(metric="copy_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
@@ -125,6 +116,9 @@ def _finding(session: SessionView, mine: list[Sample], ratio: float, calls: floa
 DETECTOR = Detector(
     code="HST013",
     name="arrays-copied-each-call",
+    cause="Data: inefficient data transmission",
+    introduced_stage="data preparation",
+    pipeline_stage="host-to-device",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
     params=Params(),
     detect=detect,

@@ -33,8 +33,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.steps import epochs
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
@@ -57,7 +57,7 @@ class Params:
     """Within the steady steps: a single one says nothing about a rate."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding for saving and one for summaries."""
     for kind in kinds_with(Trait.WRITES):
         rows = session.named_times(kind)
@@ -75,7 +75,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 
 def _finding(
     session: SessionView, rows: tuple[NamedTime, ...], kind: Kind, ratio: float, passes: int, params: Params
-) -> Finding:
+) -> Seen:
     steps = session.steps
     count = steps.steady_count if steps else 1
     calls = sum(r.calls for r in rows)
@@ -91,17 +91,9 @@ def _finding(
             f"TensorBoard summaries are written {calls / count:.2g} times a step on the training thread, {each} each: "
             f"{format_ratio(ratio)} of the time"
         )
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=title,
-        severity=severity_of(ratio),
         confidence=0.95,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
-        introduced_stage="training",
-        exposed_stage="training",
-        pipeline_stage="storage",
         where=_places(session, rows),
         evidence=(
             Evidence(
@@ -160,6 +152,10 @@ def _places(session: SessionView, rows: tuple[NamedTime, ...]) -> tuple[Place, .
 DETECTOR = Detector(
     code="HST006",
     name="blocking-save",
+    cause="API: inefficient API usage",
+    introduced_stage="training",
+    exposed_stage="training",
+    pipeline_stage="storage",
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,

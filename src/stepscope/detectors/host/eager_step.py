@@ -32,9 +32,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import eager_time
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.program import Setting
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 from stepscope.wire.kinds import Trait, kinds_with
 
@@ -57,7 +57,7 @@ class Params:
     """Fewer say nothing."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     eager = session.get(eager_time.build)
     if eager is None or eager.samples < params.min_samples or session.get(eager_time.setting) is not None:
@@ -66,18 +66,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     ratio, (low, high) = eager.saved_ratio, eager.interval
     beside = _beside(session, eager)
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"the step runs eagerly, op by op from Python ({beside.text}): "
         f"{format_ratio(eager.eager_ratio)} of the time, {format_ratio(eager.python_ratio)} of it in Python itself",
-        severity=severity_of(ratio),
         confidence=0.8,
-        symptom="Time: slow execution time",
-        cause="Model: confusion with computation model",
-        introduced_stage="training",
-        exposed_stage="training",
-        pipeline_stage="forward-backward",
         where=tuple(
             dict.fromkeys(
                 [*(session.place(file, first, last, name) for file, name, first, last in eager.lines), *beside.where]
@@ -144,6 +136,10 @@ def _setting(session: SessionView) -> Setting | None:
 DETECTOR = Detector(
     code="HST002",
     name="eager-step",
+    cause="Model: confusion with computation model",
+    introduced_stage="training",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
     params=Params(),
     detect=detect,

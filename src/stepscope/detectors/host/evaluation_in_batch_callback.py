@@ -31,8 +31,8 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import rest
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind
 
@@ -52,7 +52,7 @@ class Params:
     """Within the steady steps."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per callback method that evaluates on batches."""
     steps = session.steps
     if steps is None:
@@ -87,18 +87,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         if name.call_file:
             where.insert(0, session.place(name.call_file, name.call_line, function=name.call_function))
         between = (steps.steady_count + steps.skipped) / calls
-        yield Finding(
-            code=DETECTOR.code,
-            name=DETECTOR.name,
+        yield Seen(
             title=f"the callback {row.name.text} calls model.{name.role} every {between:.3g} batches, "
             f"{format_ns(spent / calls)} each: {format_ratio(ratio)} of the time goes into validation",
-            severity=severity_of(ratio),
             confidence=0.95,
-            symptom="Time: slow execution time",
-            cause="API: inefficient API usage",
-            introduced_stage="evaluation",
-            exposed_stage="training",
-            pipeline_stage="none",
             where=tuple(where),
             evidence=(
                 Evidence(
@@ -126,6 +118,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 DETECTOR = Detector(
     code="HST005",
     name="evaluation-in-batch-callback",
+    cause="API: inefficient API usage",
+    introduced_stage="evaluation",
+    exposed_stage="training",
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,

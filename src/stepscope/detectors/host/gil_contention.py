@@ -38,8 +38,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import lock_waits
 from stepscope.causes.system import gpu
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Params:
 _STAGES: dict[str, PipelineStage] = {"call": "forward-backward", "input-wait": "preprocessing", "": "forward-backward"}
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     waits = session.get(lock_waits.build)
     if waits is None or min(waits.held, waits.blocked) < params.min_ratio:
@@ -80,16 +80,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     if ratio < params.min_ratio or low < params.min_low:
         return
     holder = waits.holders[0]
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=_title(session, ratio, holder),
-        severity=severity_of(ratio),
         confidence=0.9 if low >= params.sure_low else 0.7,
-        symptom="Time: slow execution time",
-        cause="Python: interpreter overhead",
         introduced_stage="data preparation" if holder.in_pipeline else "training",
-        exposed_stage="training",
         pipeline_stage=_STAGES.get(waits.component, "output-processing"),
         where=_places(session, waits, holder),
         evidence=(
@@ -158,6 +152,8 @@ def _remedies(holder: Holder) -> tuple[Remedy, ...]:
 DETECTOR = Detector(
     code="HST011",
     name="gil-contention",
+    cause="Python: interpreter overhead",
+    exposed_stage="training",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES, Signal.HOST}),
     params=Params(),
     detect=detect,

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import separate_gradients
 from stepscope.derive.python import stack_samples
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -57,28 +57,20 @@ class Params:
     """In the statement: fewer say nothing."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     found = separate_gradients.build(session.samples, session.session.sources)
     if found is not None and found.samples >= params.min_samples and GAIN * found.ratio >= params.min_ratio:
         yield _finding(session, found, params)
 
 
-def _finding(session: SessionView, found: SeparateGradients, params: Params) -> Finding:
+def _finding(session: SessionView, found: SeparateGradients, params: Params) -> Seen:
     saved = GAIN * found.ratio
     low, high = stack_samples.confidence_interval(found.ratio, found.of)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"the step asks for the gradient of one variable after the other, {format_ratio(found.ratio)} of the "
         "time: each call goes back through the model anew",
-        severity=severity_of(saved),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
-        introduced_stage="training",
-        exposed_stage="training",
-        pipeline_stage="forward-backward",
         where=(session.place(found.file, found.line, function=found.function),),
         evidence=(
             Evidence(metric="gradient_ratio", value=found.ratio, unit="ratio"),
@@ -101,6 +93,10 @@ def _finding(session: SessionView, found: SeparateGradients, params: Params) -> 
 DETECTOR = Detector(
     code="HST014",
     name="gradients-one-by-one",
+    cause="API: inefficient API usage",
+    introduced_stage="training",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
     params=Params(),
     detect=detect,

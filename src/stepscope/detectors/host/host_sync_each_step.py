@@ -33,8 +33,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind
 
@@ -59,7 +59,7 @@ HOST = ("other-python", "framework", "callbacks", "gc", "input-wait", "saving")
 """What the host does in the step beside calls and waits, and could do while the device computes."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     steps, anatomy = session.steps, session.anatomy
     if steps is None or anatomy is None:
@@ -74,24 +74,16 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 
 def _finding(
     session: SessionView, rows: list[NamedTime], calls: int, waited: float, host: float, params: Params
-) -> Finding:
+) -> Seen:
     steps = session.steps
     count = steps.steady_count if steps else 1
     ratio = min(waited, host)
     each = format_ns(sum(r.total_ns for r in rows) / calls)
     top = rows[0].name
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"the host waits for the device in every step ({top.text}, {calls / count:.2g} times a step, {each} "
         f"each) and does its own work afterwards: overlapped, up to {format_ratio(ratio)} of the time is saved",
-        severity=severity_of(ratio),
         confidence=0.7,
-        symptom="Time: slow execution time",
-        cause="Data: inefficient data transmission",
-        introduced_stage="training",
-        exposed_stage="training",
-        pipeline_stage="device-to-host",
         where=tuple(
             dict.fromkeys(
                 session.place(r.name.call_file, r.name.call_line, function=r.name.call_function) for r in rows[:3]
@@ -123,6 +115,10 @@ def _works_beside(view: SessionView) -> bool:
 DETECTOR = Detector(
     code="HST008",
     name="host-sync-each-step",
+    cause="Data: inefficient data transmission",
+    introduced_stage="training",
+    exposed_stage="training",
+    pipeline_stage="device-to-host",
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,

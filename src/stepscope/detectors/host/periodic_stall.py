@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.input import input_cause
 from stepscope.causes.system import stalls
 from stepscope.detectors import loop_python
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Cause, Evidence, Finding, PipelineStage, Place, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Cause, Evidence, PipelineStage, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ _STAGES: dict[str, PipelineStage] = {
 _COLLECT = "gc.collect("
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per part of the step that stalls with a period."""
     steps = session.steps
     if steps is None:
@@ -81,21 +81,16 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield _finding(session, stall, ratio, params)
 
 
-def _finding(session: SessionView, stalls: Stalls, ratio: float, params: Params) -> Finding:
+def _finding(session: SessionView, stalls: Stalls, ratio: float, params: Params) -> Seen:
     collected = _collect_place(session) if stalls.component == "gc" else None
     who = _who(session, stalls, collected)
     every = f"every {format_ns(stalls.period_ns)}" if stalls.by_time else f"every {stalls.steps:g} steps"
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"a periodic stall: {every} {who} interrupts the steps for {format_ns(stalls.stall_ns)}: "
         f"{format_ratio(ratio)} of the time",
-        severity=severity_of(ratio),
         confidence=0.6 if who.startswith("something unknown") else 0.9,
-        symptom="Time: slow execution time",
         cause=_cause(stalls),
         introduced_stage="environment setting" if _is_rival(stalls) else "training",
-        exposed_stage="training",
         pipeline_stage=_STAGES.get(stalls.component, "output-processing"),
         where=_places(session, stalls, collected),
         evidence=(
@@ -211,6 +206,7 @@ def _remedies(session: SessionView, stalls: Stalls, *, collected: bool) -> tuple
 DETECTOR = Detector(
     code="HST009",
     name="periodic-stall",
+    exposed_stage="training",
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,

@@ -35,9 +35,9 @@ import numpy as np
 
 from stepscope.causes.job import purpose
 from stepscope.derive.numeric import intervals
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.events import BatchSeen
-from stepscope.model.report.finding import Evidence, Finding, Remedy, Stage
+from stepscope.model.report.finding import Evidence, Remedy, Stage
 from stepscope.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
@@ -71,7 +71,7 @@ REMEDIES = {
 }
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per role that is called too often."""
     steps = session.steps
     if steps is None:
@@ -106,19 +106,13 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         mean, often = float((ends - starts).mean()), len(starts) / (seen + steps.skipped)
         part = mean * float(overhead.sum()) / float(whole.sum())
         training = _trains(session)
-        yield Finding(
-            code=DETECTOR.code,
-            name=DETECTOR.name,
+        yield Seen(
             title=f"model.{role} is called {often:.2g} times a step in a loop: "
             f"{format_ns(mean)} a "
             f"call, of which {format_ns(part)} is Keras' own overhead ({format_ratio(ratio)} of the time)",
-            severity=severity_of(ratio),
             confidence=0.95,
-            symptom="Time: slow execution time",
-            cause="API: inefficient API usage",
             introduced_stage=STAGES[role],
             exposed_stage="training" if training else STAGES[role],
-            pipeline_stage="forward-backward",
             where=where,
             evidence=(
                 Evidence(
@@ -165,6 +159,8 @@ def _trains(session: SessionView) -> bool:
 DETECTOR = Detector(
     code="HST003",
     name="predict-in-loop",
+    cause="API: inefficient API usage",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,

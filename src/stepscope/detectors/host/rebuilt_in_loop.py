@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import rebuilds
 from stepscope.causes.host.rebuilds import COMPILED
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy, Stage
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy, Stage
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ WORDS = {
 }
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: everything that is built in one loop has one root."""
     steps, found = session.steps, session.get(rebuilds.build)
     if steps is None or found is None:
@@ -84,7 +84,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield _finding(session, found, ratio, least)
 
 
-def _finding(session: SessionView, found: Rebuilds, ratio: float, least: float) -> Finding:
+def _finding(session: SessionView, found: Rebuilds, ratio: float, least: float) -> Seen:
     steps = session.steps
     count = steps.steady_count if steps else 1
     steady = steps.steady_ns if steps else 1
@@ -92,18 +92,12 @@ def _finding(session: SessionView, found: Rebuilds, ratio: float, least: float) 
     what, advice = WORDS[top.role]
     each = found.total_ns / found.builds
     stage: Stage = "training" if found.trains else "prediction"
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"{what} again and again, {found.builds} times in {count:,} steps ({top.text}), {format_ns(each)} each "
         f"with the tracing it needs: {format_ratio(ratio)} of the time",
-        severity=severity_of(ratio),
         confidence=0.9,
-        symptom="Time: slow execution time",
-        cause="Model: confusion with computation model",
         introduced_stage="model building" if found.trains else stage,
         exposed_stage=stage,
-        pipeline_stage="none",
         where=_places(session, found),
         evidence=(
             Evidence(metric="rebuild_ratio", value=ratio, unit="ratio", threshold=least, refs=("component:building",)),
@@ -129,6 +123,7 @@ def _places(session: SessionView, found: Rebuilds) -> tuple[Place, ...]:
 DETECTOR = Detector(
     code="HST007",
     name="rebuilt-in-loop",
+    cause="Model: confusion with computation model",
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,

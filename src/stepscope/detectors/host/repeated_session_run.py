@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import session_reruns
 from stepscope.causes.job import purpose
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns
 from stepscope.wire.kinds import Kind
 
@@ -54,7 +54,7 @@ class Params:
     """Of steady wall time."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     steps = session.steps
     found = session_reruns.build(session)
@@ -63,24 +63,17 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     yield _finding(session, found, steps.steady_ns, steps.steady_count, params)
 
 
-def _finding(session: SessionView, found: Reruns, steady_ns: int, count: int, params: Params) -> Finding:
+def _finding(session: SessionView, found: Reruns, steady_ns: int, count: int, params: Params) -> Seen:
     ratio = found.lost_ns / steady_ns
     longest = found.others[0]
     what = " and ".join(f"{other.run.name.text}" for other in found.others)
     calls = sum(other.run.calls for other in found.others)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"each step runs the same part of the graph {1 + len(found.others)} times: {what} "
         f"{'is' if len(found.others) == 1 else 'are'} fetched by session.run calls of their own on the feed of "
         f"{found.main.name.text}, {format_ns(found.high_ns / count)} a step",
-        severity=severity_of(ratio),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
         introduced_stage="training" if session.get(purpose.trains) else "prediction",
-        exposed_stage="training" if session.get(purpose.trains) else "prediction",
-        pipeline_stage="forward-backward",
         where=tuple(dict.fromkeys(_place(session, run) for run in (*(o.run for o in found.others), found.main))),
         evidence=(
             Evidence(metric="repeated_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
@@ -114,6 +107,8 @@ def _sessions(session: SessionView) -> str:
 DETECTOR = Detector(
     code="HST012",
     name="repeated-session-run",
+    cause="API: inefficient API usage",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

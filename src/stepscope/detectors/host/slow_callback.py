@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
@@ -56,7 +56,7 @@ class Params:
     """For hooks that run once an epoch: some work there is what epochs are for."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield a finding for each slow callback; if none alone is slow, one for all of them together."""
     steps = session.steps
     if steps is None:
@@ -111,7 +111,7 @@ def _own_ns(steps: Steps, row: NamedTime) -> float:
     return row.total_ns - intervals.total(intervals.clip(intervals.clip(parts, spans), steps.windows))
 
 
-def _finding(session: SessionView, rows: list[NamedTime], ratio: float, least: float) -> Finding:
+def _finding(session: SessionView, rows: list[NamedTime], ratio: float, least: float) -> Seen:
     steps = session.steps
     count = steps.steady_count if steps else 1
     mean = steps.steady_ns / count if steps else 0.0
@@ -140,17 +140,9 @@ def _finding(session: SessionView, rows: list[NamedTime], ratio: float, least: f
             f"{len(rows)} {what} together take {format_ns(ratio * mean)} of every step "
             f"({share} of the time), {kind} the most"
         )
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=title,
-        severity=severity_of(ratio),
         confidence=0.95,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
-        introduced_stage="training",
-        exposed_stage="training",
-        pipeline_stage="output-processing",
         where=tuple(dict.fromkeys(p for r in rows if (p := _place(session, r)) is not None)),
         evidence=(
             Evidence(
@@ -202,6 +194,10 @@ def _place(session: SessionView, row: NamedTime) -> Place | None:
 DETECTOR = Detector(
     code="HST004",
     name="slow-callback",
+    cause="API: inefficient API usage",
+    introduced_stage="training",
+    exposed_stage="training",
+    pipeline_stage="output-processing",
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,

@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import statement_role
 from stepscope.detectors import loop_python
-from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of
 from stepscope.detectors.loop_python import Params
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.model.report.finding import Remedy
 from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from stepscope.detectors.loop_python import LoopPython
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: the function with the most samples."""
     found = loop_python.find(session, params, lambda s: statement_role.build(session, s) not in {"feeds", "call"})
     steps = session.steps
@@ -55,17 +55,11 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     after = role in {"uses", "carries"}
     per_step = found.ratio * steps.steady_ns / steps.steady_count
     position = "after the step, on its results," if after else "between the steps"
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"slow Python code in the loop {position} takes {format_ns(per_step)} a step, mostly in "
         f"{found.who(session)}: {format_ratio(found.ratio)} of the time",
         severity=severity_of(found.ratio),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="Python: interpreter overhead",
-        introduced_stage="training",
-        exposed_stage="training",
         pipeline_stage="output-processing" if after else "none",
         where=found.places(session),
         evidence=found.evidence(session, "samples_on_code", params),
@@ -98,6 +92,9 @@ def _remedies(session: SessionView, found: LoopPython, *, next_waits: bool) -> t
 DETECTOR = Detector(
     code="HST001",
     name="slow-python-in-loop",
+    cause="Python: interpreter overhead",
+    introduced_stage="training",
+    exposed_stage="training",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
     params=Params(),
     detect=detect,

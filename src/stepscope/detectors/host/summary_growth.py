@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import format_bytes
 from stepscope.wire.kinds import Kind
 
@@ -54,7 +54,7 @@ class Params:
     """Less is the page that any log line dirties."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     rows = session.named_times(Kind.SUMMARY)
     written = _written(session)
@@ -68,17 +68,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     calls = sum(r.calls for r in rows)
     ratio = sum(r.total_ns for r in rows) / steps.steady_ns
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"summaries fill the disk: {format_bytes(per_step)} a step, {format_bytes(per_hour)} an hour",
-        severity=severity_of(ratio),
         confidence=0.7,
         symptom="Time: slow execution time" if ratio else "unknown",
-        cause="API: inefficient API usage",
-        introduced_stage="training",
-        exposed_stage="training",
-        pipeline_stage="storage",
         where=_places(session, rows),
         evidence=(
             Evidence(metric="bytes_per_hour", value=per_hour, unit="bytes", threshold=params.min_bytes_per_hour),
@@ -129,6 +122,10 @@ def _places(session: SessionView, rows: tuple[NamedTime, ...]) -> tuple[Place, .
 DETECTOR = Detector(
     code="HST010",
     name="summary-growth",
+    cause="API: inefficient API usage",
+    introduced_stage="training",
+    exposed_stage="training",
+    pipeline_stage="storage",
     needs=frozenset({Signal.STEPS, Signal.MEMORY}),
     params=Params(),
     detect=detect,

@@ -30,10 +30,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.input import fresh_iterators
-from stepscope.causes.job import purpose
-from stepscope.detectors.base import Detector, Signal, cost_of, severity_of
+from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.model.log.events import DatasetMade, IteratorMade
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -54,23 +53,15 @@ class Params:
     """In the steady steps: fewer are a look at the data, or a short evaluation."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
     found = fresh_iterators.build(session, params.min_iterators)
     if found is None or found.ratio < params.min_ratio:
         return
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"a new iterator over the dataset is made for each batch that is taken ({found.iterators:,} of them): "
         f"{format_ratio(found.ratio)} of the time",
-        severity=severity_of(found.ratio),
         confidence=0.9,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
-        introduced_stage="data preparation",
-        exposed_stage="training" if session.get(purpose.trains) else "prediction",
-        pipeline_stage="preprocessing",
         where=_places(session, found),
         evidence=(
             Evidence(metric="fresh_ratio", value=found.ratio, unit="ratio", threshold=params.min_ratio),
@@ -115,6 +106,9 @@ MAX_PLACES = 4
 DETECTOR = Detector(
     code="INP009",
     name="iterator-made-each-step",
+    cause="API: inefficient API usage",
+    introduced_stage="data preparation",
+    pipeline_stage="preprocessing",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
     params=Params(),
     detect=detect,

@@ -32,12 +32,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.job import purpose
 from stepscope.derive.graph.index import CALLING
 from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.program import Padding
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class Params:
     """Of the steps, in ops on padded tensors."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding."""
     index, anatomy = session.graphs, session.anatomy
     seen = session.worker.all(Padding) if session.worker is not None else []
@@ -133,22 +132,14 @@ def _in_positions(spec: TensorSpec, columns: int) -> bool:
     return columns in (shape[:-1] if len(shape) > MATRIX else shape) and (len(shape) > MATRIX or spec.dtype in WORDS)
 
 
-def _finding(session: SessionView, padded: Padding, ratio: float, params: Params) -> Finding:
+def _finding(session: SessionView, padded: Padding, ratio: float, params: Params) -> Seen:
     trace = session.op_traces.main
     used = _used(padded)
     saved = ratio * (1 - used)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"sequences are padded to {padded.columns} positions, and use {padded.mean:.0f} of them in the mean: "
         f"{format_ratio(saved)} of the time goes to padding",
-        severity=severity_of(saved),
         confidence=0.7,
-        symptom="Time: slow execution time",
-        cause="Data: improper data input",
-        introduced_stage="data preparation",
-        exposed_stage="training" if session.get(purpose.trains) else "prediction",
-        pipeline_stage="forward-backward",
         where=(session.place(padded.file, padded.line, function=padded.function),) if padded.file else (),
         evidence=(
             Evidence(metric="used_ratio", value=used, unit="ratio", threshold=params.max_used_ratio),
@@ -174,6 +165,9 @@ def _finding(session: SessionView, padded: Padding, ratio: float, params: Params
 DETECTOR = Detector(
     code="INP008",
     name="padding-to-one-length",
+    cause="Data: improper data input",
+    introduced_stage="data preparation",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.NODES}),
     params=Params(),
     detect=detect,

@@ -42,9 +42,9 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.input import input_cause
 from stepscope.detectors import pipeline_python
-from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided
 from stepscope.model.log.program import Setting
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Params(pipeline_python.Params):
     """What the interpreter lock costs the step besides is told from this share on."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     waited = pipeline_python.find(session, "python-function", params)
     if waited is None:
@@ -78,18 +78,11 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     waits = f"; steps wait {wait} of their time for it{besides}"
     if waited.hidden:
         waits = f", without a break ({format_ratio(waited.busy_ratio)} of the time): it sets the pace of the steps"
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"{'the debug mode of tf.data is on: ' if debug is not None else ''}{name} runs as Python in the input "
         f"pipeline (tf.{function.role}), {format_ns(waited.per_batch_ns)} per batch{waits}",
-        severity=severity_of(waited.saved),
         confidence=0.95,
-        symptom="Time: slow execution time",
         cause="API: not using efficient API" if debug is None else "API: inefficient API usage",
-        introduced_stage="data preparation",
-        exposed_stage="training",
-        pipeline_stage="preprocessing",
         where=_places(session, function, debug),
         evidence=(
             *waited.evidence(params),
@@ -144,6 +137,9 @@ def _places(session: SessionView, function: PythonFunction, debug: Setting | Non
 DETECTOR = Detector(
     code="INP002",
     name="python-function-in-pipeline",
+    introduced_stage="data preparation",
+    exposed_stage="training",
+    pipeline_stage="preprocessing",
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,

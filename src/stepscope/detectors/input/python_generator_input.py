@@ -32,9 +32,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stepscope.detectors import pipeline_python
-from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided
 from stepscope.detectors.pipeline_python import Params
-from stepscope.model.report.finding import Finding, Place, Remedy
+from stepscope.model.report.finding import Place, Remedy
 from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from stepscope.detectors.pipeline_python import Waited
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     waited = pipeline_python.find(session, "generator", params)
     if waited is None:
@@ -55,18 +55,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     if name == "<lambda>" and function.inside is not None:
         name = function.inside.function
     what = "PyDataset" if function.role == "pydataset" else "input generator"
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"the {what} {name} runs in Python{_how(waited)}; it costs each step {format_ns(waited.saved * mean)} of "
         f"{format_ns(mean)}{_waiting(waited)}",
-        severity=severity_of(waited.saved),
         confidence=0.95,
-        symptom="Time: slow execution time",
-        cause="API: not using efficient API",
-        introduced_stage="data preparation",
-        exposed_stage="training",
-        pipeline_stage="preprocessing",
         where=_places(session, function),
         evidence=waited.evidence(params),
         cost=waited.cost(session),
@@ -111,6 +103,10 @@ def _places(session: SessionView, function: PythonFunction) -> tuple[Place, ...]
 DETECTOR = Detector(
     code="INP003",
     name="python-generator-input",
+    cause="API: not using efficient API",
+    introduced_stage="data preparation",
+    exposed_stage="training",
+    pipeline_stage="preprocessing",
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,

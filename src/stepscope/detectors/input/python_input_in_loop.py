@@ -38,8 +38,8 @@ from stepscope.causes.input import input_cause
 from stepscope.derive.input.pipeline import MAX_HANDOVER_NS
 from stepscope.derive.python import loop_source
 from stepscope.detectors import loop_python
-from stepscope.detectors.base import Detector, Signal, Undecided, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of
+from stepscope.model.report.finding import Remedy
 from stepscope.units import Ns, format_ratio
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Params(loop_python.Params):
     """What ``next`` of a tf.data pipeline takes from the loop although the batch is ready: that much stays."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     found = loop_python.find(session, params, lambda s: _feeds(session, s))
     steps = session.steps
@@ -65,18 +65,11 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     if found.ratio - params.handover * steps.steady_count / steps.steady_ns < params.min_ratio:
         return
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"the loop prepares each batch in Python before the step, mostly in {found.who(session)}: "
         f"{format_ratio(found.ratio)} of the time",
         severity=severity_of(found.ratio),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="Data: inefficient data preprocessing",
-        introduced_stage="data preparation",
-        exposed_stage="training",
-        pipeline_stage="preprocessing",
         where=found.places(session),
         evidence=found.evidence(session, "samples_on_input_code", params),
         cost=found.cost(session),
@@ -125,6 +118,10 @@ def _iterates(session: SessionView, spot: HotSpot) -> bool:
 DETECTOR = Detector(
     code="INP004",
     name="python-input-in-loop",
+    cause="Data: inefficient data preprocessing",
+    introduced_stage="data preparation",
+    exposed_stage="training",
+    pipeline_stage="preprocessing",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
     params=Params(),
     detect=detect,

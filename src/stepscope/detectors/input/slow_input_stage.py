@@ -39,9 +39,9 @@ from typing import TYPE_CHECKING
 from stepscope.causes.input import input_cause
 from stepscope.causes.job import hidden_wait
 from stepscope.detectors import cut_cache, determinism, pipeline_python
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.events import ChildStarted
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ THROWING = ("filter", "skip", "shard")
 """Methods of Dataset that throw elements away."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding."""
     cause = session.get(input_cause.build)
     if session.get(hidden_wait.build):
@@ -105,7 +105,7 @@ def _question(session: SessionView) -> CaptureRequest | Undecided:
     return CaptureRequest(kind="ops", missing=Signal.INPUT_WAIT, hint=hint)
 
 
-def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding:
+def _finding(session: SessionView, cause: InputCause, params: Params) -> Seen:
     stage = cause.stage
     wait = format_ratio(cause.wait_ratio)
     places = _places(session, stage)
@@ -149,18 +149,13 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Finding
         title += f"; op determinism ({place.file}:{place.line}) has it run one element at a time"
         places = (*places, place)
     error = 2 * cause.error_ratio
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=title,
-        severity=severity_of(cause.wait_ratio),
         confidence=0.9 if stage is not None else 0.6,
-        symptom="Time: slow execution time",
         cause="API: inefficient API usage"
         if one_thread is not None or (stage is not None and stage.sequential)
         else "Data: inefficient data preprocessing",
         introduced_stage="data preparation" if one_thread is None else "environment setting",
-        exposed_stage="training",
         pipeline_stage=_pipeline_stage(stage),
         where=places,
         evidence=tuple(evidence),
@@ -279,6 +274,7 @@ def _remedies(session: SessionView, stage: Stage | None, dropped: _Dropped | Non
 DETECTOR = Detector(
     code="INP001",
     name="slow-input-stage",
+    exposed_stage="training",
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,

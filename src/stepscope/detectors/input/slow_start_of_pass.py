@@ -37,8 +37,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.input import pass_starts
 from stepscope.causes.input.pass_starts import FILLS, SKIPS
 from stepscope.detectors import cut_cache
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Params:
     """Within the steady steps."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     found = pass_starts.build(session)
     if found is None or found.passes < params.min_passes:
@@ -70,7 +70,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield _finding(session, found, params, least)
 
 
-def _finding(session: SessionView, found: PassStarts, params: Params, least: Ratio) -> Finding:
+def _finding(session: SessionView, found: PassStarts, params: Params, least: Ratio) -> Seen:
     skips = [d for d in found.causes if d.cls == SKIPS]
     causes = skips or list(found.causes)
     places = [*causes, *(found.maps if skips else ())]
@@ -83,18 +83,10 @@ def _finding(session: SessionView, found: PassStarts, params: Params, least: Rat
         why = ": skip behind a map, which makes what is thrown away"
     elif causes:
         why = ": shuffle behind a map fills its buffer"
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"each pass over the data begins with a wait of {format_ns(found.wait_ns)} for its first batch, "
         f"{format_ratio(found.ratio)} of the time{why}",
-        severity=severity_of(found.ratio),
         confidence=0.8 if causes else 0.6,
-        symptom="Time: slow execution time",
-        cause="Data: inefficient data preprocessing",
-        introduced_stage="data preparation",
-        exposed_stage="training",
-        pipeline_stage="preprocessing",
         where=tuple(dict.fromkeys(place for d in places if (place := session.dataset_place(d)) is not None)),
         evidence=(
             Evidence(metric="first_batches_ratio", value=found.ratio, unit="ratio", threshold=least),
@@ -127,6 +119,10 @@ def _remedies(*, skips: bool, shuffled: bool) -> tuple[Remedy, ...]:
 DETECTOR = Detector(
     code="INP010",
     name="slow-start-of-pass",
+    cause="Data: inefficient data preprocessing",
+    introduced_stage="data preparation",
+    exposed_stage="training",
+    pipeline_stage="preprocessing",
     needs=frozenset({Signal.STEPS}),
     params=Params(),
     detect=detect,

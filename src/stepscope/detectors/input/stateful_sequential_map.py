@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.system import contention
 from stepscope.derive.optrace.host import map_kind
 from stepscope.detectors import determinism, trace_evidence
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Params:
     """Where the host's CPUs are not known."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     trace = session.op_traces.main
     if trace is None or trace.pipeline is None:
@@ -66,18 +66,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     cpus = others.available if others is not None else params.assumed_cpus
     saved = wait * (1 - 1 / max(1.0, cpus))
     per_batch = trace.pipeline.per_batch(stage.self_ns)
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"a map of the input pipeline runs one element at a time, {format_ns(per_batch)} per batch: its random "
         f"ops ({', '.join(drawn)}) have a state; steps wait {format_ratio(wait)} of their time",
-        severity=severity_of(saved),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="API: inefficient API usage",
-        introduced_stage="data preparation",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="preprocessing",
         where=trace_evidence.stage_places(session),
         evidence=(
             trace_evidence.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
@@ -103,6 +95,9 @@ _REMEDIES = (
 DETECTOR = Detector(
     code="INP006",
     name="stateful-sequential-map",
+    cause="API: inefficient API usage",
+    introduced_stage="data preparation",
+    pipeline_stage="preprocessing",
     needs=frozenset({Signal.OP_TRACE}),
     params=Params(),
     detect=detect,

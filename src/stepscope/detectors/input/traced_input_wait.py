@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive.optrace.host import map_kind
 from stepscope.detectors import trace_evidence
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _measured(session: SessionView) -> str:
     return "INP001 to INP003 look at measured steps" if session.steps is not None else ""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     trace = session.op_traces.main
     if trace is None:
@@ -82,18 +82,11 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return  # INP005 and INP006 say more
     python = map_kind.python_ratio(stage)
     inside = f", {format_ratio(python)} of it in Python (py_function or a generator)" if python >= MOSTLY else ""
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"the input pipeline's stage {stage.type} takes {format_ns(per_batch)} per batch{inside}; steps wait "
         f"{format_ratio(wait)} of their time for it",
-        severity=severity_of(wait),
         confidence=0.85,
-        symptom="Time: slow execution time",
         cause="API: not using efficient API" if python >= MOSTLY else "Data: inefficient data preprocessing",
-        introduced_stage="data preparation",
-        exposed_stage="unknown",
-        pipeline_stage="preprocessing",
         evidence=(
             trace_evidence.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
             trace_evidence.evidence(trace, "stage_ns_per_batch", per_batch, "ns"),
@@ -107,25 +100,18 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     )
 
 
-def _of_loader(session: SessionView, trace: OpView, loader: Loader, params: Params) -> Iterator[Finding]:
+def _of_loader(session: SessionView, trace: OpView, loader: Loader, params: Params) -> Iterator[Seen]:
     """The steps wait for a DataLoader."""
     wait = trace.breakdown.ratio("input-wait")
     if wait < params.min_wait_ratio or len(trace.periods) < MIN_STEPS:
         return
     inside = loader.in_process_ratio >= MOSTLY
     who = "makes each batch in the process that trains" if inside else "has too few or too slow workers"
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"the DataLoader {who}: its next takes {format_ns(loader.mean_ns)} per batch, and steps wait "
         f"{format_ratio(wait)} of their time for it",
-        severity=severity_of(wait),
         confidence=0.9,
-        symptom="Time: slow execution time",
         cause="API: not using efficient API" if inside else "Data: inefficient data preprocessing",
-        introduced_stage="data preparation",
-        exposed_stage="unknown",
-        pipeline_stage="preprocessing",
         evidence=(
             trace_evidence.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
             trace_evidence.evidence(trace, "next_ns_per_batch", loader.mean_ns, "ns"),
@@ -160,6 +146,9 @@ def _remedies(stage: StageNode, python: float) -> tuple[Remedy, ...]:
 DETECTOR = Detector(
     code="INP007",
     name="traced-input-wait",
+    introduced_stage="data preparation",
+    exposed_stage="unknown",
+    pipeline_stage="preprocessing",
     needs=frozenset({Signal.OP_TRACE}),
     params=Params(),
     detect=detect,

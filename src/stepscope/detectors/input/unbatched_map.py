@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.system import contention
 from stepscope.derive.optrace.host import map_kind
 from stepscope.detectors import trace_evidence
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Params:
     """CPUs that others take, above which time around calls is waiting for one."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     trace = session.op_traces.main
     if trace is None or trace.pipeline is None:
@@ -74,25 +74,17 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     yield _finding(session, trace, function, wait, params)
 
 
-def _finding(session: SessionView, trace: OpView, function: Function, wait: float, params: Params) -> Finding:
+def _finding(session: SessionView, trace: OpView, function: Function, wait: float, params: Params) -> Seen:
     batches = max(1, trace.pipeline.batches if trace.pipeline is not None else 1)
     calls = function.runs / batches
     saved = wait * function.around_ratio * (1 - 1 / calls)
     parser = next((kind for kind in function.types if kind in PARSERS), "")
     what = f"parses records one by one ({parser})" if parser else "maps records one by one"
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"the input pipeline {what}: {calls:.0f} calls of its function a batch, and "
         f"{format_ratio(function.around_ratio)} of their {format_ns(function.run_ns / function.runs)} is calling it; "
         f"steps wait {format_ratio(wait)} of their time",
-        severity=severity_of(saved),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="API: not using batch API",
-        introduced_stage="data preparation",
-        exposed_stage=trace_evidence.exposed(session),
-        pipeline_stage="preprocessing",
         where=trace_evidence.stage_places(session),
         evidence=(
             trace_evidence.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
@@ -118,6 +110,9 @@ def _finding(session: SessionView, trace: OpView, function: Function, wait: floa
 DETECTOR = Detector(
     code="INP005",
     name="unbatched-map",
+    cause="API: not using batch API",
+    introduced_stage="data preparation",
+    pipeline_stage="preprocessing",
     needs=frozenset({Signal.OP_TRACE}),
     params=Params(),
     detect=detect,

@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.input import input_cause, input_source
 from stepscope.causes.job import hidden_wait
 from stepscope.causes.system import network
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_rate, format_ratio
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Params:
     """Of steady wall time, as for a slow stage (INP001)."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     link, cause = session.get(network.build), session.get(input_cause.build)
     if link is None or cause is None or session.get(hidden_wait.build) or cause.wait_ratio < params.min_wait_ratio:
@@ -66,20 +66,12 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield _finding(session, link, link.rhythm, cause.wait_ratio, params)
 
 
-def _finding(session: SessionView, network: Network, rhythm: Rhythm, wait: float, params: Params) -> Finding:
+def _finding(session: SessionView, network: Network, rhythm: Rhythm, wait: float, params: Params) -> Seen:
     ratio = min(wait, rhythm.overlap_ratio)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"the input is downloaded in bursts that steps wait for: {format_ratio(wait)} of the time is waited, and "
         f"the network idles {format_ratio(rhythm.gap_ratio)} of it",
-        severity=severity_of(ratio),
         confidence=0.8,
-        symptom="Time: slow execution time",
-        cause="Data: inefficient data transmission",
-        introduced_stage="data preparation",
-        exposed_stage="training",
-        pipeline_stage="raw-input",
         where=input_source.places(session),
         evidence=(
             Evidence(metric="overlap_ratio", value=rhythm.overlap_ratio, unit="ratio", threshold=0.1),
@@ -109,6 +101,10 @@ def _finding(session: SessionView, network: Network, rhythm: Rhythm, wait: float
 DETECTOR = Detector(
     code="NET001",
     name="choppy-network-input",
+    cause="Data: inefficient data transmission",
+    introduced_stage="data preparation",
+    exposed_stage="training",
+    pipeline_stage="raw-input",
     needs=frozenset({Signal.STEPS, Signal.RESOURCES}),
     params=Params(),
     detect=detect,

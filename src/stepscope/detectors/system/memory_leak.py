@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.job import purpose
 from stepscope.causes.system import memory_growth
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_bytes, format_ns
 from stepscope.wire.kinds import Kind
 
@@ -68,7 +68,7 @@ class Params:
     """A job that was killed with room for no more than so many seconds of growth ran out of memory."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     growth = session.get(memory_growth.build)
     if growth is None or not growth.goes_on or growth.reserved_ratio < params.min_reserved_ratio:
@@ -91,7 +91,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     yield _finding(session, growth, params)
 
 
-def _finding(session: SessionView, growth: MemoryGrowth, params: Params) -> Finding:
+def _finding(session: SessionView, growth: MemoryGrowth, params: Params) -> Seen:
     line = growth.trend
     left = _bytes_left(session)
     seconds = left / growth.per_second if growth.per_second else 0.0
@@ -99,18 +99,12 @@ def _finding(session: SessionView, growth: MemoryGrowth, params: Params) -> Find
     ratio = _lost_ratio(session) if killed else line.rise / PAGE_BYTES * _fault_ns(growth) / max(1, growth.span_ns)
     each = format_bytes(line.slope)
     until = "it was killed when none was left" if killed else f"full in {_duration(seconds)}"
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"memory rises by {each} a step, {format_bytes(line.rise)} in {growth.steps:,} steps, and does not stop "
         f"(memory leak): {until}",
-        severity=severity_of(ratio),
         confidence=0.85 if growth.steps else 0.5,
         symptom="Memory: out of memory" if killed else "Memory: memory leak",
         cause="Model: confusion with computation model" if growth.graphs else "unknown",
-        introduced_stage="training",
-        exposed_stage="training",
-        pipeline_stage="none",
         where=_places(session),
         evidence=(
             Evidence(metric="bytes_per_step", value=line.slope, unit="bytes"),
@@ -193,6 +187,8 @@ def _remedies(growth: MemoryGrowth) -> tuple[Remedy, ...]:
 DETECTOR = Detector(
     code="MEM001",
     name="memory-leak",
+    introduced_stage="training",
+    exposed_stage="training",
     needs=frozenset({Signal.STEPS, Signal.MEMORY}),
     params=Params(),
     detect=detect,

@@ -38,8 +38,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.input import input_cause, input_source
 from stepscope.causes.job import hidden_wait
 from stepscope.causes.system import network
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_rate, format_ratio
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Params:
     """Least over usual rate of the seconds: a plateau, not a curve."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     link, cause = session.get(network.build), session.get(input_cause.build)
     if link is None or link.steadiness < params.min_steadiness:
@@ -83,7 +83,7 @@ def _why_unknown(network: Network) -> str:
     return "the run was too short for a close look at the network (4 s and more)"
 
 
-def _finding(session: SessionView, network: Network, wait: float, error: float, params: Params) -> Finding:
+def _finding(session: SessionView, network: Network, wait: float, error: float, params: Params) -> Seen:
     samples = input_source.samples_per_s(session)
     per_sample = network.mean_in / samples if samples > 0 else 0.0
     rate = f"{format_rate(network.busy_in / MB)} MB/s"
@@ -105,18 +105,10 @@ def _finding(session: SessionView, network: Network, wait: float, error: float, 
         ("link_ratio", network.mean_in / network.link if network.link > 0 else None),
     )
     evidence += [Evidence(metric=name, value=value, unit="ratio") for name, value in optional if value is not None]
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"the network is at its limit: it delivers {rate}{per}{allowed}; steps wait {format_ratio(wait)} of "
         "their time for input",
-        severity=severity_of(wait),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="System: network",
-        introduced_stage="data preparation",
-        exposed_stage="training",
-        pipeline_stage="raw-input",
         where=input_source.places(session),
         evidence=tuple(evidence),
         cost=cost_of(session, wait, low=wait - max(error, 0.3 * wait), high=wait + error),
@@ -140,6 +132,10 @@ def _finding(session: SessionView, network: Network, wait: float, error: float, 
 DETECTOR = Detector(
     code="NET002",
     name="network-input-at-capacity",
+    cause="System: network",
+    introduced_stage="data preparation",
+    exposed_stage="training",
+    pipeline_stage="raw-input",
     needs=frozenset({Signal.STEPS, Signal.RESOURCES}),
     params=Params(),
     detect=detect,

@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import standstill
 from stepscope.causes.job import purpose
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ _THREADS_ONLY = frozenset({"queue.py", "threading.py"})
 """Who waits in these waits for a thread of the same process: what other processes do is beside the point."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     still = session.get(standstill.build)
     if still is None or session.session.manifest.exit_code == 0:
@@ -92,22 +92,16 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield _finding(session, still, main, params)
 
 
-def _finding(session: SessionView, still: Standstill, main: ThreadAt, params: Params) -> Finding:
+def _finding(session: SessionView, still: Standstill, main: ThreadAt, params: Params) -> Seen:
     ratio = still.length_ns / max(1, still.work_ns)
     count = len(session.steps) if session.steps is not None else 0
     when = f"after {count:,} steps" if count else "before the first step"
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"the job hangs: no progress for {format_ns(still.length_ns)} {when}; {_at(session, main)} waits"
         f"{_for_what(main)}: {format_ratio(ratio)} of the time",
-        severity=severity_of(ratio),
         confidence=0.9 if main.samples else 0.7,
-        symptom="Time: program hang",
-        cause="unknown",
         introduced_stage="training" if count else "initialization",
         exposed_stage="training" if count else "initialization",
-        pipeline_stage="none",
         where=_places(session, still),
         evidence=(
             Evidence(
@@ -172,6 +166,7 @@ def _places(session: SessionView, still: Standstill) -> tuple[Place, ...]:
 DETECTOR = Detector(
     code="HNG001",
     name="no-progress",
+    symptom="Time: program hang",
     needs=frozenset({Signal.STACKS}),
     params=Params(),
     detect=detect,

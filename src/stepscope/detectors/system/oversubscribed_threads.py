@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import thread_oversubscription
 from stepscope.derive.machine import rivals
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Params:
     """Of the threads' CPU time in the job's own Python threads: then these are named."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     crowding = session.get(thread_oversubscription.build)
     if crowding is None:
@@ -72,19 +72,11 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         return
     own = crowding.python_ratio >= params.min_python_ratio and crowding.spot is not None
     where = crowding.spot.function if own and crowding.spot is not None else ""
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"oversubscribed threads: {crowding.sharing:.0f} threads share {crowding.available:.3g} CPUs, "
         f"{crowding.runnable:.0f} are runnable at once{f', many in {where}' if where else ''}: switching costs "
         f"{format_ratio(ratio)} of the time",
-        severity=severity_of(ratio),
         confidence=0.85,
-        symptom="Time: slow execution time",
-        cause="Hardware: improper configuration",
-        introduced_stage="environment setting",
-        exposed_stage="training",
-        pipeline_stage="forward-backward",
         where=_places(session, crowding, own=own),
         evidence=(
             Evidence(metric="runnable_threads", value=crowding.runnable, unit="threads", threshold=least),
@@ -143,6 +135,10 @@ def _remedies(*, own: bool, inference: bool, cores: float, tasks: int) -> tuple[
 DETECTOR = Detector(
     code="CFG003",
     name="oversubscribed-threads",
+    cause="Hardware: improper configuration",
+    introduced_stage="environment setting",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.STEPS, Signal.HOST}),
     params=Params(),
     detect=detect,

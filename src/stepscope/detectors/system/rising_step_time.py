@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import contention, rising
 from stepscope.detectors import loop_python
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Cause, Evidence, Finding, PipelineStage, Place, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Cause, Evidence, PipelineStage, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ _SKIPPED = frozenset({"input-wait", "tracing", "evaluation"})
 _STAGES: dict[str, PipelineStage] = {"call": "forward-backward", "saving": "storage", "host-sync": "device-to-host"}
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per rising part that can be named, or say undecided for a call that rises alone."""
     steps = session.steps
     if steps is None:
@@ -90,22 +90,16 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
             )
 
 
-def _finding(session: SessionView, rise: Rise, ratio: float, params: Params) -> Finding:
+def _finding(session: SessionView, rise: Rise, ratio: float, params: Params) -> Seen:
     steps = session.steps
     count = steps.count if steps else 1
     low, high = (max(0.0, bound / rise.trend.slope) for bound in (rise.trend.low, rise.trend.high))
     who = _who(session, rise)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"the step time rises: {who} takes longer and longer, {format_ns(rise.start_ns)} a step at "
         f"the start and {format_ns(rise.trend.last)} {count:,} steps later: {format_ratio(ratio)} of the time",
-        severity=severity_of(ratio),
         confidence=0.9,
-        symptom="Time: increasing time over time",
         cause=_cause(rise),
-        introduced_stage="training",
-        exposed_stage="training",
         pipeline_stage=_STAGES.get(rise.component, "output-processing"),
         where=_places(session, rise),
         evidence=(
@@ -176,6 +170,9 @@ def _remedies(session: SessionView, rise: Rise, who: str) -> tuple[Remedy, ...]:
 DETECTOR = Detector(
     code="TRD001",
     name="rising-step-time",
+    symptom="Time: increasing time over time",
+    introduced_stage="training",
+    exposed_stage="training",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
     params=Params(),
     detect=detect,

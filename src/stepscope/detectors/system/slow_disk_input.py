@@ -37,8 +37,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.input import input_cause, input_source
 from stepscope.causes.job import hidden_wait
 from stepscope.causes.system import disk_input
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_bytes, format_rate, format_ratio
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Params:
     """Of steady wall time, as for a slow stage (INP001)."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     disk, cause = session.get(disk_input.build), session.get(input_cause.build)
     if disk is None or not disk.is_full:
@@ -72,7 +72,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
         yield _finding(session, disk, cause.wait_ratio, 2 * cause.error_ratio, params)
 
 
-def _finding(session: SessionView, disk: DiskInput, wait: float, error: float, params: Params) -> Finding:
+def _finding(session: SessionView, disk: DiskInput, wait: float, error: float, params: Params) -> Seen:
     limited = disk.limit_ratio > 0 and disk.limit_ratio >= disk.busy_ratio
     ratio = wait if limited else min(wait, disk.busy_ratio)
     rate = f"{format_rate(disk.job_read / MB)} MB/s"
@@ -91,17 +91,11 @@ def _finding(session: SessionView, disk: DiskInput, wait: float, error: float, p
         evidence.append(Evidence(metric="limit_ratio", value=disk.limit_ratio, unit="ratio"))
     if disk.is_squeezed:
         evidence.append(Evidence(metric="memory_limit_ratio", value=disk.memory_ratio, unit="ratio"))
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"{why}; steps wait {format_ratio(wait)} of their time for input",
-        severity=severity_of(ratio),
         confidence=0.85,
-        symptom="Time: slow execution time",
         cause="Hardware: improper configuration" if limited else "Data: inefficient data transmission",
         introduced_stage="environment setting" if limited else "data preparation",
-        exposed_stage="training",
-        pipeline_stage="raw-input",
         where=input_source.places(session),
         evidence=tuple(evidence),
         cost=cost_of(session, ratio, low=ratio - max(error, 0.3 * ratio), high=max(wait, ratio + error)),
@@ -142,6 +136,8 @@ def _remedies(disk: DiskInput, *, limited: bool) -> tuple[Remedy, ...]:
 DETECTOR = Detector(
     code="DSK001",
     name="slow-disk-input",
+    exposed_stage="training",
+    pipeline_stage="raw-input",
     needs=frozenset({Signal.STEPS, Signal.RESOURCES}),
     params=Params(),
     detect=detect,

@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.host import startup
 from stepscope.derive.python import stack_samples
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Params:
     """Of the function's time in calls that make a session or load a model: then that is what is slow."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     start, steps = session.get(startup.build), session.steps
     if start is None or steps is None or start.spot is None or start.span_ns <= 0:
@@ -74,18 +74,12 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     low, high = stack_samples.confidence_interval(start.spot_ns / max(1, start.own_ns), start.samples)
     own = start.own_ns / start.span_ns
     makes = start.making_ns >= params.min_making_ratio * start.spot_ns
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"slow initialisation: {start.spot.function} takes {format_ns(start.spot_ns)} before the first step"
         f"{f', most of it in {start.making}' if makes else ''}: {format_ratio(ratio)} of the run",
-        severity=severity_of(ratio),
         confidence=0.85,
-        symptom="Time: slow initialization time",
         cause="API: inefficient API usage" if makes else "Data: inefficient data preprocessing",
         introduced_stage="model building" if makes else "data preparation",
-        exposed_stage="initialization",
-        pipeline_stage="none",
         where=_places(session, start),
         evidence=(
             Evidence(metric="initialisation_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
@@ -138,6 +132,8 @@ def _places(session: SessionView, startup: Startup) -> tuple[Place, ...]:
 DETECTOR = Detector(
     code="INI001",
     name="slow-initialisation",
+    symptom="Time: slow initialization time",
+    exposed_stage="initialization",
     needs=frozenset({Signal.STEPS, Signal.SAMPLES}),
     params=Params(),
     detect=detect,

@@ -38,8 +38,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.system import contention
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Place, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Params:
     """A process that takes less is not named."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     others = session.get(contention.build)
     if others is None or others.lost_ratio < params.min_lost_ratio:
@@ -67,17 +67,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     ratio = others.lost_ratio
     rivals = [r for r in others.rivals if r.cores >= params.min_rival_cores]
     quota = others.throttled > max(others.others, others.steal)
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=_title(others, rivals, quota=quota),
-        severity=severity_of(ratio),
         confidence=0.85,
-        symptom="Processor: abnormal CPU utilization",
         cause="Hardware: improper configuration" if quota else "System: scheduling",
-        introduced_stage="environment setting",
-        exposed_stage="training",
-        pipeline_stage="forward-backward",
         where=_places(session, rivals),
         evidence=(
             Evidence(metric="lost_ratio", value=ratio, unit="ratio", threshold=params.min_lost_ratio),
@@ -142,6 +135,10 @@ def _remedies(*, quota: bool, child: bool) -> tuple[Remedy, ...]:
 DETECTOR = Detector(
     code="CFG001",
     name="starved-cpu",
+    symptom="Processor: abnormal CPU utilization",
+    introduced_stage="environment setting",
+    exposed_stage="training",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.HOST}),
     params=Params(),
     detect=detect,

@@ -45,8 +45,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.job import purpose
 from stepscope.causes.system import allocators, contention, page_faults
-from stepscope.detectors.base import CaptureRequest, Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
 from stepscope.units import Ratio, format_ratio
 
@@ -93,7 +93,7 @@ class Params:
     """Of the window, for a share of CPU time."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided | CaptureRequest]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding, and a request where what causes it is not known."""
     paging = session.get(page_faults.build)
     if paging is None or paging.kept_ratio > params.max_kept_ratio:
@@ -121,7 +121,7 @@ def _cleared(faults: Faults, causes: FaultCauses, params: Params) -> bool:
     return (causes.fault_ratio + causes.release_ratio) * faults.busy < params.min_ratio
 
 
-def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, params: Params) -> Finding:
+def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, params: Params) -> Seen:
     sampled = causes is not None and causes.fault_ratio is not None and causes.cpu_samples >= params.min_cpu_samples
     if sampled and causes is not None and causes.fault_ratio is not None:
         share, lost = causes.fault_ratio, causes.fault_ratio + causes.release_ratio
@@ -134,18 +134,13 @@ def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, p
     starved = others is not None and others.lost_ratio >= params.max_lost_ratio
     serving = session.get(allocators.build)
     call = _call(causes, params)
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"page faults {_how_many(faults)} take {format_ratio(share)} of the CPU time; "
         + _why(causes, serving, call),
-        severity=severity_of(ratio),
         confidence=(0.6 if starved else 0.8) + (0.15 if call else 0.0),
-        symptom="Time: slow execution time",
         cause="System: allocator" if call else "unknown",
         introduced_stage="environment setting" if call else "unknown",
         exposed_stage=_exposed(session),
-        pipeline_stage="forward-backward",
         where=_where(session, serving),
         evidence=_evidence(faults, causes, params),
         cost=cost_of(
@@ -283,6 +278,7 @@ def _arena(serving: Serving) -> tuple[Remedy, ...]:
 DETECTOR = Detector(
     code="MEM002",
     name="steady-page-faults",
+    pipeline_stage="forward-backward",
     needs=frozenset({Signal.FAULTS}),
     params=Params(),
     detect=detect,

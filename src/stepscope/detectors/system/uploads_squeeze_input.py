@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import uploads
 from stepscope.causes.system.uploads import MAX_INPUT
-from stepscope.detectors.base import Detector, Signal, Undecided, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_rate, format_ratio
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Params:
     """Of the time: the least that a report calls low."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     sent = session.get(uploads.build)
     if sent is None or sent.input_beside > MAX_INPUT * sent.input_usual:
@@ -64,19 +64,11 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
     if cost < params.min_lost_ratio:
         return
     waits, usually = format_ratio(sent.wait_beside), format_ratio(sent.wait_usual)
-    yield Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    yield Seen(
         title=f"uploads squeeze the input: while {format_rate(sent.sent / MB)} MB/s go out, input falls from "
         f"{format_rate(sent.input_usual / MB)} to {format_rate(sent.input_beside / MB)} MB/s and steps wait "
         f"{waits} of the time instead of {usually}",
-        severity=severity_of(cost),
         confidence=0.75,
-        symptom="Time: slow execution time",
-        cause="System: network",
-        introduced_stage="training",
-        exposed_stage="training",
-        pipeline_stage="raw-input",
         evidence=(
             Evidence(metric="wait_while_uploading_ratio", value=sent.wait_beside, unit="ratio"),
             Evidence(metric="wait_otherwise_ratio", value=sent.wait_usual, unit="ratio"),
@@ -98,6 +90,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Finding | Undecided
 DETECTOR = Detector(
     code="NET003",
     name="uploads-squeeze-input",
+    cause="System: network",
+    introduced_stage="training",
+    exposed_stage="training",
+    pipeline_stage="raw-input",
     needs=frozenset({Signal.STEPS, Signal.RESOURCES}),
     params=Params(),
     detect=detect,

@@ -31,8 +31,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.system import dips, stalls
-from stepscope.detectors.base import Detector, Signal, cost_of, severity_of
-from stepscope.model.report.finding import Evidence, Finding, PipelineStage, Remedy
+from stepscope.detectors.base import Detector, Seen, Signal, cost_of
+from stepscope.model.report.finding import Evidence, PipelineStage, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -69,14 +69,14 @@ class Params:
     """Of the time: the least that a report calls low. Below it the dips are information."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Finding]:
+def detect(session: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding: that of the GPU where there is one."""
     found = session.get(dips.build)[-1:]
     for dip in found:
         yield _finding(session, dip, params)
 
 
-def _finding(session: SessionView, dip: Dips, params: Params) -> Finding:
+def _finding(session: SessionView, dip: Dips, params: Params) -> Seen:
     by_others = dip.others_cores >= OTHERS and dip.component in {"", "call"}
     told = by_others or dip.component in TOLD or bool(session.get(stalls.build))
     counted = dip.lost_ratio >= params.min_lost_ratio and not told
@@ -84,17 +84,12 @@ def _finding(session: SessionView, dip: Dips, params: Params) -> Finding:
     runs = "other processes run" if by_others else WORDS.get(dip.component, "what runs then was not seen")
     unit = "cores" if dip.what == "CPU" else "of the device"
     places = [s.culprit for s in session.hot_spots(dip.component)][:1] if dip.component == "other-python" else []
-    return Finding(
-        code=DETECTOR.code,
-        name=DETECTOR.name,
+    return Seen(
         title=f"{dip.what} utilisation dips every {dip.period_s:.1f} s, from {dip.usual:.2g} to {dip.within:.2g} {unit}"
         f": then {runs}; {format_ratio(dip.lost_ratio)} of the time is lost",
-        severity=severity_of(ratio),
         confidence=0.7,
         symptom="Processor: abnormal CPU utilization" if dip.what == "CPU" else "Processor: abnormal GPU utilization",
         cause="System: scheduling" if by_others else "unknown",
-        introduced_stage="unknown",
-        exposed_stage="training",
         pipeline_stage=STAGES.get(dip.component, "none"),
         where=tuple(session.place(p.file, p.line, function=p.function) for p in places),
         evidence=(
@@ -121,6 +116,7 @@ def _finding(session: SessionView, dip: Dips, params: Params) -> Finding:
 DETECTOR = Detector(
     code="UTL001",
     name="utilisation-dips",
+    exposed_stage="training",
     needs=frozenset({Signal.STEPS, Signal.RESOURCES}),
     params=Params(),
     detect=detect,
