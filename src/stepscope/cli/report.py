@@ -67,11 +67,6 @@ def _text(found: Report, session: Path, *, color: bool, tasks: bool) -> str:
 
 
 def _render(found: Report, session: Path, form: str) -> str:
-    from stepscope.app.bundle import open_session  # noqa: PLC0415 - as above
-    from stepscope.reports import json_report, markdown  # noqa: PLC0415 - as above
-    from stepscope.reports.page import html  # noqa: PLC0415 - as above
+    from stepscope.app.report import rendering  # noqa: PLC0415 - as above
 
-    if form == "json":
-        return json_report.encode(found).decode()
-    sources = open_session(session).sources
-    return html.render(found, sources=sources) if form == "html" else markdown.render(found, sources=sources)
+    return rendering.render(found, session, form)
