@@ -29,6 +29,8 @@ PROGRAMS = ROOT / "benchmarks" / "programs" / "contention"
 PAGE = ROOT / "docs" / "benchmarks" / "contention.md"
 CODE = "CFG001"
 SIZES = {"keras_fit": 20, "small_ops": 2000, "python_loop": 6000, "lstm": 20}
+NOTES = "## Notes"
+"""What stands below is written by hand and kept."""
 HEAD = """# CPU contention: is the stated share the truth?
 
 Printed by `make bench-contention ARGS=--write`. Each program ran alone and beside one busy loop for each CPU, in turn
@@ -80,7 +82,8 @@ def main(args: list[str] | None = None) -> int:
         lines.append(compared.row())
         print(lines[-1], flush=True)
     if asked.write:
-        PAGE.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
+        said = PAGE.read_text(encoding="utf-8").partition(NOTES)[2] if PAGE.is_file() else "\n"
+        PAGE.write_text(HEAD + "\n".join(lines) + f"\n\n{NOTES}{said}", encoding="utf-8")
     return 0
 
 

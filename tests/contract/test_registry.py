@@ -1,8 +1,10 @@
 """The registry of detectors is complete, and every detector explains itself."""
 
+import ast
 import importlib
 import inspect
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ HEADINGS = ("What it detects", "Why it matters", "Evidence", "Known limits", "Re
 FAMILIES = ("INP", "HST", "GRF", "KRN", "LAY", "MEM", "COM", "CFG", "TRD", "INI", "HNG", "NET", "DSK", "UTL", "GPU")
 CODE = re.compile(rf"(?:{'|'.join(FAMILIES)})\d{{3}}")
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
+
+NOT_KNOWN = ["GPU001 cause", "GPU002 cause", "HNG001 cause", "UTL001 introduced_stage"]
+"""These see that time is lost, and cannot know this part of why."""
 
 registry = importlib.import_module("stepscope.detectors.registry")
 
@@ -56,3 +61,18 @@ def test_a_detector_is_named_by_the_bad_pattern(detector: Any) -> None:
     """Codes are of a known family; names are lower-case words with hyphens, readable after "allow"."""
     assert CODE.fullmatch(detector.code)
     assert NAME.fullmatch(detector.name)
+
+
+def test_a_detector_says_the_classification_of_its_findings() -> None:
+    """Cause and stage of introduction stand in its ``Detector``, or in each finding: never in neither."""
+    silent = []
+    for detector in registry.ALL:
+        tree = ast.parse(inspect.getsource(sys.modules[detector.detect.__module__]))
+        seen = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Seen"]
+        assert seen, detector.code
+        for part in ("cause", "introduced_stage"):
+            own = getattr(detector, part) != "unknown"
+            silent += [
+                f"{detector.code} {part}" for call in seen if not own and part not in {kw.arg for kw in call.keywords}
+            ]
+    assert sorted(silent) == NOT_KNOWN

@@ -137,3 +137,14 @@ def test_none() -> None:
     view = SessionView(session(stored("ops-001", KEY, None)))
     assert op_table.build(view) == (None, ())
     assert view.op_traces.problems == ("ops-001 is damaged",)
+
+
+def test_a_trace_of_another_process_is_not_read_for_detectors() -> None:
+    """They look at the process that makes the steps; the sidecar asks them while the job runs."""
+
+    def load() -> OpTrace:
+        raise AssertionError("read")
+
+    view = SessionView(session(StoredOpTrace(name="ops-001", worker="9-9", source=SOURCE, load=load)))
+    assert (view.op_traces.main, view.op_traces.shown, view.op_traces.problems) == (None, None, ())
+    assert [found.name for found in view.op_traces.elsewhere] == ["ops-001"]

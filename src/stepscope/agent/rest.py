@@ -27,7 +27,7 @@ import time
 import weakref
 
 from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
-from stepscope.wire.kinds import KIND_TRAITS, Kind, Trait, kinds_with
+from stepscope.wire.kinds import Kind, Trait, kinds_with
 from stepscope.wire.ring import UNTOLD, UNTOLD_KINDS
 
 TYPE_CHECKING = False
@@ -65,7 +65,7 @@ NOTE_NS = 90_000_000
 SLOTS = {kind: 1 + position for position, kind in enumerate(UNTOLD_KINDS)}
 """Where in ``Rest.untold`` the calls of a kind stand; as many places further stands what has been told."""
 TOLD = len(UNTOLD_KINDS)
-COUNTED = tuple(kind for kind in UNTOLD_KINDS if KIND_TRAITS[kind] & Trait.LIGHT)
+COUNTED = tuple(kind for kind in UNTOLD_KINDS if kind in kinds_with(Trait.LIGHT))
 """Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count."""
 HOT = frozenset(map(int, kinds_with(Trait.HOT)))
 MANY = 64

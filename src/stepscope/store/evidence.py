@@ -11,7 +11,7 @@ from pathlib import Path
 from stepscope.store import layout
 
 MARK = b'"stepscope_version"'
-"""A key of each manifest, in the first lines of it. Source: ``model.session.Manifest``, since schema version 1."""
+"""A key of each manifest, in the first lines of it. Source: ``model.session.session.Manifest``, since schema 1."""
 _READ_BYTES = 4096
 
 

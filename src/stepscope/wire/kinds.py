@@ -79,105 +79,107 @@ class Kind(enum.IntEnum):
     the first input)."""
 
 
-class Trait(enum.IntFlag):
+class Trait(enum.Enum):
     """What is true of a kind: every question that code asks of several kinds."""
 
-    STEP = 1 << 0
+    STEP = 0
     """It may be a step, or what an evaluation is made of."""
-    MAKER = 1 << 1
+    MAKER = 1
     """Its calls may make the steps, and say what a thread is for."""
-    COMPUTES = 1 << 2
+    COMPUTES = 2
     """The framework computes in it: what the report calls compute."""
-    CALLED = 1 << 3
+    CALLED = 3
     """The user's code calls it for a result; arg: samples."""
-    TASK = 1 << 4
+    TASK = 4
     """What a service may be asked for."""
-    STARTED = 1 << 5
+    STARTED = 5
     """The first such call ends the making of the model."""
-    KERAS = 1 << 6
+    KERAS = 6
     """Keras makes it: its loops and compiled functions."""
-    COMPILED = 1 << 7
+    COMPILED = 7
     """A call of a compiled function. Where that of Keras is a tf.function, one counter counts both."""
-    TRAINER = 1 << 8
+    TRAINER = 8
     """One call may be a whole training step; an optimizer's update alone is a part of one."""
-    GRAPH = 1 << 9
+    GRAPH = 9
     """It runs a graph that the user's code asked for."""
-    LIGHT = 1 << 10
+    LIGHT = 10
     """It may be what repeats once a step while wrappers rest: a light wrapper of one such kind counts."""
-    DETACHED = 1 << 11
+    DETACHED = 11
     """Missing while wrappers rest. Calls of one are counted; the others are as many as there were to each of these."""
-    HOT = 1 << 12
+    HOT = 12
     """Its wrappers are detached, or cost less, while they rest: what others cost is no reason to rest."""
-    STAYS = 1 << 13
+    STAYS = 13
     """It is recorded while wrappers rest."""
-    THINNABLE = 1 << 14
+    THINNABLE = 14
     """Above the governor's rate, most are counted instead of recorded."""
-    OURS = 1 << 15
+    OURS = 15
     """The agent's own: no call of the job."""
-    IDLE = 1 << 16
+    IDLE = 16
     """It comes from a process that does nothing, too."""
-    WRITES = 1 << 17
+    WRITES = 17
     """It writes files."""
-    WHOLE = 1 << 18
+    WHOLE = 18
     """Its whole time goes with the line that called it."""
-    GRAPH_MADE = 1 << 19
+    GRAPH_MADE = 19
     """It makes a graph, or may."""
-    FORWARD = 1 << 20
+    FORWARD = 20
     """It asks a model for its outputs, and trains nothing by itself."""
-    SESSION = 1 << 21
+    SESSION = 21
     """A run of a session that was made before."""
-    UNNAMED = 1 << 22
+    UNNAMED = 22
     """All of them have one name, that of the kind."""
 
 
 _T = Trait
 # fmt: off
-KIND_TRAITS: dict[Kind, Trait] = {
-    Kind.STEP: _T.STEP | _T.STARTED | _T.STAYS,
+KIND_TRAITS: dict[Kind, tuple[Trait, ...]] = {
+    Kind.STEP: (_T.STEP, _T.STARTED, _T.STAYS),
     Kind.EXECUTION: (
-        _T.STEP | _T.MAKER | _T.COMPUTES | _T.STARTED | _T.KERAS | _T.COMPILED | _T.TRAINER | _T.DETACHED | _T.HOT
+        _T.STEP, _T.MAKER, _T.COMPUTES, _T.STARTED, _T.KERAS, _T.COMPILED, _T.TRAINER, _T.DETACHED, _T.HOT,
     ),
-    Kind.LOOP: _T.MAKER | _T.STARTED | _T.KERAS | _T.TRAINER | _T.STAYS,
-    Kind.HOOK: _T.HOT | _T.THINNABLE,
-    Kind.CALLBACK: _T.HOT | _T.THINNABLE,
+    Kind.LOOP: (_T.MAKER, _T.STARTED, _T.KERAS, _T.TRAINER, _T.STAYS),
+    Kind.HOOK: (_T.HOT, _T.THINNABLE),
+    Kind.CALLBACK: (_T.HOT, _T.THINNABLE),
     Kind.FUNCTION: (
-        _T.STEP | _T.MAKER | _T.COMPUTES | _T.CALLED | _T.TASK | _T.STARTED | _T.COMPILED | _T.TRAINER | _T.GRAPH
-        | _T.LIGHT | _T.DETACHED | _T.HOT | _T.THINNABLE | _T.GRAPH_MADE
+        _T.STEP, _T.MAKER, _T.COMPUTES, _T.CALLED, _T.TASK, _T.STARTED, _T.COMPILED, _T.TRAINER, _T.GRAPH, _T.LIGHT,
+        _T.DETACHED, _T.HOT, _T.THINNABLE, _T.GRAPH_MADE,
     ),
-    Kind.TRACE: _T.STARTED | _T.STAYS | _T.GRAPH_MADE,
-    Kind.NEXT: _T.LIGHT | _T.DETACHED | _T.HOT | _T.THINNABLE | _T.UNNAMED,
-    Kind.PYFUNC: _T.THINNABLE,
+    Kind.TRACE: (_T.STARTED, _T.STAYS, _T.GRAPH_MADE),
+    Kind.NEXT: (_T.LIGHT, _T.DETACHED, _T.HOT, _T.THINNABLE, _T.UNNAMED),
+    Kind.PYFUNC: (_T.THINNABLE,),
     Kind.SESSION_RUN: (
-        _T.STEP | _T.MAKER | _T.COMPUTES | _T.CALLED | _T.STARTED | _T.GRAPH | _T.STAYS | _T.THINNABLE | _T.SESSION
+        _T.STEP, _T.MAKER, _T.COMPUTES, _T.CALLED, _T.STARTED, _T.GRAPH, _T.STAYS, _T.THINNABLE, _T.SESSION,
     ),
-    Kind.SAVE: _T.WRITES | _T.WHOLE,
-    Kind.SUMMARY: _T.THINNABLE | _T.WRITES | _T.WHOLE,
-    Kind.SYNC: _T.HOT | _T.THINNABLE,
-    Kind.GC: _T.IDLE | _T.UNNAMED,
-    Kind.SAMPLE: _T.OURS | _T.IDLE,
+    Kind.SAVE: (_T.WRITES, _T.WHOLE),
+    Kind.SUMMARY: (_T.THINNABLE, _T.WRITES, _T.WHOLE),
+    Kind.SYNC: (_T.HOT, _T.THINNABLE),
+    Kind.GC: (_T.IDLE, _T.UNNAMED),
+    Kind.SAMPLE: (_T.OURS, _T.IDLE),
     Kind.MODEL_CALL: (
-        _T.STEP | _T.MAKER | _T.COMPUTES | _T.CALLED | _T.TASK | _T.LIGHT | _T.DETACHED | _T.HOT | _T.THINNABLE
-        | _T.FORWARD
+        _T.STEP, _T.MAKER, _T.COMPUTES, _T.CALLED, _T.TASK, _T.LIGHT, _T.DETACHED, _T.HOT, _T.THINNABLE, _T.FORWARD,
     ),
-    Kind.APPLY: _T.COMPUTES | _T.STARTED | _T.DETACHED | _T.THINNABLE,
-    Kind.SPAN: _T.STAYS | _T.THINNABLE,
-    Kind.COUNTS: _T.OURS,
-    Kind.TICK: _T.STAYS | _T.OURS | _T.IDLE,
-    Kind.REST: _T.STAYS | _T.OURS | _T.UNNAMED,
-    Kind.BUILD: _T.WHOLE,
-    Kind.METRIC: _T.STAYS | _T.THINNABLE,
+    Kind.APPLY: (_T.COMPUTES, _T.STARTED, _T.DETACHED, _T.THINNABLE),
+    Kind.SPAN: (_T.STAYS, _T.THINNABLE),
+    Kind.COUNTS: (_T.OURS,),
+    Kind.TICK: (_T.STAYS, _T.OURS, _T.IDLE),
+    Kind.REST: (_T.STAYS, _T.OURS, _T.UNNAMED),
+    Kind.BUILD: (_T.WHOLE,),
+    Kind.METRIC: (_T.STAYS, _T.THINNABLE),
     Kind.INFERENCE: (
-        _T.STEP | _T.MAKER | _T.COMPUTES | _T.CALLED | _T.TASK | _T.STARTED | _T.STAYS | _T.THINNABLE | _T.FORWARD
-        | _T.SESSION
+        _T.STEP, _T.MAKER, _T.COMPUTES, _T.CALLED, _T.TASK, _T.STARTED, _T.STAYS, _T.THINNABLE, _T.FORWARD,
+        _T.SESSION,
     ),
 }
 """Of every kind, by number: the only sets of kinds that there are (a test)."""
 # fmt: on
 
 
+_KINDS = {trait: tuple(kind for kind, traits in KIND_TRAITS.items() if trait in traits) for trait in Trait}
+
+
 def kinds_with(trait: Trait) -> tuple[Kind, ...]:
     """Kinds that have a trait, by number."""
-    return tuple(kind for kind, traits in KIND_TRAITS.items() if traits & trait)
+    return _KINDS[trait]
 
 
 class Flag(enum.IntFlag):

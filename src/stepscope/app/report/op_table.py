@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.optrace import line_times
 from stepscope.derive.optrace.steps import traced_steps
-from stepscope.errors import DamagedError, StepscopeError
+from stepscope.derive.optrace.trace_view import OpView
+from stepscope.errors import DamagedError, SessionError, StepscopeError
 from stepscope.model.records import RecordTable
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.report.op_table import MakerTime, OpTable, OpTime, TypeTime
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from stepscope.derive.optrace.line_times import Line, OpLines
     from stepscope.derive.optrace.line_times import OpTime as Joined
-    from stepscope.derive.optrace.trace_view import OpView
     from stepscope.derive.view import SessionView
 
 MAX_MAKERS, MAX_OPS, MAX_TYPES = 30, 50, 30
@@ -31,27 +31,37 @@ FAILED = "DX124"
 
 
 def build(view: SessionView) -> tuple[OpTable | None, tuple[Diagnostic, ...]]:
-    """Of the trace that the report speaks of; None where there is none, or it shows no op. And what failed."""
-    traced = view.op_traces.shown
-    if traced is None:
-        return None, ()
+    """Of the trace that the report speaks of, else of another process's newest; None where no op is seen.
+
+    And what could not be read, or failed.
+    """
+    traced, problems = view.op_traces.shown, []
+    for stored in view.op_traces.elsewhere:
+        try:
+            traced = OpView(stored.load(), stored.name, worker=stored.worker)
+            break
+        except DamagedError:
+            raise
+        except SessionError as error:
+            problems.append(Diagnostic(code=UNREADABLE, text=str(error)))
     try:
-        return _of(view, traced), ()
+        table = _of(view, traced) if traced is not None else None
     except DamagedError:
         raise
     except (StepscopeError, ArithmeticError, LookupError, ValueError) as error:  # files from elsewhere
-        text = f"{traced.name}: the op table: {type(error).__name__}: {error}"
-        return None, (Diagnostic(code=FAILED, text=text),)
+        text = f"{traced.name if traced else ''}: the op table: {type(error).__name__}: {error}"
+        return None, (*problems, Diagnostic(code=FAILED, text=text))
+    return table, tuple(problems)
 
 
 def _of(view: SessionView, traced: OpView) -> OpTable | None:
     lines = line_times.build(traced.trace, _index(view, traced.worker))
     if not lines.total_ps:
         return None
-    shown = traced_steps.find(traced.trace)  # ops of a step that is cut count too
+    steps = traced_steps.find(traced.trace)  # ops of a step that is cut count too
     return OpTable(
         trace=traced.name,
-        steps=len(shown[0]) if shown else 0,
+        steps=len(steps[0]) if steps else 0,
         ns=lines.total_ps // 1000,
         joined_ratio=lines.joined_ratio,
         named_ratio=lines.named_ratio,

@@ -20,10 +20,10 @@ LEAST_GAIN = 0.005
 
 
 def build(view: SessionView) -> tuple[TracedSteps | None, tuple[Diagnostic, ...]]:
-    """Of the trace that the report speaks of; None where it is another process's, or shows no op."""
+    """Of the trace that the report speaks of; None where there is none, or it shows no op."""
     trace = view.op_traces.shown
     try:
-        if trace is None or trace is view.op_traces.foreign or not len(trace.stats):
+        if trace is None or not len(trace.stats):
             return None, ()
         return _of(trace), ()
     except DamagedError:

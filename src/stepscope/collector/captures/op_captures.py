@@ -67,7 +67,7 @@ class Asked:
     """The mean step; 0 unknown."""
     work: str = ""
     place: str = ""
-    """See ``model.session.CaptureInfo``."""
+    """See ``model.session.session.CaptureInfo``."""
     thread: int = 0
     """That makes the steps; 0: whichever does."""
     task: str | None = None

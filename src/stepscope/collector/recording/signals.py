@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BY_KIND = {
-    "steps": kinds_with(Trait.STEP | Trait.MAKER | Trait.DETACHED),
+    "steps": (*kinds_with(Trait.STEP), *kinds_with(Trait.MAKER), *kinds_with(Trait.DETACHED)),
     "samples": (Kind.SAMPLE,),
     "stacks": (Kind.SAMPLE,),
     "traces": kinds_with(Trait.GRAPH_MADE),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from stepscope.derive.numeric import intervals
@@ -15,8 +14,6 @@ from stepscope.errors import DamagedError, SessionError
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.session.session import Session, StoredOpTrace
@@ -33,7 +30,7 @@ _PARTS = {
 """Part of a traced step to the layers of level 0 that name it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpTraces:
     """What could be read, and what could not."""
 
@@ -42,18 +39,18 @@ class OpTraces:
     others: tuple[str, ...] = ()
     """Names of the traces of steps of another kind, an evaluation's where the job trains: joined to no step."""
     problems: tuple[str, ...] = ()
-    foreign: OpView | None = None
-    """The newest of another process, where the one that makes the steps has none."""
+    elsewhere: tuple[StoredOpTrace, ...] = ()
+    """Those of other processes, the newest first and not read, where the one that makes the steps has none."""
 
-    @cached_property
+    @property
     def main(self) -> OpView | None:
         """The one that shows the most steps, the newest of equals; None where none shows any."""
         return max((v for v in self.views if v.shows_steps), key=lambda v: (len(v.periods), v.name), default=None)
 
-    @cached_property
+    @property
     def shown(self) -> OpView | None:
-        """The one that the report speaks of: ``main``, else the largest, else ``foreign``."""
-        return self.main or max(self.views, key=lambda v: (len(v.trace.events), v.name), default=self.foreign)
+        """The one that the report speaks of: ``main``, else the largest."""
+        return self.main or max(self.views, key=lambda v: (len(v.trace.events), v.name), default=None)
 
 
 def build(session: Session, steps: Steps | None) -> OpTraces:
@@ -67,23 +64,22 @@ def build(session: Session, steps: Steps | None) -> OpTraces:
     others = _of_other_steps(session, steps) if steps is not None else frozenset()
     known = [stored for stored in session.op_traces if stored.name not in others]
     mine = [stored for stored in known if steps is None or stored.worker == steps.worker.info.key]
-    problems: list[str] = []
-
-    def read(of: Iterable[StoredOpTrace], when: Mapping[str, Intervals] | None) -> Iterator[OpView]:
-        for stored in of:
-            try:
-                trace = stored.load()
-            except DamagedError:
-                raise
-            except SessionError as error:
-                problems.append(str(error))
-                continue
-            yield OpView(trace, stored.name, when, ref=refs.get(stored.name, ""), worker=stored.worker)
-
-    views = tuple(read(mine, level_0))
-    newest = sorted(known, key=lambda stored: stored.name, reverse=True)
-    foreign = None if mine else next(read(newest, None), None)
-    return OpTraces(views=views, others=tuple(sorted(others)), problems=tuple(problems), foreign=foreign)
+    views, problems = [], []
+    for stored in mine:
+        try:
+            trace = stored.load()
+        except DamagedError:
+            raise
+        except SessionError as error:
+            problems.append(str(error))
+            continue
+        views.append(OpView(trace, stored.name, level_0, ref=refs.get(stored.name, ""), worker=stored.worker))
+    return OpTraces(
+        views=tuple(views),
+        others=tuple(sorted(others)),
+        problems=tuple(problems),
+        elsewhere=() if mine else tuple(sorted(known, key=lambda stored: stored.name, reverse=True)),
+    )
 
 
 def _of_other_steps(session: Session, steps: Steps) -> frozenset[str]:

@@ -23,7 +23,7 @@ telescope. Where a file holds finer durations (TPU), ``events.dur_rem_ps`` keeps
 
 Who makes one: ``formats.xplane.xspace``, ``formats.chrome.trace_events``, ``formats.run_metadata``; ``store.optrace``
 writes it to a session and reads it back; readers of row-wise formats, and tests, use ``formats.optrace_builder``.
-Derived tables (``derive.op_*``) and detectors read this model and no file format. Fields are added, never changed.
+Derived tables (``derive.optrace``) and detectors read this model and no file format. Fields are added, never changed.
 """
 
 from __future__ import annotations
