@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 
 from stepscope.app.bundle import open_session
-from stepscope.derive.steps import rest
+from stepscope.derive.steps import gaps
 from stepscope.errors import StepscopeError
 from stepscope.model.records import RecordTable
 from stepscope.wire.kinds import Kind
@@ -152,7 +152,7 @@ def judge(folder: Path, kind: Kind, killed_ns: int) -> Round:
 
 def counted_in_rests(records: RecordTable, kind: Kind) -> int:
     """Calls that were only counted, because their wrapper was detached."""
-    return int(rest.skipped(records, kind)[1].sum())
+    return int(gaps.skipped(records, kind)[1].sum())
 
 
 def kill_job(folder: Path, python: str, text: str, kind: Kind, after_s: float) -> Round:

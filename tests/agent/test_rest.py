@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stepscope.agent import rest
+from stepscope.agent import duty_cycle
 from stepscope.agent.probes.common import OTHER, Wrapped
 from stepscope.formats.agent_files.ring import RingReader
 from stepscope.wire.call_cost import wrapped_ns
@@ -77,17 +77,17 @@ def second_rest(state: AgentState) -> None:
     """Into a rest that may be long: the first is no longer than what went before it."""
     state.rest.tick(START)
     busy(state, 1000)
-    state.rest.tick(START + rest.FIRST_WINDOW_NS)
+    state.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
     state.rest.end(state.now())
     busy(state, 1000)
-    state.rest.tick(state.now() + rest.FIRST_WINDOW_NS)
+    state.rest.tick(state.now() + duty_cycle.FIRST_WINDOW_NS)
 
 
 def test_a_slow_job_never_rests(opened: AgentState, loop: type[Loop]) -> None:
     """Few calls in a long window are within the budget: all wrappers stay."""
     opened.rest.tick(START)
-    busy(opened, rest.MIN_CALLS)
-    opened.rest.tick(START + 100 * rest.WINDOW_NS)
+    busy(opened, duty_cycle.MIN_CALLS)
+    opened.rest.tick(START + 100 * duty_cycle.WINDOW_NS)
     assert not opened.rest.on
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
 
@@ -96,7 +96,7 @@ def test_what_cannot_rest_is_no_reason_to(opened: AgentState, loop: type[Loop]) 
     """A generator that is called for every element makes records that a rest would not save."""
     opened.rest.tick(START)
     busy(opened, 2000, Kind.PYFUNC)
-    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
 
 
@@ -105,11 +105,11 @@ def test_a_fast_job_rests_and_wakes(opened: AgentState, loop: type[Loop], armed:
     window begins."""
     opened.rest.tick(START)
     busy(opened, 1000)
-    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
     assert opened.rest.on
     for _ in range(7):
         assert calls(loop) == ("own", "light", "wrapped")
-    opened.rest.tick(opened.now() + rest.MAX_REST_NS)
+    opened.rest.tick(opened.now() + duty_cycle.MAX_REST_NS)
     assert not opened.rest.on
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
     told = {r.flags >> 8: r.arg for r in measured(armed).kinds(Kind.REST)}
@@ -121,7 +121,7 @@ def test_what_is_counted_outlives_the_process(opened: AgentState, loop: type[Loo
     second_rest(opened)
     for _ in range(7):
         calls(loop)
-    opened.rest.tick(opened.now() + rest.REPORT_NS)
+    opened.rest.tick(opened.now() + duty_cycle.REPORT_NS)
     for _ in range(5):
         calls(loop)
     opened.rest.note()
@@ -129,7 +129,7 @@ def test_what_is_counted_outlives_the_process(opened: AgentState, loop: type[Loo
     reader = RingReader(str(folder / "ring"))
     told = reader.drain(opened.now(), final=True).records
     assert int(told["arg"][told["kind"] == Kind.REST].sum()) == 7
-    batch = reader.take_untold(opened.now() + 2 * rest.REPORT_NS)
+    batch = reader.take_untold(opened.now() + 2 * duty_cycle.REPORT_NS)
     assert {int(r["flags"]) >> 8: int(r["arg"]) for r in batch.records} == {Kind.EXECUTION: 0, Kind.FUNCTION: 5}
     assert list(batch.indexes) == [reader.cursor - 2, reader.cursor - 1]
     assert len(reader.take_untold(opened.now()).records) == 0
@@ -158,16 +158,16 @@ def test_a_step_function_counts_in_a_rest_and_after_its_model_went(opened: Agent
     opened.rest.swaps.append(wrapped.swap)
     opened.rest.tick(START)
     busy(opened, 1000, Kind.EXECUTION)
-    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
     assert vars(model)["train_function"] is counts
     assert [vars(model)["train_function"](number) for number in range(3)] == [0, 1, 2]
     opened.rest.note()
     delattr(wrapper, OTHER)
     del model, counts
     gc.collect()
-    assert opened.rest.untold[rest.SLOTS[Kind.EXECUTION]] == 3
+    assert opened.rest.untold[duty_cycle.SLOTS[Kind.EXECUTION]] == 3
     opened.rest.end(opened.now())
-    opened.rest.tick(opened.now() + rest.FIRST_WINDOW_NS)
+    opened.rest.tick(opened.now() + duty_cycle.FIRST_WINDOW_NS)
     other = Model()
     vars(other)["train_function"] = "the user's own"
     wrapped.add(other, "train_function")
@@ -177,19 +177,19 @@ def test_a_step_function_counts_in_a_rest_and_after_its_model_went(opened: Agent
 
 def test_models_without_end_leave_nothing(opened: AgentState) -> None:
     """What counts goes with its model, also in a job that never rests."""
-    for _ in range(5 * rest.MANY):
+    for _ in range(5 * duty_cycle.MANY):
         opened.rest.light(Kind.EXECUTION, lambda: None)
     gc.collect()
     kept = opened.rest.light(Kind.EXECUTION, lambda: None)
-    assert len(opened.rest._counters[Kind.EXECUTION]) <= rest.MANY + 1
+    assert len(opened.rest._counters[Kind.EXECUTION]) <= duty_cycle.MANY + 1
     assert kept() is None
 
 
 def test_the_budget_follows_what_a_call_costs_here(opened: AgentState, loop: type[Loop]) -> None:
     """The same calls make a rest, but where the calibration says that a call is cheap."""
-    count = 3 * rest.MIN_CALLS
+    count = 3 * duty_cycle.MIN_CALLS
     costs = [wrapped_ns(loop)[2] for loop in (1, 100_000)]
-    spare = rest.BUDGET_RATIO - rest.THREAD_RATIO
+    spare = duty_cycle.BUDGET_RATIO - duty_cycle.THREAD_RATIO
     window = int(count * (costs[0] * costs[1]) ** 0.5 / spare)
     opened.rest.calibrated(1)
     opened.rest.tick(START)
@@ -208,18 +208,18 @@ def test_a_window_lasts_until_enough_was_seen(opened: AgentState, loop: type[Loo
     opened.rest.enough.append(lambda: bool(seen))
     opened.rest.tick(START)
     busy(opened, 10_000)
-    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
     assert not opened.rest.on
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
     seen.append(True)
-    opened.rest.tick(START + 2 * rest.FIRST_WINDOW_NS)
+    opened.rest.tick(START + 2 * duty_cycle.FIRST_WINDOW_NS)
     assert opened.rest.on
     opened.rest.end(opened.now())
     seen.clear()
     now = opened.now()
     opened.rest.tick(now)
     busy(opened, 10_000)
-    opened.rest.tick(now + rest.LONG_WINDOW_NS)
+    opened.rest.tick(now + duty_cycle.LONG_WINDOW_NS)
     assert opened.rest.on
 
 
@@ -227,7 +227,7 @@ def test_nobody_counts_functions_inside_of_keras_steps(opened: AgentState, loop:
     """Where Keras' step function is what repeats, it counts itself and the function inside is as it was."""
     opened.rest.tick(START)
     busy(opened, 1000, Kind.EXECUTION)
-    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
     assert calls(loop) == ("own", "own", "wrapped")
 
 
@@ -235,7 +235,7 @@ def test_what_is_patched_during_a_rest_waits_for_its_end(opened: AgentState, loo
     """A class that is met while wrappers are aside gets its wrapper when they come back, and only one."""
     opened.rest.tick(START)
     busy(opened, 1000)
-    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
     opened.patch(loop, "hook", lambda _: "second", (int(Kind.HOOK), None))
 
     class Late(Loop):
@@ -253,7 +253,7 @@ def test_uninstalling_in_a_rest_puts_everything_back(opened: AgentState, loop: t
     """The agent may take itself out at any time."""
     opened.rest.tick(START)
     busy(opened, 1000)
-    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
     opened.uninstall()
     assert calls(loop) == ("own", "own", "own")
 
@@ -262,7 +262,7 @@ def test_what_others_put_over_it_is_left_alone(opened: AgentState, loop: type[Lo
     """A user who patches during a rest keeps the patch."""
     opened.rest.tick(START)
     busy(opened, 1000)
-    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
     loop.hook = lambda _: "user"  # type: ignore[method-assign, assignment]
     opened.rest.end(opened.now())
     assert calls(loop) == ("user", "wrapped", "wrapped")
@@ -273,7 +273,7 @@ def test_who_needs_every_call_forbids_it(opened: AgentState, loop: type[Loop]) -
     opened.rest.forbid()
     opened.rest.tick(START)
     busy(opened, 1000)
-    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
 
 
@@ -281,7 +281,7 @@ def test_a_forked_child_has_all_its_wrappers(opened: AgentState, loop: type[Loop
     """The child of a resting job records from the start."""
     opened.rest.tick(START)
     busy(opened, 1000)
-    opened.rest.tick(START + rest.FIRST_WINDOW_NS)
+    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
     opened.rest.after_fork()
     assert not opened.rest.on
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
@@ -297,9 +297,9 @@ def test_a_rest_ends_when_what_repeated_does_not(opened: AgentState, loop: type[
     assert length > 0
     for second in (1, 2):
         counts()
-        opened.rest.tick(began + second * rest.REPORT_NS + second)
+        opened.rest.tick(began + second * duty_cycle.REPORT_NS + second)
         assert opened.rest.on
-    opened.rest.tick(began + 3 * rest.REPORT_NS + 3)
+    opened.rest.tick(began + 3 * duty_cycle.REPORT_NS + 3)
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
     assert opened.rest._owed_ns > 0
 
@@ -310,11 +310,11 @@ def test_no_rest_is_longer_than_half_of_what_went_before(opened: AgentState) -> 
     now = START
     for passed in (1, 1.5, 2.75):  # in first windows; half of: it, a rest as long, one more; these, a rest, one more
         busy(opened, 20_000)
-        now += rest.FIRST_WINDOW_NS
+        now += duty_cycle.FIRST_WINDOW_NS
         opened.rest.tick(now)
         assert opened.rest.on
-        assert opened.rest._until - opened.rest._told == int(passed * rest.FIRST_WINDOW_NS)
+        assert opened.rest._until - opened.rest._told == int(passed * duty_cycle.FIRST_WINDOW_NS)
         assert opened.rest._owed_ns > 0
-        now += int(passed * rest.FIRST_WINDOW_NS)
-        opened.rest.end(opened.now() + rest.MAX_REST_NS)
+        now += int(passed * duty_cycle.FIRST_WINDOW_NS)
+        opened.rest.end(opened.now() + duty_cycle.MAX_REST_NS)
         opened.rest._since = now

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.derive.sessions import MS, US, Job
 
-from stepscope.derive.steps import rest
+from stepscope.derive.steps import gaps
 from stepscope.wire.kinds import Kind
 
 PERIOD = 2 * MS
@@ -70,7 +70,7 @@ def test_what_happened_in_a_rest_is_left_out() -> None:
 def test_a_session_without_rests_is_as_it_was() -> None:
     """No copy is made of what needs none."""
     worker = Job().worker()
-    assert rest.attached(worker) is worker
+    assert gaps.attached(worker) is worker
 
 
 def test_the_span_of_the_steps_holds_those_that_were_only_counted() -> None:
@@ -96,8 +96,8 @@ def test_a_loop_after_a_fit_keeps_its_calls() -> None:
     job.function().every(PERIOD, WINDOW, dur=MS, start=start + (2 * WINDOW + RESTED) * PERIOD)
     records = job.table()
     executions = np.flatnonzero(records.kind == Kind.EXECUTION)
-    assert rest.share(records, Kind.EXECUTION, executions) == 0
-    assert rest.share(records, Kind.FUNCTION, np.flatnonzero(records.kind == Kind.FUNCTION)) == RESTED
+    assert gaps.share(records, Kind.EXECUTION, executions) == 0
+    assert gaps.share(records, Kind.FUNCTION, np.flatnonzero(records.kind == Kind.FUNCTION)) == RESTED
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 8])
@@ -114,7 +114,7 @@ def test_steps_are_counted_by_what_goes_with_them(replicas: int) -> None:
     assert found.title == "tf.function train_step"
     assert abs(found.count - 2 * WINDOW - RESTED) <= RESTED // 50
     updates = np.flatnonzero(job.table().kind == Kind.FUNCTION)
-    assert rest.share(job.table(), Kind.EXECUTION, updates) == 0
+    assert gaps.share(job.table(), Kind.EXECUTION, updates) == 0
 
 
 @pytest.mark.parametrize("function", ["fit", "evaluate"])

@@ -12,7 +12,7 @@ from stepscope.derive.input import pipeline
 from stepscope.derive.optrace import traces
 from stepscope.derive.optrace.node_costs import StepOps
 from stepscope.derive.python import stack_samples
-from stepscope.derive.steps import anatomy, joined_threads, named_times, rest, step_finder, steps
+from stepscope.derive.steps import anatomy, gaps, joined_threads, named_times, step_finder, steps
 from stepscope.model.log.events import Framework
 from stepscope.model.report.finding import Place
 from stepscope.wire.kinds import Kind
@@ -40,7 +40,7 @@ class SessionView:
         """As it was recorded; ``session`` leaves out what lies in rests (``rest``), and has ``joined_threads``."""
         self._memo: dict[Callable[[SessionView], object], object] = {}
         self.session = replace(
-            session, workers=[joined_threads.joined(rest.attached(worker)) for worker in session.workers]
+            session, workers=[joined_threads.joined(gaps.attached(worker)) for worker in session.workers]
         )
 
     def get(self, analysis: Callable[[SessionView], T]) -> T:

@@ -67,8 +67,9 @@ class Kind(enum.IntEnum):
     """The agent's thread woke up. dur: CPU time that the agent's thread used since the last tick; arg: records
     written so far by this process."""
     REST = 21
-    """A second, or the last part of one, in which hot wrappers were detached (``agent.rest``): records of other kinds
-    are missing. arg: calls that were only counted; flag bits 8-15 hold their Kind."""
+    """A gap of the duty cycle (``agent.duty_cycle``): a second, or the last part of one, in which hot wrappers were
+    detached. arg: calls that were only counted; flag bits 8-15 hold their Kind. The word is the stored format's: the
+    reader turns these records into ``Worker.gaps``."""
     BUILD = 22
     """A model, a SavedModel, a graph or a session was loaded or made: the outermost such call. The name line has
     ``text`` = the function, ``role``: model, saved_model, graph, session or variables, and the user's line."""

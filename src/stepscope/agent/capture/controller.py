@@ -1,7 +1,7 @@
 """One capture at a time, on a thread of its own that lives as long as it does.
 
 Around the traced steps as many untraced ones are recorded in full, so that the session can say what tracing cost: while
-a capture lasts no wrapper rests and nothing is thinned (``agent.rest``, ``agent.sampling.governor``).
+a capture lasts no wrapper rests and nothing is thinned (``agent.duty_cycle``, ``agent.sampling.governor``).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from stepscope.agent.capture.controller import Captures
 from stepscope.agent.core import process
 from stepscope.agent.core.guard import MAX_FAILURES, Guard, place_of
 from stepscope.agent.core.patches import Patches
-from stepscope.agent.rest import Rest
+from stepscope.agent.duty_cycle import Rest
 from stepscope.agent.sampling.short_calls import ShortCalls
 from stepscope.wire.env import PROCS_NAME
 from stepscope.wire.log import LogWriter
@@ -340,7 +340,7 @@ class AgentState:
     def patch(self, owner: Any, attribute: str, replacement: Any, rests: Optional[Rests] = None) -> None:
         """Set an attribute of a module, class or object; ``uninstall`` puts the original back.
 
-        ``rests``: (kind of its records, light replacement or None), see ``agent.rest``.
+        ``rests``: (kind of its records, light replacement or None), see ``agent.duty_cycle``.
         """
         self._patches.set(self._attaching, owner, attribute, replacement, rests)
 

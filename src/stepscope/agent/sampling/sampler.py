@@ -14,7 +14,7 @@ During a window of native stacks nothing rests (``denser``); where the window ca
 samples as often as the window does: its samples name the frames there. That is part of the window's cost, not of what
 is always measured.
 
-While hot wrappers rest (``agent.rest``) nothing is sampled either: samples are joined to records that are not there.
+In a gap (``agent.duty_cycle``) nothing is sampled either, because samples could not be joined to records.
 Only whether the main thread waits for the GIL is looked at.
 
 The rate adapts: by what a tick has cost over the last ten seconds (median), this thread uses 0.07 % of one core at
@@ -32,7 +32,7 @@ from collections import deque
 
 from stepscope.agent.core import side_thread
 from stepscope.agent.core.guard import MAX_FAILURES
-from stepscope.agent.rest import NOTE_NS
+from stepscope.agent.duty_cycle import NOTE_NS
 from stepscope.agent.sampling.calibrate import Calibration
 from stepscope.agent.sampling.cpu_timer import HZ, CpuTimer
 from stepscope.agent.sampling.governor import Governor

@@ -4,7 +4,7 @@ A task is all calls of one meaning in one process: a ``Session.run`` by what the
 definition, a Keras loop by the line that calls it, a compiled Keras function, an eager call of a model, a span of the
 user's own. In a loop that only infers, the call that serves it is a request.
 
-Counts are exact. Where wrappers rest (``derive.steps.rest``) calls are counted by kind, and shared out by what was
+Counts are exact. Where wrappers rest (``derive.steps.gaps``) calls are counted by kind, and shared out by what was
 called just before. A fast job's calls are not all recorded one by one: of ``Flag.THINNED`` records each stands for
 itself and for its share of the COUNTS beside it, and so they weigh in the quantiles.
 """
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.causes.job import purpose
-from stepscope.derive.steps import rest
+from stepscope.derive.steps import gaps
 from stepscope.derive.steps.anchor import TRAIN_ROLES
 from stepscope.derive.steps.steps import names_of
 from stepscope.model.log.events import Name
@@ -109,7 +109,7 @@ def _of_worker(view: SessionView, worker: Worker, requests: set[int]) -> list[Ta
         top = names.get(max(used, key=lambda n: used[n]), Name(id=0, text="step"))
         asked = view.worker is not None and view.worker.info.key == worker.info.key and not requests.isdisjoint(used)
         kind: TaskKind = "request" if asked else KINDS[key[0]]
-        calls = _calls(records, rows, rest.share(records, key[0], rows))
+        calls = _calls(records, rows, gaps.share(records, key[0], rows))
         found.append(_task(view, worker, kind, top, calls, _added(names, used)))
     return found
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.input import model_reads, pipeline_python, stages, traced_input
-from stepscope.derive.steps import evaluations, rest
+from stepscope.derive.steps import evaluations, gaps
 from stepscope.model.log.events import DatasetMade, IteratorMade, IteratorModel
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
@@ -164,9 +164,9 @@ def _pulls(steps: Steps) -> tuple[float, tuple[int, ...]]:
         return 0.0, ()
     starts, durs = records.start_ns[mine], records.dur_ns[mine]
     floor = min(float(np.percentile(durs, 10)), MAX_HANDOVER_NS)
-    unbroken = ~rest.between(rest.periods(records), starts[:-1], starts[1:])
-    gaps = np.maximum(starts[1:] - (starts + durs)[:-1], 0)[unbroken]
-    return floor * len(durs) / steps.steady_count, tuple(int(g) for g in gaps)
+    unbroken = ~gaps.between(gaps.periods(records), starts[:-1], starts[1:])
+    between = np.maximum(starts[1:] - (starts + durs)[:-1], 0)[unbroken]
+    return floor * len(durs) / steps.steady_count, tuple(int(g) for g in between)
 
 
 def _pulled_iterators(steps: Steps) -> set[int]:
@@ -195,14 +195,14 @@ def _windows(steps: Steps, reads: list[Read]) -> Iterator[WaitWindow]:
     if steps.steady_count == 0 or steps.kind not in kinds_with(Trait.COMPILED):
         return
     starts = steps.starts
-    broken = steps.rested | rest.between(evaluations.loops(steps), starts, steps.ends)
+    broken = steps.rested | gaps.between(evaluations.loops(steps), starts, steps.ends)
     """Steps in which the consumer did something else as well, or was not looked at."""
     reached: dict[int, int] = {}
     for read in reads:
         last = int(np.searchsorted(starts, read.at, side="right")) - 1
-        gaps = read.data.gaps_us[-max(0, read.elements - 1) :] if read.elements > 1 else ()
+        between = read.data.gaps_us[-max(0, read.elements - 1) :] if read.elements > 1 else ()
         per = _per_execution(steps, read)
-        known = len(gaps) // per if per <= len(gaps) else min(1, len(gaps))
+        known = len(between) // per if per <= len(between) else min(1, len(between))
         executions = min(known, last - reached.get(read.iterator, -1))
         first = last - executions
         if first < 0 or executions < 1:
@@ -215,8 +215,8 @@ def _windows(steps: Steps, reads: list[Read]) -> Iterator[WaitWindow]:
         first += int(steady[0])
         executions = last - first
         reached[read.iterator] = last
-        inner = min(per, len(gaps)) - 1
-        used = gaps[max(0, len(gaps) - inner - executions * per) : len(gaps) - inner]
+        inner = min(per, len(between)) - 1
+        used = between[max(0, len(between) - inner - executions * per) : len(between) - inner]
         wall = int(starts[last] - starts[first])
         worked = 1000.0 * sum(used) * executions * per / len(used)
         yield WaitWindow(

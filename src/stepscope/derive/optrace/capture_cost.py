@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.steps import rest
+from stepscope.derive.steps import gaps
 from stepscope.wire.kinds import Flag
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _steps(records: RecordTable, capture: CaptureTaken) -> tuple[I64, I64, I64]:
     order = np.argsort(ends, kind="stable")
     calls, ends = calls[order][1:], ends[order]
     starts, ends = ends[:-1], ends[1:]
-    whole = ~rest.between(rest.periods(records), starts, ends)
+    whole = ~gaps.between(gaps.periods(records), starts, ends)
     return calls[whole], starts[whole], ends[whole]
 
 

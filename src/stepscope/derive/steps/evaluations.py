@@ -1,6 +1,6 @@
 """Evaluations inside of a fit: they are a part of its work, and are no steps of their own.
 
-They often take most of the time, and where hot wrappers rest (``derive.steps.rest``) most of them lie in rests, with
+They often take most of the time, and where hot wrappers rest (``derive.steps.gaps``) most of them lie in rests, with
 nothing but their loop on record. So that the steady steps hold as much of them as the whole run does, parts of rests
 in which the fit evaluates count as steady, in proportion to the steps that were recorded.
 """

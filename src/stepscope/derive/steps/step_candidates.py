@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import loops, rest
+from stepscope.derive.steps import gaps, loops
 from stepscope.derive.steps.anchor import EVALUATIONS, TRAIN_ROLES, Anchor, Place
 from stepscope.model.log.events import Name, Traced
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
@@ -111,11 +111,11 @@ def alike(worker: Worker, kind: Kind, place: Place) -> frozenset[int]:
 def _cover_ns(records: RecordTable, index: I64) -> float:
     """How much of the time lies between the calls, without gaps that are another phase of the program."""
     starts = records.start_ns[index]
-    gaps = np.diff(starts)
-    rested = rest.between(rest.periods(records), starts[:-1], starts[1:])
-    usual = gaps[~rested]
-    long = ~rested & (gaps > LONG_GAP_FACTOR * max(1.0, float(usual.mean()) if len(usual) else 0.0))
-    return float(gaps.sum() if long.sum() >= RECURRING else gaps[~long].sum())
+    apart = np.diff(starts)
+    rested = gaps.between(gaps.periods(records), starts[:-1], starts[1:])
+    usual = apart[~rested]
+    long = ~rested & (apart > LONG_GAP_FACTOR * max(1.0, float(usual.mean()) if len(usual) else 0.0))
+    return float(apart.sum() if long.sum() >= RECURRING else apart[~long].sum())
 
 
 def _rank(kind: Kind, role: str) -> int:
@@ -151,7 +151,7 @@ def _in_hooks(records: RecordTable) -> Bool:
         starts = records.start_ns[runs]
         ends = starts + records.dur_ns[runs]
         theirs = intervals.clipped_sum(starts, ends, spans) > 0
-        seen = ~rest.between(rest.periods(records), starts, ends)
+        seen = ~gaps.between(gaps.periods(records), starts, ends)
         for name in np.unique(records.name[runs[theirs]]):
             named = records.name[runs] == name
             theirs |= named & ~seen & (2 * int((theirs & named).sum()) > int((seen & named).sum()))

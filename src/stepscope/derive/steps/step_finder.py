@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import choice, evaluations, rest, step_candidates
+from stepscope.derive.steps import choice, evaluations, gaps, step_candidates
 from stepscope.derive.steps.anchor import TRAIN_ROLES
 from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR
 from stepscope.derive.steps.steps import Steps
@@ -62,7 +62,7 @@ def build(anchor: Anchor) -> Steps:
     call_ends = starts + records.dur_ns[anchor.index]
     ends = np.append(starts[1:], call_ends[-1])
     durations = ends - starts
-    rested = rest.between(rest.periods(records), starts, ends)
+    rested = gaps.between(gaps.periods(records), starts, ends)
     usual = int(np.median(durations[~rested])) if not rested.all() else 0
     steady = _steady(anchor, starts, np.where(rested, usual, durations)) & ~rested
     median = float(np.median(durations[steady])) if steady.any() else float(np.median(durations))
@@ -79,7 +79,7 @@ def build(anchor: Anchor) -> Steps:
         steady=steady,
         recurring=steady & (durations <= LONG_GAP_FACTOR * median),
         rested=rested,
-        skipped=rest.share(records, anchor.kind, anchor.index),
+        skipped=gaps.share(records, anchor.kind, anchor.index),
         anchor=anchor,
     )
 

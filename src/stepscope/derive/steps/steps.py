@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import rest
+from stepscope.derive.steps import gaps
 from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Kind
 
@@ -37,7 +37,7 @@ class Steps:
     recurring: Bool
     """False for steps that hold an epoch's end or another rare, long interruption; only for step-time statistics."""
     rested: Bool
-    """Whether a rest (``derive.steps.rest``) begins in it: it then stands for many steps, and is not steady."""
+    """Whether a rest (``derive.steps.gaps``) begins in it: it then stands for many steps, and is not steady."""
     anchor: Anchor
     """The calls that make them."""
     skipped: int = 0
@@ -65,7 +65,7 @@ class Steps:
     def span(self) -> tuple[int, int]:
         """From the first steady step to the last step's end, those in rests included: for what is sampled by time."""
         lo, hi = self.windows
-        last = rest.counted_until(self.worker.records, self.kind) if self.rested.any() or self.skipped else 0
+        last = gaps.counted_until(self.worker.records, self.kind) if self.rested.any() or self.skipped else 0
         return int(lo[0]), max(int(hi[-1]), last)
 
     @property

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import rest
+from stepscope.derive.steps import gaps
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -66,7 +66,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     starts = records.start_ns[loops]
     ends = starts + records.dur_ns[loops]
     first, last = steps.span
-    rests = intervals.clip(rest.periods(records), (np.array([first]), np.array([last])))
+    rests = intervals.clip(gaps.periods(records), (np.array([first]), np.array([last])))
     looked_at = intervals.union(steps.windows, rests)
     for row in session.named_times(Kind.CALLBACK):
         if "batch" not in row.name.hook:

@@ -3,7 +3,7 @@
 Where that is a tf.function object (Keras 2 throughout, Keras 3's predict) nothing is replaced: the object is noted,
 and the wrapper of ``Function.__call__`` (``tf_function``) writes EXECUTION for it. Where it is a plain Python function
 (Keras 3, and ``run_eagerly``) it is replaced by a wrapper that carries its attributes; while wrappers rest, by what
-only counts its calls (``agent.rest``).
+only counts its calls (``agent.duty_cycle``).
 """
 
 from __future__ import annotations

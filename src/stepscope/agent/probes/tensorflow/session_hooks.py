@@ -2,7 +2,7 @@
 
 A hook's method is wrapped in the class that defines it, for as long as the agent is there; only the outermost call on
 a thread is recorded: what a hook's method reaches by ``super()`` is a part of it. Methods of every run rest where runs
-are short (``agent.rest``).
+are short (``agent.duty_cycle``).
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ BEFORE = 128
 """Newest calls before a rest that say whose the calls in it are."""
 _STEP_FUNCTIONS = kinds_with(Trait.COMPILED)
 _ONE_OF = kinds_with(Trait.LIGHT)
-"""Of these one kind is counted in a rest, the one that repeated (``agent.rest``): the others, and what updates weights,
-are as many as there were to each of its calls."""
+"""Of these one kind is counted in a rest, the one that repeated (``agent.duty_cycle``): the others, and what updates
+weights, are as many as there were to each of its calls."""
 _BESIDE = (*_ONE_OF, Kind.APPLY)
 STAY = kinds_with(Trait.STAYS)
 
