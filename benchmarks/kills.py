@@ -27,7 +27,7 @@ from statistics import median
 from stepscope.app.bundle import open_session
 from stepscope.derive.steps import gaps
 from stepscope.errors import StepscopeError
-from stepscope.model.records import RecordTable
+from stepscope.model.session.session import Worker
 from stepscope.wire.kinds import Kind
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
@@ -144,15 +144,15 @@ def judge(folder: Path, kind: Kind, killed_ns: int) -> Round:
     except StepscopeError as error:
         print(error, file=sys.stderr)
         return Round(opened=False, counted=counted, stored=0, lost_ms=0)
-    stored = sum(int((w.records.kind == kind).sum()) + counted_in_rests(w.records, kind) for w in session.workers)
+    stored = sum(int((w.with_gaps().kind == kind).sum()) + counted_in_gaps(w, kind) for w in session.workers)
     lost_ms = 0.0 if stored >= counted else (killed_ns - ended.get(stored + 1, 0)) / 1e6
     stated = session.manifest.sidecar_starts == 1 or any("sidecar died" in d.text for d in session.manifest.diagnostics)
     return Round(opened=True, counted=counted, stored=stored, lost_ms=lost_ms, stated=stated)
 
 
-def counted_in_rests(records: RecordTable, kind: Kind) -> int:
+def counted_in_gaps(worker: Worker, kind: Kind) -> int:
     """Calls that were only counted, because their wrapper was detached."""
-    return int(gaps.skipped(records, kind)[1].sum())
+    return int(gaps.counted(worker.gaps, kind).calls.sum())
 
 
 def kill_job(folder: Path, python: str, text: str, kind: Kind, after_s: float) -> Round:

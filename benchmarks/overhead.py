@@ -41,13 +41,13 @@ NOTES = """*Side by side*: relative change of the median step time, with against
 core at the same time; mean over pairs, bootstrap interval of 95 %; *width* is half of it; *two plain jobs*: neither
 with stepscope, which is what the comparison itself is worth. *Alone*, on a core of its own for a minute or more: step
 time; *account* is the median of what the sessions say level 0 costs, *bound* the highest upper bound of theirs.
-*Rests*: share of the time in which hot wrappers were detached. *Attached*: step time while they were attached against
+*Gaps*: share of the time in which hot wrappers were detached. *Attached*: step time while they were attached against
 the rest that followed, in the same process, median (of so many windows)."""
 WINDOW_NS = 250_000_000
 LEAST_PAIRS = 8
 """Of two jobs side by side, before anything is said of them."""
 MIN_WINDOW = 30
-"""Steps of a window and of a rest that are set against each other."""
+"""Steps of a window and of a gap that are set against each other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class Running:
             raise RuntimeError((self._folder / "stderr").read_text()[-2000:])
         said = json.loads(out.strip().splitlines()[-1])
         data = json.loads((self._folder / "report.json").read_text()) if self._measured else None
-        attached = beside_rests(next(self._folder.glob("*.stepscope"))) if self._measured else []
+        attached = beside_gaps(next(self._folder.glob("*.stepscope"))) if self._measured else []
         chunks = [seconds / said["steps"] for seconds in said["seconds"]]
         self._scratch.cleanup()
         return Ran(
@@ -109,17 +109,16 @@ def execute(job: Sequence[str], arguments: Sequence[str], *, measured: bool) -> 
     return Running(job, arguments, measured=measured).wait()
 
 
-def beside_rests(session: Path) -> list[float]:
-    """What the wrappers cost while they are attached: each window against the rest after it, in the job itself."""
+def beside_gaps(session: Path) -> list[float]:
+    """What the wrappers cost while they are attached: each window against the gap after it, in the job itself."""
     found = []
     for worker in open_session(session).workers:
-        records = worker.records
-        rests = (records.kind == Kind.REST) & (records.arg > 0)
+        records, gaps = worker.with_gaps(), worker.gaps.take(worker.gaps.calls > 0)
         calls = np.sort(records.start_ns[np.isin(records.kind, [Kind.EXECUTION, Kind.FUNCTION])])
-        for start, dur, skipped in zip(records.start_ns[rests], records.dur_ns[rests], records.arg[rests], strict=True):
+        for start, end, counted in zip(gaps.start_ns, gaps.end_ns, gaps.calls, strict=True):
             window = np.diff(calls[(calls < start) & (calls > start - WINDOW_NS)])
-            if len(window) >= MIN_WINDOW and skipped >= MIN_WINDOW:
-                found.append(float(np.mean(window) * skipped / dur) - 1)
+            if len(window) >= MIN_WINDOW and counted >= MIN_WINDOW:
+                found.append(float(np.mean(window) * counted / (end - start)) - 1)
     return found
 
 
@@ -225,18 +224,18 @@ def beside(
 def alone(job: Sequence[str], kinds: Sequence[str], lengths: Sequence[str], runs: int) -> list[str]:
     """The table of what sessions account for."""
     lines = [
-        "| loop | step, alone | account | bound | rests | attached | sidecar, of a core |",
+        "| loop | step, alone | account | bound | gaps | attached | sidecar, of a core |",
         "|---|---|---|---|---|---|---|",
     ]
     for kind, _, arguments in each_length(kinds, lengths, CHUNKS):
         measured = [execute(job, arguments, measured=True) for _ in range(runs)]
         ratio, _, high, sidecar = account(measured)
         step = median(median(run.chunks) for run in measured)
-        rests = median(_number(run.report, "rest_ratio") for run in measured)
+        gaps = median(_number(run.report, "rest_ratio") for run in measured)
         attached = [ratio for run in measured for ratio in run.attached]
         windows = f"{median(attached):+.1%} (of {len(attached)})" if attached else "-"
         lines.append(
-            f"| {kind} | {1000 * step:.2f} ms | {ratio:.3%} | {high:.3%} | {rests:.0%} | {windows} | {sidecar:.2%} |"
+            f"| {kind} | {1000 * step:.2f} ms | {ratio:.3%} | {high:.3%} | {gaps:.0%} | {windows} | {sidecar:.2%} |"
         )
         print(lines[-1], file=sys.stderr, flush=True)
     return lines

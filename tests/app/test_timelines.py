@@ -365,7 +365,7 @@ def test_a_step_that_stands_for_many_says_so(tmp_path: Path) -> None:
     job.loop().at(0, 40 * STEP)
     execution = job.execution().every(STEP, 20, dur=10 * MS)
     execution.every(STEP, 10, dur=10 * MS, start=30 * STEP)
-    job.rest(20 * STEP, 10 * STEP, calls=10)
+    job.gap(20 * STEP, 10 * STEP, calls=10)
     path = recorded.write(job.session(), tmp_path / "rest.stepscope").path
     reader = opened(path, tmp_path)
     names = [reader.index.names[name] for name in reader.base(0)["name"].tolist()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -39,6 +39,7 @@ from stepscope.model.log.events import (
 from stepscope.model.log.graph import GraphTable
 from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
 from stepscope.model.session.session import HostInfo, Manifest, Session, Worker, WorkerInfo
+from stepscope.store import gaps
 from stepscope.wire.kinds import Flag, Kind
 
 T = TypeVar("T", bound=Table)
@@ -178,7 +179,7 @@ class Job:
         """Python's ``next`` on an iterator; ``arg`` of its records is the iterator."""
         return self.call(Kind.NEXT, "next")
 
-    def rest(self, start: int, dur: int, calls: int, kind: Kind = Kind.EXECUTION) -> None:
+    def gap(self, start: int, dur: int, calls: int, kind: Kind = Kind.EXECUTION) -> None:
         """A time in which hot wrappers were detached."""
         self.records.append(_Record(start, dur, calls, 0, Kind.REST, int(kind) << 8, POOL))
 
@@ -321,7 +322,7 @@ class Job:
         self.event(ChildStarted(pid=pid, command=command, file=SCRIPT, line=line, function="main"))
 
     def table(self) -> RecordTable:
-        """The records, sorted as in a session."""
+        """The records as a session stores them, sorted."""
         rows = sorted(self.records, key=lambda r: (r.start_ns, -r.dur_ns))
         columns = np.array(rows, np.int64).reshape(len(rows), len(_Record._fields))
         return RecordTable(
@@ -331,7 +332,15 @@ class Job:
     def worker(self) -> Worker:
         """The process."""
         info = WorkerInfo(key=str(self.pid), pid=self.pid, command=self.command)
-        return Worker(info=info, records=self.table(), events=tuple(self.events), graphs=self.graphs)
+        records, detached, in_gaps = gaps.split(self.table())
+        return Worker(
+            info=info,
+            records=records,
+            gaps=detached,
+            in_gaps=in_gaps,
+            events=tuple(self.events),
+            graphs=self.graphs,
+        )
 
     def session(self) -> Session:
         """The whole session."""
@@ -368,6 +377,23 @@ class Job:
         found = step_finder.find([self.worker()])
         assert found is not None
         return found
+
+
+def stored(worker: Worker) -> RecordTable:
+    """The records of a process as a session stores them: the opposite of ``store.gaps.split``."""
+    gaps, zero = worker.gaps, np.zeros(len(worker.gaps), np.int64)
+    told = RecordTable(
+        start_ns=gaps.start_ns,
+        dur_ns=gaps.end_ns - gaps.start_ns,
+        arg=gaps.calls,
+        name=zero,
+        kind=zero + Kind.REST,
+        flags=gaps.kind << 8,
+        thread=zero + POOL,
+        seq=zero,
+    )
+    both = RecordTable.concat([worker.with_gaps(), told])
+    return replace(both.take(np.lexsort((-both.dur_ns, both.start_ns))), seq=np.arange(len(both), dtype=np.int64))
 
 
 def filled(table: type[T], rows: int, **columns: npt.NDArray[np.int64]) -> T:

@@ -85,7 +85,7 @@ def test_threads_of_one_function_are_one_holder() -> None:
 def test_looks_in_rests_count() -> None:
     """Steps are shortest where wrappers rest, and little else is known of them."""
     job = beside(70)
-    job.rest(7 * S, S, 10, Kind.FUNCTION)
+    job.gap(7 * S, S, 10, Kind.FUNCTION)
     times = [7 * S + i * 100 * MS for i in range(1, 10)]
     job.samples(times, Frame(SCRIPT, "main", CALL), dur=0, arg=LockState.ELSEWHERE)
     found = measured(job)

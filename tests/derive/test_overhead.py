@@ -64,7 +64,7 @@ def test_calls_of_rests_cost_a_light_wrapper() -> None:
     job = Job()
     job.event(AgentCost(record_ns=400, wrapper_ns=600))
     job.function().every(PERIOD, 50, dur=5 * MS)
-    job.rest(49 * PERIOD + 6 * MS, 51 * PERIOD - 6 * MS, 50, Kind.EXECUTION)
+    job.gap(49 * PERIOD + 6 * MS, 51 * PERIOD - 6 * MS, 50, Kind.EXECUTION)
     job.function().every(PERIOD, 50, dur=5 * MS, start=100 * PERIOD)
     cost = overhead.account(job.view())
     span = 148 * PERIOD  # from the first steady step to the start of the last one

@@ -16,12 +16,12 @@ BATCHES, EVALUATED = 100, 800
 EPOCH = BATCHES * TRAIN + EVALUATED * TEST
 
 
-def fit(epochs: int, *, rests_from: float = 0.0, samples: int = 0) -> Job:
-    """A fit that trains 100 batches of 2 ms and evaluates 800 of 1 ms in each epoch; all rests after some epochs."""
+def fit(epochs: int, *, gaps_from: float = 0.0, samples: int = 0) -> Job:
+    """A fit that trains 100 batches of 2 ms and evaluates 800 of 1 ms in each epoch, unobserved after some epochs."""
     job = Job()
     job.loop().at(0, epochs * EPOCH, arg=samples)
     train, test, evaluate = job.execution(), job.execution("test"), job.loop("evaluate")
-    quiet = round(rests_from * EPOCH) if rests_from else epochs * EPOCH
+    quiet = round(gaps_from * EPOCH) if gaps_from else epochs * EPOCH
     for epoch in range(epochs):
         begin = epoch * EPOCH
         evaluated = begin + BATCHES * TRAIN
@@ -34,7 +34,7 @@ def fit(epochs: int, *, rests_from: float = 0.0, samples: int = 0) -> Job:
                 test.at(at, TEST - 1, arg=1)
     for at in range(quiet, epochs * EPOCH, 250 * MS):
         until = min(at + 250 * MS, epochs * EPOCH)
-        job.rest(at, until - at, calls(at, until), Kind.EXECUTION)
+        job.gap(at, until - at, calls(at, until), Kind.EXECUTION)
     return job
 
 
@@ -58,23 +58,23 @@ def evaluated_ratio(made: steps.Steps) -> float:
     return intervals.total(inside) / made.steady_ns
 
 
-@pytest.mark.parametrize("rests_from", [0.0, 1.1, 2.05])
-def test_training_steps_are_the_steps_however_long_the_evaluations_take(rests_from: float) -> None:
-    """Four fifths of the time are evaluation; its loop covers more than the training steps between rests do."""
-    made = found(fit(8, rests_from=rests_from))
+@pytest.mark.parametrize("gaps_from", [0.0, 1.1, 2.05])
+def test_training_steps_are_the_steps_however_long_the_evaluations_take(gaps_from: float) -> None:
+    """Four fifths of the time are evaluation; its loop covers more than the training steps between gaps do."""
+    made = found(fit(8, gaps_from=gaps_from))
     assert made.title == "Keras fit"
     assert evaluated_ratio(made) == pytest.approx(0.8, abs=0.1)
 
 
-def test_calls_in_rests_are_told_apart_by_the_loop_that_they_ran_in() -> None:
+def test_calls_in_gaps_are_told_apart_by_the_loop_that_they_ran_in() -> None:
     """Executions of evaluations are counted with those of training; their loops are on record."""
-    made = found(fit(8, rests_from=1.1))
+    made = found(fit(8, gaps_from=1.1))
     assert made.count == pytest.approx(8 * BATCHES, rel=0.03)
 
 
 def test_a_fit_that_is_over_knows_how_many_samples_it_trained_on() -> None:
     """Then nothing needs to be estimated."""
-    job = fit(8, rests_from=1.1, samples=8 * BATCHES * 64)
+    job = fit(8, gaps_from=1.1, samples=8 * BATCHES * 64)
     job.batch(0, size=64, samples=BATCHES * 64, steps=BATCHES)
     made = found(job)
     assert made.count == 8 * BATCHES
@@ -82,11 +82,11 @@ def test_a_fit_that_is_over_knows_how_many_samples_it_trained_on() -> None:
 
 
 def test_steps_still_tile_the_time() -> None:
-    """Parts of rests that count as steady are cut out of rested steps."""
-    made = found(fit(8, rests_from=1.1))
+    """Parts of gaps that count as steady are cut out of unobserved steps."""
+    made = found(fit(8, gaps_from=1.1))
     assert np.array_equal(made.ends[:-1], made.starts[1:])
     assert (np.diff(made.starts) > 0).all()
-    assert not (made.steady & made.rested).any()
+    assert not (made.steady & made.unobserved).any()
     assert {len(column) for column in (made.ends, made.call_ends, made.samples, made.recurring)} == {len(made)}
 
 
@@ -115,7 +115,7 @@ def test_validation_between_two_batches_is_no_input_wait() -> None:
 
 @pytest.mark.parametrize("beside", ["evaluate", "predict"])
 def test_fits_beside_other_calls_know_how_many_steps_they_made(beside: str) -> None:
-    """What was counted in rests belongs to both, and a predict's function does not count itself: samples tell."""
+    """What was counted in gaps belongs to both, and a predict's function does not count itself: samples tell."""
     job, rounds = Job(), 40
     call = job.execution({"evaluate": "test"}.get(beside, beside))
     train, fit_of, other = job.execution(), job.loop(), job.loop(beside)
@@ -127,7 +127,7 @@ def test_fits_beside_other_calls_know_how_many_steps_they_made(beside: str) -> N
             train.every(TRAIN, batches, dur=MS, start=start + 20 * MS, arg=1)
             call.every(TRAIN, 16, dur=MS, start=start + 52 * MS, arg=1)
         elif turn % 4 == 1:
-            job.rest(start - 5 * MS, 300 * MS, 30, Kind.EXECUTION)
+            job.gap(start - 5 * MS, 300 * MS, 30, Kind.EXECUTION)
     job.batch(0, size=32, samples=32 * 8, steps=8)
     made = found(job)
     assert made.title == "Keras fit"
@@ -135,14 +135,14 @@ def test_fits_beside_other_calls_know_how_many_steps_they_made(beside: str) -> N
 
 
 def test_a_call_of_train_on_batch_is_a_step_each() -> None:
-    """Where the compiled function rests, the calls that hold one step each say how many there were."""
+    """Where the compiled function is detached, the calls that hold one step each say how many there were."""
     job = Job()
     loop, execution = job.loop("train_on_batch"), job.execution("train")
     for turn in range(100):
         loop.at(turn * 100 * MS, 80 * MS, arg=32)
         if not 40 <= turn < 80:
             execution.at(turn * 100 * MS + 10 * MS, 60 * MS, arg=1)
-    job.rest(4000 * MS, 4000 * MS, 7, Kind.EXECUTION)
+    job.gap(4000 * MS, 4000 * MS, 7, Kind.EXECUTION)
     assert job.view().steps is not None
     assert job.steps().count == 100
 
@@ -155,5 +155,5 @@ def test_few_calls_of_train_on_batch_are_counted_too() -> None:
         loop.at(turn * 100 * MS, 80 * MS, arg=32)
         if not turn % 2:
             execution.at(turn * 100 * MS + 10 * MS, 60 * MS, arg=1)
-            job.rest(turn * 100 * MS + 75 * MS, 110 * MS, 3, Kind.EXECUTION)
+            job.gap(turn * 100 * MS + 75 * MS, 110 * MS, 3, Kind.EXECUTION)
     assert job.steps().count == 8

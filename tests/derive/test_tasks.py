@@ -168,19 +168,18 @@ def test_lost_records_make_a_count_the_least_there_was() -> None:
     assert (task.count, task.exact) == (20, False)
 
 
-def test_runs_of_a_session_are_steps_in_rests_too() -> None:
-    """While hooks rest a run is recorded all the same: it is counted as a step, and not split, for its hook is unseen;
-    the runs that the hook makes meanwhile are no steps."""
+def test_runs_of_a_session_are_steps_in_gaps_too() -> None:
+    """While hooks are detached a run is recorded all the same: it is counted as a step, and not split, for its hook is
+    unseen; the runs that the hook makes meanwhile are no steps."""
     job = Job()
     run, inner = job.call(Kind.SESSION_RUN, "train"), job.call(Kind.SESSION_RUN, "w:0")
     hook = job.call(Kind.CALLBACK, "Slow.after_run", hook="after_run")
-    rest = job.call(Kind.REST, "rest")
     for i in range(100):
         run.at(i * 10 * MS, 4 * MS)
         inner.at(i * 10 * MS + 5 * MS, MS)
         if not 20 <= i < 80:
             hook.at(i * 10 * MS + 4 * MS, 5 * MS)
-    rest.at(200 * MS, 600 * MS)
+    job.gap(200 * MS, 600 * MS, 0)
     view = job.view()
     assert view.steps is not None
     assert view.steps.anchors is not None
@@ -193,11 +192,11 @@ def test_runs_of_a_session_are_steps_in_rests_too() -> None:
 
 @pytest.mark.parametrize("flags", [0, int(Flag.TRACED)])
 def test_calls_that_nobody_timed_do_not_last_as_long_as_the_first(flags: int) -> None:
-    """A first call of four seconds says nothing about the 2,000 calls that were only counted in rests."""
+    """A first call of four seconds says nothing about the 2,000 calls that were only counted in gaps."""
     job = Job()
     call = job.function("serve")
     call.at(0, 4000 * MS, flags=flags).every(10 * MS, 100, dur=8 * MS, start=4000 * MS)
-    job.rest(5000 * MS, 20_000 * MS, 2000, Kind.FUNCTION)
+    job.gap(5000 * MS, 20_000 * MS, 2000, Kind.FUNCTION)
     call.every(10 * MS, 100, dur=8 * MS, start=25_000 * MS)
     task = of(job, "serve")
     assert task.count == 2201
@@ -212,5 +211,5 @@ def test_slow_calls_among_the_others_stay_in_the_mean() -> None:
     call = job.function("serve")
     for turn in range(100):
         call.at(turn * 100 * MS, (50 if turn % 10 == 9 else 5) * MS)
-    job.rest(10_000 * MS, 90_000 * MS, 900, Kind.FUNCTION)
+    job.gap(10_000 * MS, 90_000 * MS, 900, Kind.FUNCTION)
     assert of(job, "serve").mean_ns == pytest.approx(9.5 * MS, rel=0.01)

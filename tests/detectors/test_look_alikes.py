@@ -278,7 +278,7 @@ def test_evaluations_are_counted_in_rests_too() -> None:
     evaluate = job.loop("evaluate", line=32)
     elsewhere = job.loop("evaluate", line=90)
     evaluate.at(PERIOD + 10 * MS, 60 * MS, flags=NESTED)
-    job.rest(40 * PERIOD, 40 * PERIOD, 40)
+    job.gap(40 * PERIOD, 40 * PERIOD, 40)
     for i in range(40, 80, 2):
         evaluate.at(i * PERIOD + 10 * MS, 60 * MS, flags=NESTED)
         elsewhere.at(i * PERIOD + 75 * MS, 20 * MS, flags=NESTED)

@@ -175,7 +175,7 @@ def look_with_window(
 
 def test_a_window_clears_a_job_of_its_neighbours_huge_pages() -> None:
     """Where samples of the CPU show no page fault, what the counters of the whole host allow is not claimed."""
-    recorded = churning().view().recorded
+    recorded = churning().session()
     window = dataclasses.replace(
         recorded,
         memory_events=seen.events([(IN_STEPS + at, kind, a, b, detail) for at, kind, a, b, detail in MADVISED]),

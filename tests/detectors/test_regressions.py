@@ -192,7 +192,7 @@ def test_samples_of_the_cpu_timer_are_accounted() -> None:
     assert overhead.account(job.view()).ratio > before
 
 
-def rested_predicts(batches: int) -> Job:
+def predicts_with_gaps(batches: int) -> Job:
     """Calls of predict on many batches of 10 ms each, of which only the first five of each call are recorded."""
     job = Job()
     loop, batch = job.loop("predict", line=LOOP_LINE), job.execution("predict")
@@ -201,14 +201,14 @@ def rested_predicts(batches: int) -> Job:
         loop.at(at, (batches + 1) * 10 * MS, arg=batches)
         for i in range(5):
             batch.at(at + (i + 1) * 10 * MS, 10 * MS - US, arg=1)
-        job.rest(at + 60 * MS, (batches - 6) * 10 * MS, batches - 5)
+        job.gap(at + 60 * MS, (batches - 6) * 10 * MS, batches - 5)
         job.batch(at, role="predict", size=32, steps=batches)
     return job
 
 
-def test_long_calls_that_all_hold_a_rest_have_steps() -> None:
-    """Where each predict holds a rest, its batches are the steps; what rests is no overhead of Keras'."""
-    job = rested_predicts(60)
+def test_long_calls_that_all_hold_a_gap_have_steps() -> None:
+    """Where each predict holds a gap, its batches are the steps; unobserved time is no overhead of Keras'."""
+    job = predicts_with_gaps(60)
     steps = job.view().steps
     assert steps is not None
     assert (steps.kind, steps.steady_count > 20) == (Kind.EXECUTION, True)

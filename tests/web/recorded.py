@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
-from tests.derive.sessions import CWD, MS, SCRIPT, Job
+from tests.derive.sessions import CWD, MS, SCRIPT, Job, stored
 from tests.derive.sessions import Frame as Line
 from tests.derive.stack_profiles import of_samples
 from tests.derive.test_address_space import look, padded
@@ -93,7 +93,7 @@ def write(
         memory_looks.write(path, f"{one.pid}-{number:04d}", one)
     writer = SessionWriter(path)
     worker = session.workers[0]
-    records = worker.records
+    records = stored(worker)
     writer.write_records(worker.info.key, replace(records, seq=records.seq + 1))
     rows = [EventRow(event.at, "", msgspec.json.encode(event)) for event in worker.events]
     writer.write_events(worker.info.key, rows, LogPosition(1, 1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -12,7 +11,7 @@ from stepscope.derive.input import pipeline
 from stepscope.derive.optrace import traces
 from stepscope.derive.optrace.node_costs import StepOps
 from stepscope.derive.python import stack_samples
-from stepscope.derive.steps import anatomy, gaps, joined_threads, named_times, step_finder, steps
+from stepscope.derive.steps import anatomy, joined_threads, named_times, step_finder, steps
 from stepscope.model.log.events import Framework
 from stepscope.model.report.finding import Place
 from stepscope.wire.kinds import Kind
@@ -36,12 +35,10 @@ class SessionView:
     """Read-only view of one session. All results are for the steady steps of the thread that makes them."""
 
     def __init__(self, session: Session) -> None:
-        self.recorded = session
-        """As it was recorded; ``session`` leaves out what lies in rests (``rest``), and has ``joined_threads``."""
+        self.session = session
+        self.workers = tuple(joined_threads.joined(worker) for worker in session.workers)
+        """The measured processes, with ``joined_threads``."""
         self._memo: dict[Callable[[SessionView], object], object] = {}
-        self.session = replace(
-            session, workers=[joined_threads.joined(gaps.attached(worker)) for worker in session.workers]
-        )
 
     def get(self, analysis: Callable[[SessionView], T]) -> T:
         """What an analysis of this session finds; it runs once."""
@@ -52,7 +49,7 @@ class SessionView:
     @cached_property
     def steps(self) -> Steps | None:
         """The steps, None when nothing repeats."""
-        found = step_finder.find(self.session.workers)
+        found = step_finder.find(self.workers)
         return found if found is not None and found.steady_count > 0 else None
 
     @property
@@ -111,7 +108,7 @@ class SessionView:
     def frameworks(self) -> dict[str, str]:
         """Name to version of all frameworks seen, the step worker's first."""
         found: dict[str, str] = {}
-        for worker in [*([self.worker] if self.worker else []), *self.session.workers]:
+        for worker in [*([self.worker] if self.worker else []), *self.workers]:
             for event in worker.all(Framework):
                 found.setdefault(event.name, event.version)
         return found

@@ -62,6 +62,22 @@ class RecordTable(Table):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gaps(Table):
+    """Gaps of the duty cycle: times in which hot wrappers were detached and calls were only counted.
+
+    A row is a second of a gap, or the last part of one, and one kind of call that was counted in it, sorted by
+    ``start_ns``. Shapes: int64[row]. Made by ``store.gaps`` from REST records.
+    """
+
+    start_ns: I64
+    """Nanoseconds since session start."""
+    end_ns: I64
+    kind: I64
+    """``wire.kinds.Kind`` of the calls."""
+    calls: I64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessTable(Table):
     """One measured process, sampled about once a second; counters are totals since its start. int64[sample]."""
 

@@ -35,7 +35,7 @@ from stepscope.model.records import (
 )
 from stepscope.model.report.finding import Diagnostic
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace, Worker, WorkerInfo
-from stepscope.store import bundle, graphs, layout, manifests, memory_looks, optrace, stacks, tables
+from stepscope.store import bundle, gaps, graphs, layout, manifests, memory_looks, optrace, stacks, tables
 from stepscope.store.segments import counting
 
 if TYPE_CHECKING:
@@ -117,15 +117,20 @@ def _workers(files: bundle.Files, manifest: Manifest, damage: _Damage) -> list[W
     for key in files.folders(layout.WORKERS):
         if key not in infos and layout.WORKER_PATTERN.fullmatch(key):
             infos[key] = WorkerInfo(key=key, pid=_pid_of(key))
-    return [
-        Worker(
-            info=info,
-            records=_records(files, f"{layout.WORKERS}/{key}", damage),
-            events=_events(files, f"{layout.WORKERS}/{key}", manifest.origin_monotonic_ns, damage),
-            graphs=_graphs(files, f"{layout.WORKERS}/{key}", damage),
-        )
-        for key, info in infos.items()
-    ]
+    return [_worker(files, info, manifest.origin_monotonic_ns, damage) for info in infos.values()]
+
+
+def _worker(files: bundle.Files, info: WorkerInfo, origin_ns: int, damage: _Damage) -> Worker:
+    folder = f"{layout.WORKERS}/{info.key}"
+    records, detached, in_gaps = gaps.split(_records(files, folder, damage))
+    return Worker(
+        info=info,
+        records=records,
+        gaps=detached,
+        in_gaps=in_gaps,
+        events=_events(files, folder, origin_ns, damage),
+        graphs=_graphs(files, folder, damage),
+    )
 
 
 def _pid_of(key: str) -> int:

@@ -18,6 +18,7 @@ from stepscope.derive.steps.steps import names_of
 from stepscope.errors import DamagedError, StepscopeError
 from stepscope.model.api.timeline import LeftOut, SpanName, TraceRange
 from stepscope.model.log.events import Name, ThreadSeen, Traced
+from stepscope.model.records import RecordTable
 from stepscope.model.session.optrace import Category, LineKind
 from stepscope.store.span_cache import PLACE_BITS
 from stepscope.wire.kinds import Kind, Trait, kinds_with
@@ -25,9 +26,9 @@ from stepscope.wire.kinds import Kind, Trait, kinds_with
 if TYPE_CHECKING:
     from stepscope.derive.optrace.device.event_links import Links
     from stepscope.derive.view import SessionView
-    from stepscope.model.records import I64
+    from stepscope.model.records import I64, Gaps
     from stepscope.model.session.optrace import I32, Line, OpTrace
-    from stepscope.model.session.session import StoredOpTrace, Worker
+    from stepscope.model.session.session import StoredOpTrace, Worker, WorkerInfo
 
 Say = Callable[[float, str], object]
 """Told how far it is, 0 to 1, and what is being read."""
@@ -54,7 +55,7 @@ CATEGORY = {
     Kind.BUILD: "building",
     Kind.INFERENCE: "call",
 }
-"""Kinds of records that are drawn."""
+"""Kinds of records that are drawn; ``REST``: parts of gaps."""
 WORDS = {
     Kind.STEP: "step",
     Kind.NEXT: "next batch",
@@ -84,6 +85,8 @@ _UNDRAWN = {
     Kind.COUNTS: "calls too short to be recorded one by one",
     Kind.METRIC: "values of metrics: they are in the charts",
 }
+_GAPS = -1
+"""Stands for the thread of gaps, which belong to none."""
 _CLUSTER = "/job:"
 _STREAMS = frozenset({LineKind.STREAM, LineKind.XLA_OPS, LineKind.ASYNC_OPS, LineKind.XLA_MODULES})
 
@@ -159,7 +162,7 @@ class Spans:
 
     def of_processes(self) -> Iterator[SpanTrack]:
         """The steps, then each process by its threads."""
-        session = self.view.recorded
+        session = self.view.session
         self.say(0.0, "finding the steps")
         yield from self._steps()
         for done, worker in enumerate(session.workers, 1):
@@ -169,11 +172,11 @@ class Spans:
     @property
     def _parts(self) -> int:
         """Of the work."""
-        return 1 + len(self.view.recorded.workers) + len(self.view.recorded.op_traces)
+        return 1 + len(self.view.session.workers) + len(self.view.session.op_traces)
 
     def of_traces(self) -> Iterator[SpanTrack]:
         """Each op trace by its lines."""
-        session = self.view.recorded
+        session = self.view.session
         by_key = {worker.info.key: worker for worker in session.workers}
         for done, stored in enumerate(session.op_traces, 1 + len(session.workers)):
             self.say(done / self._parts, f"reading {stored.name}")
@@ -184,9 +187,11 @@ class Spans:
         if steps is None:
             return
         name = self.names.add(SpanName(text=steps.title, category="step"))
-        rested = name
-        if steps.rested.any():
-            rested = self.names.add(SpanName(text=f"{steps.title}, and steps that were only counted", category="other"))
+        unobserved = name
+        if steps.unobserved.any():
+            unobserved = self.names.add(
+                SpanName(text=f"{steps.title}, and steps that were only counted", category="other")
+            )
         info = steps.worker.info
         yield SpanTrack(
             key="steps",
@@ -195,50 +200,47 @@ class Spans:
             kind="steps",
             start=steps.starts,
             dur=np.maximum(0, steps.durations),
-            name=np.where(steps.rested, rested, name).astype(np.int32),
+            name=np.where(steps.unobserved, unobserved, name).astype(np.int32),
             worker=info.key,
         )
         if steps.skipped:
             self.left_out.append(LeftOut(what="steps that were only counted", count=steps.skipped))
 
     def _of_worker(self, worker: Worker) -> Iterator[SpanTrack]:
-        records = worker.records
-        self._count_undrawn(worker)
-        drawn = np.flatnonzero(np.isin(records.kind, list(CATEGORY)) & (records.dur_ns >= 0))
+        records = worker.with_gaps()
+        self._count_undrawn(worker.info, records)
+        drawn = _drawn(records, worker.gaps)
         if not len(drawn):
             return
-        start, dur = records.start_ns[drawn], records.dur_ns[drawn]
-        rest = records.kind[drawn] == Kind.REST
-        thread = np.where(rest, -1, records.thread[drawn])
+        start, dur = drawn.start_ns, drawn.dur_ns
         names = self._record_names(worker, drawn)
         seen = {t.id: t for t in worker.all(ThreadSeen)}
-        ids, at = np.unique(thread, return_inverse=True)
+        ids, at = np.unique(drawn.thread, return_inverse=True)
         busy = np.bincount(at, weights=dur)
         main = np.array([seen[t].main if t in seen else False for t in ids.tolist()])
-        for number in np.lexsort((-busy, ids == -1, ~main)).tolist():
+        for number in np.lexsort((-busy, ids == _GAPS, ~main)).tolist():
             mine = np.flatnonzero(at == number)
             mine = mine[np.lexsort((-dur[mine], start[mine]))]
             which = int(ids[number])
             yield SpanTrack(
-                key=f"p{worker.info.pid}.{'rests' if which == -1 else f't{which}'}",
+                key=f"p{worker.info.pid}.{'rests' if which == _GAPS else f't{which}'}",
                 group=_process(worker),
-                title="Calls only counted" if which == -1 else _thread(seen.get(which), which),
-                kind="rests" if which == -1 else "thread",
+                title="Calls only counted" if which == _GAPS else _thread(seen.get(which), which),
+                kind="rests" if which == _GAPS else "thread",
                 start=start[mine],
                 dur=dur[mine],
                 name=names[mine],
                 worker=worker.info.key,
             )
 
-    def _count_undrawn(self, worker: Worker) -> None:
-        records = worker.records
+    def _count_undrawn(self, info: WorkerInfo, records: RecordTable) -> None:
         for kind, what in _UNDRAWN.items():
             mine = records.kind == kind
             count = int(records.arg[mine].sum()) if kind == Kind.COUNTS else int(mine.sum())
             if count:
                 self._leave_out(what, count)
-        if worker.info.lost_records:
-            self._leave_out("records that were lost before they were read", worker.info.lost_records)
+        if info.lost_records:
+            self._leave_out("records that were lost before they were read", info.lost_records)
 
     def _leave_out(self, what: str, count: int) -> None:
         before = next((item for item in self.left_out if item.what == what), None)
@@ -246,11 +248,10 @@ class Spans:
             self.left_out.remove(before)
         self.left_out.append(LeftOut(what=what, count=count + (before.count if before else 0)))
 
-    def _record_names(self, worker: Worker, drawn: I64) -> I32:
+    def _record_names(self, worker: Worker, drawn: RecordTable) -> I32:
         """Name of each drawn record: int32[record]."""
-        records = worker.records
-        kind = records.kind[drawn]
-        ids = np.where(kind == Kind.TRACE, records.arg[drawn], records.name[drawn])
+        kind = drawn.kind
+        ids = np.where(kind == Kind.TRACE, drawn.arg, drawn.name)
         ids = np.where(np.isin(kind, kinds_with(Trait.UNNAMED)), 0, ids)
         pairs, at = np.unique(np.stack([kind, ids]), axis=1, return_inverse=True)
         known, traced = names_of(worker), {t.id: t for t in worker.all(Traced)}
@@ -300,7 +301,7 @@ class Spans:
         ref = next(
             (
                 f"capture:{capture.id}"
-                for capture in self.view.recorded.manifest.captures
+                for capture in self.view.session.manifest.captures
                 for file in capture.files
                 if PurePath(file).name == stored.name
             ),
@@ -369,6 +370,17 @@ class Spans:
 
 
 _KNOWN = frozenset(int(category) for category in Category)
+
+
+def _drawn(records: RecordTable, gaps: Gaps) -> RecordTable:
+    """The records that are drawn, and a span for each part of a gap."""
+    spans = records.take(np.isin(records.kind, list(CATEGORY)))
+    if len(gaps):
+        zero = np.zeros(len(gaps), np.int64)
+        parts = {"start_ns": gaps.start_ns, "dur_ns": gaps.end_ns - gaps.start_ns, "arg": gaps.calls}
+        parts |= {"name": zero, "kind": zero + Kind.REST, "flags": zero, "thread": zero + _GAPS, "seq": zero}
+        spans = RecordTable.concat([spans, RecordTable(**parts)])
+    return spans.take(spans.dur_ns >= 0)
 
 
 def _process(worker: Worker) -> str:

@@ -104,13 +104,13 @@ class Trait(enum.Enum):
     GRAPH = 9
     """It runs a graph that the user's code asked for."""
     LIGHT = 10
-    """It may be what repeats once a step while wrappers rest: a light wrapper of one such kind counts."""
+    """It may be what repeats once a step: in a gap of the duty cycle, a light wrapper of one such kind counts."""
     DETACHED = 11
-    """Missing while wrappers rest. Calls of one are counted; the others are as many as there were to each of these."""
+    """Missing in gaps. Calls of one such kind are counted; the others keep the ratio to it that they had before."""
     HOT = 12
-    """Its wrappers are detached, or cost less, while they rest: what others cost is no reason to rest."""
+    """Its wrappers are detached in gaps, or cost less: only what these cost is a reason for a gap."""
     STAYS = 13
-    """It is recorded while wrappers rest."""
+    """It is recorded in gaps, too."""
     THINNABLE = 14
     """Above the governor's rate, most are counted instead of recorded."""
     OURS = 15
@@ -163,7 +163,7 @@ KIND_TRAITS: dict[Kind, tuple[Trait, ...]] = {
     Kind.SPAN: (_T.STAYS, _T.THINNABLE),
     Kind.COUNTS: (_T.OURS,),
     Kind.TICK: (_T.STAYS, _T.OURS, _T.IDLE),
-    Kind.REST: (_T.STAYS, _T.OURS, _T.UNNAMED),
+    Kind.REST: (_T.OURS, _T.UNNAMED),
     Kind.BUILD: (_T.WHOLE,),
     Kind.METRIC: (_T.STAYS, _T.THINNABLE),
     Kind.INFERENCE: (

@@ -23,7 +23,7 @@ MAX_SETUPS = 32
 def build(view: SessionView) -> tuple[ProcessSummary, ...]:
     """All measured processes of the session."""
     counts = Counter(task.pid for task in view.get(tasks.build))
-    return tuple(_summary(view, worker, counts[worker.info.pid]) for worker in view.session.workers)
+    return tuple(_summary(view, worker, counts[worker.info.pid]) for worker in view.workers)
 
 
 def _summary(view: SessionView, worker: Worker, tasks: int) -> ProcessSummary:
@@ -39,7 +39,7 @@ def _summary(view: SessionView, worker: Worker, tasks: int) -> ProcessSummary:
 
 def inference(view: SessionView) -> tuple[InferenceSetup, ...]:
     """How sessions of ONNX Runtime were set up, in the order in which they were made."""
-    made = [(worker.info.pid, event) for worker in view.session.workers for event in worker.all(InferenceSession)]
+    made = [(worker.info.pid, event) for worker in view.workers for event in worker.all(InferenceSession)]
     return tuple(
         InferenceSetup(
             model=event.model,

@@ -94,7 +94,7 @@ def _index(view: SessionView, key: str) -> GraphIndex:
     if view.worker is not None and key == view.worker.info.key and view.graphs is not None:
         return view.graphs
     nobody = Worker(info=WorkerInfo(key="", pid=0), records=RecordTable.empty())
-    return GraphIndex(next((worker for worker in view.session.workers if worker.info.key == key), nobody))
+    return GraphIndex(next((worker for worker in view.workers if worker.info.key == key), nobody))
 
 
 def _makers(view: SessionView, lines: OpLines) -> tuple[MakerTime, ...]:

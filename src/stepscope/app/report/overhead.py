@@ -25,7 +25,7 @@ TICK_NS = 1_000_000_000
 
 
 def account(view: SessionView) -> Overhead:
-    """Cost of level 0 on the steady steps, rests between them included, and the sidecar's share of one core meanwhile.
+    """Cost of level 0 on the steady steps, gaps between them included, and the sidecar's share of one core meanwhile.
 
     ``ratio``: wrapped calls of the step's process (any thread's hold the GIL) x what one costs in a step, samples of
     the CPU timer, and the CPU time of the agent's thread. ``low`` leaves the agent's thread out (it may have run while
@@ -41,15 +41,14 @@ def account(view: SessionView) -> Overhead:
     low, usual, high = wrapped_ns(record + wrapper)
     lo, hi = steps.windows
     records = steps.worker.records
-    rests = (records.kind == Kind.REST) & (records.start_ns >= lo[0])
-    ends = records.start_ns[rests] + records.dur_ns[rests]
-    end = max(int(hi[-1]), *ends.tolist()) if len(ends) else int(hi[-1])  # a job may end in a rest
+    gaps = steps.worker.gaps.take(steps.worker.gaps.start_ns >= lo[0])
+    end = max(int(hi[-1]), *gaps.end_ns.tolist()) if len(gaps) else int(hi[-1])  # a job may end in a gap
     inside = (records.start_ns >= lo[0]) & (records.start_ns < end)
     counted = inside & (records.kind == Kind.COUNTS)
     calls = int((inside & ~np.isin(records.kind, kinds_with(Trait.OURS))).sum()) + int(records.arg[counted].sum())
     calls += int((inside & (records.kind == Kind.EXECUTION)).sum())  # the tf.function inside, which is not recorded
-    light = int(records.arg[rests].sum())
-    rest_ns = int(records.dur_ns[rests & (records.flags >> 8 == Kind.EXECUTION)].sum())
+    light = int(gaps.calls.sum())
+    detached_ns = int((gaps.end_ns - gaps.start_ns)[gaps.kind == Kind.EXECUTION].sum())
     span = end - int(lo[0])
     cpu_samples = int((inside & ((records.flags & Flag.CPU) != 0)).sum())
     sampling = cpu_samples * CPU_SAMPLE_NS
@@ -58,10 +57,10 @@ def account(view: SessionView) -> Overhead:
         ratio=(usual * calls + LIGHT_NS[1] * light + sampling + thread) / span,
         low=(low * calls + LIGHT_NS[0] * light + sampling) / span,
         high=(high * calls + LIGHT_NS[2] * light + sampling + thread) / span,
-        records=int(inside.sum()),
+        records=int(inside.sum()) + int((gaps.start_ns < end).sum()),
         record_ns=record + wrapper,
         call_ns=round(usual),
-        rest_ratio=rest_ns / span,
+        rest_ratio=detached_ns / span,
         sidecar_core_ratio=sidecar,
     )
 

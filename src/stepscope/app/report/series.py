@@ -48,7 +48,7 @@ def build(view: SessionView) -> dict[str, tuple[float, ...]]:
 def _metrics(view: SessionView) -> dict[str, F64]:
     """The user's own metrics, the mean of each bucket."""
     found = {}
-    for metric in metrics.build(view.session.workers)[:MAX_METRICS]:
+    for metric in metrics.build(view.workers)[:MAX_METRICS]:
         groups = _groups(len(metric.values), METRIC_BUCKETS)
         found[f"metric_t:{metric.name}"] = np.array([metric.at_ns[g[0]] / 1e9 for g in groups])
         found[f"metric:{metric.name}"] = np.array([metric.values[g].mean() for g in groups])
@@ -60,7 +60,7 @@ def _groups(count: int, buckets: int) -> list[I64]:
 
 
 def _steps(steps: Steps) -> dict[str, F64]:
-    whole = ~steps.rested
+    whole = ~steps.unobserved
     whole[-1] = False  # the last step has no end
     starts = steps.starts[whole]
     ms = steps.durations[whole] / 1e6

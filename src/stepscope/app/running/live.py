@@ -251,7 +251,7 @@ class Live:
     def _list_tasks(self, view: SessionView) -> None:
         """The tasks of the last minute, each with the kinds and names that its calls go by."""
         calls: dict[tuple[int, str, str], list[tuple[str, int, int]]] = {}
-        for worker in view.session.workers:
+        for worker in view.workers:
             names = names_of(worker)
             for kind, number in self._recording.drainer.workers[worker.info.key].recent.counts:
                 if kind in _TASK_KINDS:

@@ -75,7 +75,7 @@ def build(session: Path, folder: Path, say: Say) -> None:
         left_out = list(spans.left_out)
         if deep:
             left_out.append(LeftOut(what=f"spans that more than {span_levels.MAX_LANES} others enclose", count=deep))
-        ended = view.recorded.manifest.ended_ns
+        ended = view.session.manifest.ended_ns
         steps = view.steps
         writer.finish(
             Timeline(

@@ -88,7 +88,7 @@ class HotLines:
         self._functions: dict[str, set[str]] = {}
         """Qualified names; before Python 3.11 a stack holds plain ones, and they stand here as ``*.name``."""
         self._ranges: dict[str, set[tuple[int, int]]] = {}
-        for worker in view.session.workers:
+        for worker in view.workers:
             self._name(worker)
         self._spent = _spent(view.samples, view.loop)
         self._whole_ns = stack_samples.weight_of(view.samples)

@@ -129,8 +129,8 @@ def build(view: SessionView) -> LockWaits | None:
     mine = used.get(natives.get(steps.thread, 0))
     if mine is None:
         return None
-    # Rests are looked at too: neither wrappers nor their absence change who has the lock.
-    records = next((w.records for w in view.recorded.workers if w.info == steps.worker.info), steps.worker.records)
+    # Gaps are looked at too: neither wrappers nor their absence change who has the lock.
+    records = next((w for w in view.session.workers if w.info == steps.worker.info), steps.worker).with_gaps()
     looked = (records.kind == Kind.SAMPLE) & (records.arg != LockState.NOT_LOOKED) & ((records.flags & Flag.CPU) == 0)
     looked &= (records.start_ns >= window[0]) & (records.start_ns <= window[1])
     states = records.arg[looked & (records.thread == steps.thread)]

@@ -80,14 +80,15 @@ def build(view: SessionView) -> Standstill | None:
     """None where no thread was ever sampled."""
     session, steps = view.session, view.steps
     session, steps = view.session, view.steps
-    worker = steps.worker if steps is not None else next((w for w in session.workers if _sampled(w)), None)
+    worker = steps.worker if steps is not None else next((w for w in view.workers if _sampled(w)), None)
     if worker is None or not _sampled(worker):
         return None
-    records = worker.records
+    records, counted = worker.records, worker.gaps
     ends = records.start_ns + records.dur_ns
-    until = session.manifest.ended_ns or int(ends.max())
+    until = session.manifest.ended_ns or int(max(ends.max(), counted.end_ns.max(initial=0)))
     work = ~np.isin(records.kind, _NO_WORK)
-    spans = intervals.merge(records.start_ns[work], np.maximum(ends[work], records.start_ns[work] + 1))
+    begun = np.concatenate([records.start_ns[work], counted.start_ns])
+    spans = intervals.merge(begun, np.maximum(np.concatenate([ends[work], counted.end_ns]), begun + 1))
     since = int(spans[1][-1]) if len(spans[0]) else 0
     first = int(steps.starts[0]) if steps is not None else until
     gaps = (spans[0][1:] - spans[1][:-1])[spans[1][:-1] >= first]

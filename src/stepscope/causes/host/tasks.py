@@ -4,8 +4,8 @@ A task is all calls of one meaning in one process: a ``Session.run`` by what the
 definition, a Keras loop by the line that calls it, a compiled Keras function, an eager call of a model, a span of the
 user's own. In a loop that only infers, the call that serves it is a request.
 
-Counts are exact. Where wrappers rest (``derive.steps.gaps``) calls are counted by kind, and shared out by what was
-called just before. A fast job's calls are not all recorded one by one: of ``Flag.THINNED`` records each stands for
+Counts are exact. In gaps (``derive.steps.gaps``) calls are counted by kind, and shared out by what was called just
+before. A fast job's calls are not all recorded one by one: of ``Flag.THINNED`` records each stands for
 itself and for its share of the COUNTS beside it, and so they weigh in the quantiles.
 """
 
@@ -74,18 +74,18 @@ class _Calls:
     traced: Bool
     """Whether a function was traced in it."""
     skipped: int
-    """Calls in rests: nobody timed them."""
+    """Number of calls in gaps: they were counted, not timed."""
 
 
 def build(view: SessionView) -> tuple[Task, ...]:
     """The tasks of all processes, by total time."""
     requests = _request_names(view)
-    tasks = [task for worker in view.recorded.workers for task in _of_worker(view, worker, requests)]
+    tasks = [task for worker in view.session.workers for task in _of_worker(view, worker, requests)]
     return tuple(sorted(tasks, key=lambda t: (-t.total_ns, t.name))[:MAX_TASKS])
 
 
 def _of_worker(view: SessionView, worker: Worker, requests: set[int]) -> list[Task]:
-    names, records = names_of(worker), worker.records
+    names, records = names_of(worker), worker.with_gaps()
     counts = records.kind == Kind.COUNTS
     stands_for = np.where(counts, records.flags >> 8, records.kind)
     mine = np.flatnonzero(np.isin(stands_for, list(KINDS)))
@@ -109,7 +109,7 @@ def _of_worker(view: SessionView, worker: Worker, requests: set[int]) -> list[Ta
         top = names.get(max(used, key=lambda n: used[n]), Name(id=0, text="step"))
         asked = view.worker is not None and view.worker.info.key == worker.info.key and not requests.isdisjoint(used)
         kind: TaskKind = "request" if asked else KINDS[key[0]]
-        calls = _calls(records, rows, gaps.share(records, key[0], rows))
+        calls = _calls(records, rows, gaps.share(records, worker.gaps, key[0], rows))
         found.append(_task(view, worker, kind, top, calls, _added(names, used)))
     return found
 

@@ -18,7 +18,7 @@ def trains(view: SessionView) -> bool:
     """Something changes a model: a loop that only predicts may keep its results, or wait for requests."""
     steps = view.steps
     if steps is None:
-        return any(w.all(ModelBuilt) for w in view.session.workers)
+        return any(w.all(ModelBuilt) for w in view.workers)
     records = steps.worker.records
     train = [n.id for n in view.names.values() if n.role in TRAIN_ROLES]
     trained = (records.kind == Kind.EXECUTION) & np.isin(records.name, train)

@@ -223,6 +223,6 @@ class NativeCaptures:
             anchors=[*asked.anchors],
             thread=asked.thread,
         )
-        cost = capture_cost.measure(worker.recent.table(), window)
+        cost = capture_cost.measure(*worker.recent.observed(), window)
         costs = {name: getattr(cost, name) for name in _COSTS}
         return msgspec.structs.replace(info, steps=cost.traced, **costs)

@@ -210,7 +210,7 @@ class OpCaptures:
         )
         if answer.outcome != "done":
             return about
-        cost = capture_cost.measure(flight.worker.recent.table(), answer)
+        cost = capture_cost.measure(*flight.worker.recent.observed(), answer)
         costs = {name: getattr(cost, name) for name in _COSTS}
         return self._stored(flight, answer, msgspec.structs.replace(about, **costs))
 

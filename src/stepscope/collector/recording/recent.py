@@ -16,6 +16,7 @@ import numpy as np
 from stepscope.model.log import events
 from stepscope.model.records import RecordTable
 from stepscope.model.session.session import Worker
+from stepscope.store import gaps
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from stepscope.formats.agent_files.ring import Records
     from stepscope.model.log.events import AnyEvent
     from stepscope.model.log.graph import NodeColumns
+    from stepscope.model.records import Gaps
     from stepscope.model.session.session import WorkerInfo
 
 MAX_RECORDS = 40_000
@@ -134,7 +136,8 @@ class Recent:
         for text in self._lasting[len(self._decoded) :]:
             self._decoded.append(self._decode(text))
         lines = [*self._decoded, *(self._decode(text) for text in self._passing)]
-        return Worker(info=info, records=self._with_open_loop(self.table(), lines), events=lines)
+        records, detached, in_gaps = gaps.split(self._with_open_loop(self._table(), lines))
+        return Worker(info=info, records=records, gaps=detached, in_gaps=in_gaps, events=lines)
 
     def _with_open_loop(self, records: RecordTable, lines: list[AnyEvent]) -> RecordTable:
         """A Keras loop is recorded when it ends: the one that goes on is given as lasting until the newest record."""
@@ -163,8 +166,13 @@ class Recent:
             return msgspec.structs.replace(event, at=at, loop=event.loop - self._origin_ns)
         return msgspec.structs.replace(event, at=at)
 
-    def table(self) -> RecordTable:
-        """The records of the recent past."""
+    def observed(self) -> tuple[RecordTable, Gaps]:
+        """What was observed in the recent past, and its gaps."""
+        records, detached, _ = gaps.split(self._table())
+        return records, detached
+
+    def _table(self) -> RecordTable:
+        """The records of the recent past, as they are stored."""
         if not self._batches:
             return RecordTable.empty()
         rows = np.concatenate(self._batches)

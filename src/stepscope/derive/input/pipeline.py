@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.input import model_reads, pipeline_python, stages, traced_input
+from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import evaluations, gaps
 from stepscope.model.log.events import DatasetMade, IteratorMade, IteratorModel
 from stepscope.wire.kinds import Kind, Trait, kinds_with
@@ -164,7 +165,7 @@ def _pulls(steps: Steps) -> tuple[float, tuple[int, ...]]:
         return 0.0, ()
     starts, durs = records.start_ns[mine], records.dur_ns[mine]
     floor = min(float(np.percentile(durs, 10)), MAX_HANDOVER_NS)
-    unbroken = ~gaps.between(gaps.periods(records), starts[:-1], starts[1:])
+    unbroken = ~intervals.overlapping(gaps.periods(steps.worker.gaps), starts[:-1], starts[1:])
     between = np.maximum(starts[1:] - (starts + durs)[:-1], 0)[unbroken]
     return floor * len(durs) / steps.steady_count, tuple(int(g) for g in between)
 
@@ -195,7 +196,7 @@ def _windows(steps: Steps, reads: list[Read]) -> Iterator[WaitWindow]:
     if steps.steady_count == 0 or steps.kind not in kinds_with(Trait.COMPILED):
         return
     starts = steps.starts
-    broken = steps.rested | gaps.between(evaluations.loops(steps), starts, steps.ends)
+    broken = steps.unobserved | intervals.overlapping(evaluations.loops(steps), starts, steps.ends)
     """Steps in which the consumer did something else as well, or was not looked at."""
     reached: dict[int, int] = {}
     for read in reads:

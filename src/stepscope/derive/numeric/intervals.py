@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.model.records import F64, I64
+    from stepscope.model.records import F64, I64, Bool
     from stepscope.model.session.optrace import I8
 
     Intervals = tuple[I64, I64]
@@ -86,6 +86,14 @@ def without(intervals: Intervals, others: Intervals) -> Intervals:
         return intervals
     gaps = np.append(np.iinfo(np.int64).min, others[1]), np.append(others[0], np.iinfo(np.int64).max)
     return clip(intervals, gaps)
+
+
+def overlapping(intervals: Intervals, starts: I64, ends: I64) -> Bool:
+    """Whether [start, end) and a set of disjoint, sorted intervals have a moment in common. bool[start]."""
+    begun = np.searchsorted(intervals[0], ends, side="left")
+    over = np.searchsorted(intervals[1], starts, side="right")
+    found: Bool = begun > over
+    return found
 
 
 def clipped_sum(starts: I64, ends: I64, windows: Intervals) -> I64:

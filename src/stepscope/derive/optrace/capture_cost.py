@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import gaps
 from stepscope.wire.kinds import Flag
 
 if TYPE_CHECKING:
     from stepscope.model.log.events import CaptureTaken
-    from stepscope.model.records import F64, I64, Bool, RecordTable
+    from stepscope.model.records import F64, I64, Bool, Gaps, RecordTable
 
 NEIGHBOURS = 2
 """On either side at most so many times as many as traced steps."""
@@ -56,9 +57,9 @@ class CaptureCost:
         return self.slower_ns + max(self.cpu_ns, self.export_delay_ns)
 
 
-def measure(records: RecordTable, capture: CaptureTaken) -> CaptureCost:
-    """Cost of one capture of the process that wrote ``records``. Times of both count from the same zero."""
-    calls, starts, ends = _steps(records, capture)
+def measure(records: RecordTable, detached: Gaps, capture: CaptureTaken) -> CaptureCost:
+    """Cost of one capture of the process that wrote ``records``. Times of all count from the same zero."""
+    calls, starts, ends = _steps(records, detached, capture)
     plain = CaptureCost(cpu_ns=capture.cpu_ns)
     if len(ends) == 0:
         return plain
@@ -106,8 +107,8 @@ def measure(records: RecordTable, capture: CaptureTaken) -> CaptureCost:
     )
 
 
-def _steps(records: RecordTable, capture: CaptureTaken) -> tuple[I64, I64, I64]:
-    """(start of its call, start, end) of every whole step of the capture's anchors, without those that hold a rest."""
+def _steps(records: RecordTable, detached: Gaps, capture: CaptureTaken) -> tuple[I64, I64, I64]:
+    """(start of its call, start, end) of every whole step of the capture's anchors, without those that hold a gap."""
     mine = np.zeros(len(records), bool)
     for kind, name in set(capture.anchors):
         mine |= (records.kind == kind) & (records.name == name)
@@ -119,7 +120,7 @@ def _steps(records: RecordTable, capture: CaptureTaken) -> tuple[I64, I64, I64]:
     order = np.argsort(ends, kind="stable")
     calls, ends = calls[order][1:], ends[order]
     starts, ends = ends[:-1], ends[1:]
-    whole = ~gaps.between(gaps.periods(records), starts, ends)
+    whole = ~intervals.overlapping(gaps.periods(detached), starts, ends)
     return calls[whole], starts[whole], ends[whole]
 
 

@@ -80,7 +80,7 @@ def python_profile(worker: Worker, *, ours: str = "") -> StackProfile:
 
     ``ours``: the folder from which the agent ran; its frames (wrappers around what is measured) are left out.
     """
-    records = worker.records
+    records = worker.with_gaps()
     taken = records.take(records.kind == Kind.SAMPLE)
     codes = {code.id: code for code in worker.all(Code)}
     builder = StackBuilder()

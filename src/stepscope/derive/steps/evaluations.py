@@ -1,8 +1,8 @@
 """Evaluations inside of a fit: they are a part of its work, and are no steps of their own.
 
-They often take most of the time, and where hot wrappers rest (``derive.steps.gaps``) most of them lie in rests, with
-nothing but their loop on record. So that the steady steps hold as much of them as the whole run does, parts of rests
-in which the fit evaluates count as steady, in proportion to the steps that were recorded.
+They often take most of the time. In a job with gaps (``derive.steps.gaps``) most of them lie in gaps, where only their
+loops are on record. So that the steady steps hold the same share of evaluations as the whole run, parts of gaps in
+which the fit evaluates count as steady, in proportion to the steps that were observed.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ _ON_BATCH = {"train": "train_on_batch", "test": "test_on_batch", "predict": "pre
 def counted(steps: Steps) -> Steps:
     """The steps of a fit with as much of its evaluations as the recorded steps are of all."""
     made = loops(steps)
-    rests = bool((steps.worker.records.kind == Kind.REST).any())
-    if steps.kind != Kind.EXECUTION or not rests:
+    if steps.kind != Kind.EXECUTION or not len(steps.worker.gaps):
         return steps
     alone = _on_batch(steps)
     if alone is not None:
@@ -43,7 +42,7 @@ def counted(steps: Steps) -> Steps:
     if not len(made[0]) or not steps.steady.any():
         return steps
     steps = _to_the_end(steps)
-    hidden = intervals.clip(made, (steps.starts[steps.rested], steps.ends[steps.rested]))
+    hidden = intervals.clip(made, (steps.starts[steps.unobserved], steps.ends[steps.unobserved]))
     known = intervals.total(intervals.clip(made, steps.windows))
     wanted = round(steps.steady_count / steps.count * (intervals.total(hidden) + known)) - known
     pieces = []
@@ -52,7 +51,7 @@ def counted(steps: Steps) -> Steps:
             break
         at = int(np.searchsorted(steps.starts, start, "right")) - 1
         until = min(end, start + wanted)
-        if at >= 0 and steps.rested[at] and steps.starts[at] < start and until < steps.ends[at]:
+        if at >= 0 and steps.unobserved[at] and steps.starts[at] < start and until < steps.ends[at]:
             pieces.append((at, start, until))
             wanted -= until - start
     return _split(steps, pieces)
@@ -69,8 +68,9 @@ def loops(steps: Steps) -> Intervals:
 
 
 def _skipped(steps: Steps) -> int:
-    """Steps that were only counted, in rests together with those of evaluations and predictions: where the calls of
-    Keras that hold the steps are over, what they worked on says how many there were."""
+    """Number of steps that were only counted. Gaps count them together with those of evaluations and predictions. Where
+    the calls of Keras that hold the steps are over, the number of samples that they worked on says how many there were.
+    """
     records = steps.worker.records
     role = steps.anchors.role if steps.anchors else ""
     holds = [name.id for name in steps.worker.all(Name) if name.role == _CALLS.get(role)]
@@ -102,7 +102,7 @@ def _on_batch(steps: Steps) -> int | None:
 
 
 def _to_the_end(steps: Steps) -> Steps:
-    """With a rested step for the rest after the last step that was recorded, where steps were still counted."""
+    """With an unobserved step for the gap after the last recorded step, where steps were still counted."""
     end, until = int(steps.ends[-1]), steps.span[1]
     if until <= end:
         return steps
@@ -114,13 +114,13 @@ def _to_the_end(steps: Steps) -> Steps:
         samples=np.append(steps.samples, 0),
         steady=np.append(steps.steady, np.False_),
         recurring=np.append(steps.recurring, np.False_),
-        rested=np.append(steps.rested, np.True_),
+        unobserved=np.append(steps.unobserved, np.True_),
         skipped=steps.skipped - 1,
     )
 
 
 def _split(steps: Steps, pieces: Sequence[tuple[int, int, int]]) -> Steps:
-    """Cut rested steps, so that the parts (step, start, end) stand alone and are steady."""
+    """Cut unobserved steps, so that the parts (step, start, end) stand alone and are steady."""
     if not pieces:
         return steps
     cuts = np.array([edge for _, start, end in pieces for edge in (start, end)], np.int64)
@@ -138,6 +138,6 @@ def _split(steps: Steps, pieces: Sequence[tuple[int, int, int]]) -> Steps:
         samples=np.insert(steps.samples, place, np.zeros(len(cuts), np.int64)),
         steady=np.insert(steps.steady, place, np.zeros(len(cuts), np.bool_)) | is_piece,
         recurring=np.insert(steps.recurring, place, np.zeros(len(cuts), np.bool_)),
-        rested=np.insert(steps.rested, place, np.ones(len(cuts), np.bool_)) & ~is_piece,
+        unobserved=np.insert(steps.unobserved, place, np.ones(len(cuts), np.bool_)) & ~is_piece,
         skipped=steps.skipped - len(cuts),
     )

@@ -16,6 +16,9 @@ from stepscope.model.log.events import Name, ThreadSeen
 from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stepscope.model.records import RecordTable
     from stepscope.model.session.session import Worker
 
 KINDS = kinds_with(Trait.MAKER)
@@ -52,9 +55,14 @@ def joined(worker: Worker) -> Worker:
     if not chains:
         return worker
     lane_of = {thread: -number for number, chain in enumerate(chains, 1) for thread in chain}
+    return replace(worker, records=_relabelled(records, lane_of), in_gaps=_relabelled(worker.in_gaps, lane_of))
+
+
+def _relabelled(records: RecordTable, lane_of: Mapping[int, int]) -> RecordTable:
+    """The records with the number of a lane for each thread that is part of one."""
     known, at = np.unique(records.thread, return_inverse=True)
     thread = np.array([lane_of.get(number, number) for number in known.tolist()], np.int64)[at]
-    return replace(worker, records=replace(records, thread=thread))
+    return replace(records, thread=thread)
 
 
 class _Lane:

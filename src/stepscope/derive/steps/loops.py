@@ -1,7 +1,7 @@
 """Keras' calls in a loop: the steps are what repeats in them, not the calls.
 
-A fit of the loop and the steps in it take the same time. Where a first trace or a rest (``derive.steps.gaps``) lies
-at the edge of a fit, its steps seem to cover less, and fits, each of which holds a rest, have no steady step at all.
+A fit of the loop and the steps in it take the same time. Where a first trace or a gap (``derive.steps.gaps``) lies
+at the edge of a fit, its steps seem to cover less, and fits, each of which holds a gap, have no steady step at all.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stepscope.model.records import I64, Bool, RecordTable
+    from stepscope.model.records import I64, Bool
     from stepscope.model.report.step_summary import MakerKind
     from stepscope.model.session.session import Worker
 
@@ -51,7 +51,7 @@ def of(worker: Worker) -> list[Anchor]:
     for (kind, place), ids in groups.items():
         mine = (records.kind == kind) & np.isin(records.name, ids) & ((records.flags & Flag.END) == 0)
         if kind == Kind.SESSION_RUN:
-            mine &= ~_in_hooks(records)
+            mine &= ~_in_hooks(worker)
         for thread in np.unique(records.thread[mine]):
             index = np.flatnonzero(mine & (records.thread == thread))
             if len(index) < MIN_CALLS:
@@ -64,7 +64,7 @@ def of(worker: Worker) -> list[Anchor]:
                     kind=kind,
                     name=names.get(ids[0]) or Name(id=ids[0], text="step"),
                     index=index,
-                    cover_ns=_cover_ns(records, index),
+                    cover_ns=_cover_ns(worker, index),
                     purpose=_purpose(kind, place[3], applied=applied, trains=trains),
                     place=place,
                 )
@@ -108,13 +108,13 @@ def alike(worker: Worker, kind: Kind, place: Place) -> frozenset[int]:
     return frozenset(name.id for name in worker.all(Name) if place_of(kind, name, updates) == place)
 
 
-def _cover_ns(records: RecordTable, index: I64) -> float:
+def _cover_ns(worker: Worker, index: I64) -> float:
     """How much of the time lies between the calls, without gaps that are another phase of the program."""
-    starts = records.start_ns[index]
+    starts = worker.records.start_ns[index]
     apart = np.diff(starts)
-    rested = gaps.between(gaps.periods(records), starts[:-1], starts[1:])
-    usual = apart[~rested]
-    long = ~rested & (apart > LONG_GAP_FACTOR * max(1.0, float(usual.mean()) if len(usual) else 0.0))
+    broken = intervals.overlapping(gaps.periods(worker.gaps), starts[:-1], starts[1:])
+    usual = apart[~broken]
+    long = ~broken & (apart > LONG_GAP_FACTOR * max(1.0, float(usual.mean()) if len(usual) else 0.0))
     return float(apart.sum() if long.sum() >= RECURRING else apart[~long].sum())
 
 
@@ -137,11 +137,12 @@ def _purpose(kind: Kind, role: str, *, applied: bool, trains: bool) -> MakerKind
     return "prediction" if role == READS or kind in kinds_with(Trait.FORWARD) else "step"
 
 
-def _in_hooks(records: RecordTable) -> Bool:
-    """Runs that a hook of a MonitoredSession makes: a part of the step, not the step. Cost: O(n log n).
+def _in_hooks(worker: Worker) -> Bool:
+    """Whether a hook of a MonitoredSession makes the run: a part of the step, not the step. Cost: O(n log n).
 
-    While hooks rest nothing says which runs are theirs: names that they run most of the time are theirs then too.
+    In gaps hooks are not recorded. There, runs are theirs if most observed runs of that name are. bool[record].
     """
+    records, unobserved = worker.records, gaps.periods(worker.gaps)
     inside = np.zeros(len(records), bool)
     for thread in np.unique(records.thread[records.kind == Kind.CALLBACK]):
         mine = records.thread == thread
@@ -151,7 +152,7 @@ def _in_hooks(records: RecordTable) -> Bool:
         starts = records.start_ns[runs]
         ends = starts + records.dur_ns[runs]
         theirs = intervals.clipped_sum(starts, ends, spans) > 0
-        seen = ~gaps.between(gaps.periods(records), starts, ends)
+        seen = ~intervals.overlapping(unobserved, starts, ends)
         for name in np.unique(records.name[runs[theirs]]):
             named = records.name[runs] == name
             theirs |= named & ~seen & (2 * int((theirs & named).sum()) > int((seen & named).sum()))

@@ -48,8 +48,8 @@ def find(workers: Sequence[Worker]) -> Steps | None:
         return None
     first, *others = chosen.anchors
     steps = evaluations.counted(build(first))
-    if steps.rested.any() and not steps.steady.any():
-        # Long calls, each of which holds a rest: what is called in them has steady steps.
+    if steps.unobserved.any() and not steps.steady.any():
+        # Long calls, each of which holds a gap: what is called in them has steady steps.
         inner = (evaluations.counted(build(other)) for other in others)
         steps = next((one for one in inner if one.steady.any()), steps)
     return replace(steps, candidates=anchors, why=chosen.why)
@@ -62,9 +62,9 @@ def build(anchor: Anchor) -> Steps:
     call_ends = starts + records.dur_ns[anchor.index]
     ends = np.append(starts[1:], call_ends[-1])
     durations = ends - starts
-    rested = gaps.between(gaps.periods(records), starts, ends)
-    usual = int(np.median(durations[~rested])) if not rested.all() else 0
-    steady = _steady(anchor, starts, np.where(rested, usual, durations)) & ~rested
+    unobserved = intervals.overlapping(gaps.periods(anchor.worker.gaps), starts, ends)
+    usual = int(np.median(durations[~unobserved])) if not unobserved.all() else 0
+    steady = _steady(anchor, starts, np.where(unobserved, usual, durations)) & ~unobserved
     median = float(np.median(durations[steady])) if steady.any() else float(np.median(durations))
     return Steps(
         worker=anchor.worker,
@@ -78,8 +78,8 @@ def build(anchor: Anchor) -> Steps:
         samples=_samples(anchor, starts),
         steady=steady,
         recurring=steady & (durations <= LONG_GAP_FACTOR * median),
-        rested=rested,
-        skipped=gaps.share(records, anchor.kind, anchor.index),
+        unobserved=unobserved,
+        skipped=gaps.share(records, anchor.worker.gaps, anchor.kind, anchor.index),
         anchor=anchor,
     )
 

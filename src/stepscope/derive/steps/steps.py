@@ -36,8 +36,8 @@ class Steps:
     steady: Bool
     recurring: Bool
     """False for steps that hold an epoch's end or another rare, long interruption; only for step-time statistics."""
-    rested: Bool
-    """Whether a rest (``derive.steps.gaps``) begins in it: it then stands for many steps, and is not steady."""
+    unobserved: Bool
+    """Whether a gap (``derive.steps.gaps``) lies in it: it then stands for many steps, and is not steady."""
     anchor: Anchor
     """The calls that make them."""
     skipped: int = 0
@@ -63,9 +63,9 @@ class Steps:
 
     @property
     def span(self) -> tuple[int, int]:
-        """From the first steady step to the last step's end, those in rests included: for what is sampled by time."""
+        """From the first steady step to the end of the last, counted ones included: for what is sampled by time."""
         lo, hi = self.windows
-        last = gaps.counted_until(self.worker.records, self.kind) if self.rested.any() or self.skipped else 0
+        last = gaps.counted_until(self.worker.gaps, self.kind) if self.unobserved.any() or self.skipped else 0
         return int(lo[0]), max(int(hi[-1]), last)
 
     @property

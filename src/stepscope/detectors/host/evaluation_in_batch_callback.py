@@ -9,7 +9,7 @@ Each call runs over a whole data set on the training thread. Once an epoch this 
 multiplies the cost of validation.
 
 ## Evidence
-`evaluation_ratio`: share of the steady wall time, rests included, inside of these calls, each timed. `steps_between`:
+`evaluation_ratio`: share of the steady wall time, gaps included, inside of these calls, each timed. `steps_between`:
 steady steps per call.
 
 ## Known limits
@@ -66,16 +66,16 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     starts = records.start_ns[loops]
     ends = starts + records.dur_ns[loops]
     first, last = steps.span
-    rests = intervals.clip(gaps.periods(records), (np.array([first]), np.array([last])))
-    looked_at = intervals.union(steps.windows, rests)
+    unobserved = intervals.clip(gaps.periods(steps.worker.gaps), (np.array([first]), np.array([last])))
+    looked_at = intervals.union(steps.windows, unobserved)
     for row in session.named_times(Kind.CALLBACK):
         if "batch" not in row.name.hook:
             continue
         mine = on_thread & (records.kind == Kind.CALLBACK) & (records.name == row.name.id)
         spans = intervals.merge(records.start_ns[mine], records.start_ns[mine] + records.dur_ns[mine])
         inside = intervals.clipped_sum(starts, ends, spans) == ends - starts
-        # in a rest callbacks leave no records, loops do: those called at the same place
-        inside |= np.isin(names, names[inside]) & (intervals.clipped_sum(starts, ends, rests) > 0)
+        # In a gap callbacks leave no records, loops do: those called at the same place.
+        inside |= np.isin(names, names[inside]) & (intervals.clipped_sum(starts, ends, unobserved) > 0)
         inside &= intervals.clipped_sum(starts, ends, looked_at) > 0
         calls = int(inside.sum())
         spent = intervals.total(intervals.clip(intervals.merge(starts[inside], ends[inside]), looked_at))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
+import numpy as np
 
 from stepscope.model.event import Event
 from stepscope.model.log.events import AnyEvent
@@ -15,6 +16,7 @@ from stepscope.model.records import (
     BurstTable,
     CoreTable,
     DiskTable,
+    Gaps,
     GpuTable,
     HostTable,
     LinkTable,
@@ -181,6 +183,11 @@ class Worker:
 
     info: WorkerInfo
     records: RecordTable
+    """What was observed. Within ``gaps`` these are only records of kinds that are recorded there as everywhere."""
+    gaps: Gaps = field(default_factory=Gaps.empty)
+    """When hot wrappers were detached, and the calls that were counted meanwhile."""
+    in_gaps: RecordTable = field(default_factory=RecordTable.empty)
+    """Records within gaps of all other kinds. Steps were not recorded there, so nothing may be divided by them."""
     events: Sequence[AnyEvent] = ()
     graphs: GraphTable = field(default_factory=GraphTable)
     """Nodes of the graphs that it made, as far as they were read."""
@@ -188,6 +195,13 @@ class Worker:
     def all(self, kind: type[E]) -> list[E]:
         """The events of one type, in the order written."""
         return [e for e in self.events if isinstance(e, kind)]
+
+    def with_gaps(self) -> RecordTable:
+        """All records, those of ``in_gaps`` included, sorted as ``records`` are."""
+        if not len(self.in_gaps):
+            return self.records
+        both = RecordTable.concat([self.records, self.in_gaps])
+        return both.take(np.lexsort((both.seq, -both.dur_ns, both.start_ns)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
