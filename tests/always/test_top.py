@@ -224,10 +224,11 @@ def test_hostile_status(tmp_path: Path) -> None:
         rundir.remove(run)
 
 
-def test_calls_of_a_rest_are_counted() -> None:
+def test_calls_of_a_gap_are_counted() -> None:
     """Calls that were only counted go by the names of the newest ones, in their shares."""
     rows = np.zeros(9, RECORD_DTYPE)
     rows["kind"][:8], rows["name"][:8] = Kind.FUNCTION, [1, 1, 1, 1, 1, 1, 2, 2]
+    rows["start_ns"], rows["dur_ns"] = np.arange(9), 1
     rows["kind"][8], rows["flags"][8], rows["arg"][8] = Kind.REST, int(Kind.FUNCTION) << 8, 400
     recent = Recent(0)
     recent.add_records(rows)
