@@ -92,6 +92,8 @@ class FaultCauses:
     """Where memory is given back, the most frequent first."""
     bytes_back: float
     """Bytes that calls gave back, within the window."""
+    map_bytes: float
+    """Median size of the maps made within the window; 0 without any."""
 
     @property
     def main(self) -> tuple[str, float]:
@@ -130,6 +132,7 @@ def _of_window(
     leaf, leaf_ratio, op, thread = _who(profiles.get("page-faults"))
     fault_ratio, low, high, release, samples = _cpu(profiles.get("cpu"))
     back = events.take(np.isin(events.kind, [MemoryEvent.MADVISE, MemoryEvent.MUNMAP]))
+    maps = events.take(events.kind == MemoryEvent.MMAP)
     given = (back.kind == MemoryEvent.MUNMAP) | np.isin(back.detail, list(ADVICE))
     return FaultCauses(
         pid=int(faults.pid[0]),
@@ -149,6 +152,7 @@ def _of_window(
         cpu_samples=samples,
         sites=_sites(profiles),
         bytes_back=float((back.bytes[given] * back.weight[given]).sum()),
+        map_bytes=float(np.median(maps.bytes)) if len(maps) else 0.0,
     )
 
 
