@@ -28,9 +28,9 @@ _NAMES = {"glibc": "the C library's malloc", "": "the allocator", "unknown": "th
 GENERATOR = "GeneratorDataset"
 """Class of the dataset behind ``Dataset.from_generator``, and behind Python generators that Keras is given."""
 PINS_THRESHOLD = (2, 21)
-"""The first TensorFlow whose generator dataset calls mallopt(M_MMAP_THRESHOLD, 128 KiB). glibc then no longer raises the
-threshold to the size of what is freed, so every larger block is mapped anew. Source: generator_dataset_op.cc of 2.21.0,
-whose log line names M_TRIM_THRESHOLD; the wheels of 2.16 to 2.20 do not hold that line."""
+"""The first TensorFlow whose generator dataset calls mallopt(M_MMAP_THRESHOLD, 128 KiB). glibc then no longer raises
+the threshold to the size of freed blocks, so every larger block is mapped again. Source: generator_dataset_op.cc of
+2.21.0, whose log line names M_TRIM_THRESHOLD; the wheels of 2.16 to 2.20 do not hold that line."""
 _HOW = {"preloaded": "preloaded", "linked": "linked", "static": "linked in"}
 
 

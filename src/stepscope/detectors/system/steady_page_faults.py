@@ -28,9 +28,10 @@ those of the job are at most that many, and at most its faults, which tells thei
 memory is in huge pages, too; a window tells. Only the process that makes the steps is looked at.
 
 ## Remedy
-By allocator (one that TensorFlow's generator dataset keeps from reusing memory is named), as a setting that `stepscope whatif --try` measures and `run --apply` sets: let it keep what is freed. On
+By allocator, as a setting that `stepscope whatif --try` measures and `run --apply` sets: let it keep what is freed. On
 x86 TensorFlow's oneDNN pool serves the tensors unless it is switched off: another malloc then changes nothing for them,
-and is not advised. ONNX Runtime's arena does the same for its tensors; a session without it is named first.
+and is not advised. Where TensorFlow's generator dataset (2.21) pins glibc's mmap threshold, that is said, with its line.
+ONNX Runtime's arena does the same for its tensors as oneDNN's pool; a session without it is named first.
 
 ## References
 Library performance by flame graph (Gregg 2022): 10 % of CPU in page faults by madvise. Linux: proc(5), minflt;
@@ -180,7 +181,7 @@ def _exposed(session: SessionView) -> Stage:
 
 
 def _where(session: SessionView, serving: Serving, pinned: DatasetMade | None) -> tuple[Place, ...]:
-    """A session made without its arena has a line, and so has a generator dataset; settings of the environment do not."""
+    """Lines of a session made without its arena and of a generator dataset; environment settings have none."""
     made = serving.without_arena
     arena = session.place(made.file, made.line, function=made.function) if made is not None and made.file else None
     generator = session.dataset_place(pinned) if pinned is not None else None
