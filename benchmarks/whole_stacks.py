@@ -3,7 +3,7 @@
 Usage: whole_stacks.py [--windows 4] [--seconds 5] [--python PROGRAM] [--onednn PROGRAM] [--plain PROGRAM] [--write]
 
 programs/generated_input.py trains under ``stepscope run``; windows are opened as the sidecar opens them. Each recording
-is decoded twice: with Python's frames of the very moment (``collector.cpython.frame_watch``), and without, as for users
+is decoded twice: with Python's frames of the very moment (``collector.cpython.bpf_attach``), and without, as for users
 who may not have them. Samples in generated code are counted apart. ``--python``: the job's, with TensorFlow;
 ``--onednn``: one that runs programs/convolutions.py; ``--plain``: one without TensorFlow, which runs
 programs/call_backs.py, without an agent. Each may be given more than once. ``--write`` puts the tables into

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from stepscope.collector import sweep
-from stepscope.collector.enable import retention
-from stepscope.collector.enable.enabled import Settings
-from stepscope.collector.enable.session_quota import Limits, Window
+from stepscope.collector.always_on import retention
+from stepscope.collector.always_on.pth_file import Settings
+from stepscope.collector.always_on.session_quota import Limits, Window
 from stepscope.collector.launch import run_directories, rundir
 from stepscope.model.records import RecordTable
 from stepscope.store.writer import EventRow, LogPosition, SessionWriter

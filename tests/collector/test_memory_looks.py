@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from stepscope.collector.memory import memory_look
-from stepscope.collector.memory.memory_looks import CPU_RATIO, FIRST_NS, PAUSE_NS, MemoryLooks
+from stepscope.collector.memory.look_schedule import CPU_RATIO, FIRST_NS, PAUSE_NS, MemoryLooks
 from stepscope.collector.recorder import Recording
 from stepscope.errors import FormatError
 from stepscope.model.session.address_space import MemoryLook

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from stepscope.collector.cpython.python_frames import PythonPlaces, Running
 from stepscope.collector.cpython.python_memory import Memory, codes_of
-from stepscope.collector.cpython.python_places import PythonPlaces, Running
 from stepscope.formats.native.perf_data import Sample
 from stepscope.formats.native.python_code import LAYOUTS, read_code
 from stepscope.formats.native.unwind import Loop, Walk

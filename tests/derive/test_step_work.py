@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from stepscope.derive.optrace import traces
+from stepscope.derive.optrace import chosen_traces
 from stepscope.derive.steps import step_work
 from stepscope.derive.view import SessionView
 from stepscope.model.log.events import Name
@@ -80,7 +80,7 @@ def captured(work: str, anchors: tuple[tuple[int, int], ...]) -> Session:
 def test_a_trace_of_an_evaluation_is_joined_to_no_training_step(work: str, name: int, joined: bool) -> None:
     """Where the capture says that its steps are other work, made by other calls; else it is joined."""
     session = captured(work, ((int(Kind.EXECUTION), name),))
-    found = traces.build(session, SessionView(session).steps)
+    found = chosen_traces.build(session, SessionView(session).steps)
     assert (len(found.views), found.others) == ((1, ()) if joined else (0, ("ops-001",)))
 
 

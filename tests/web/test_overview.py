@@ -12,7 +12,7 @@ from stepscope._version import __version__
 from stepscope.app.server.open_sessions import Shelf
 from stepscope.app.server.session_catalogue import Library
 from stepscope.app.timelines.kept_timelines import Timelines
-from stepscope.model.api.hub import SessionDetail
+from stepscope.model.api.rest_api import SessionDetail
 from stepscope.model.session.session import Manifest
 from stepscope.store import layout, optrace
 from stepscope.store.layout import key_of

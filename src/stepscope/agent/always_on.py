@@ -41,7 +41,7 @@ _SILENT_S = 60.0
 _MAX_STARTS = 4
 _MAX_ANCESTORS = 64
 _CODE = (
-    "import sys; sys.path.append(sys.argv.pop(1)); from stepscope.app.running.always import main; main(sys.argv[1:])"
+    "import sys; sys.path.append(sys.argv.pop(1)); from stepscope.app.running.always_on import main; main(sys.argv[1:])"
 )
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 
+from stepscope.collector.always_on.session_quota import Limits, Window
 from stepscope.collector.captures.native_captures import NativeCaptures
 from stepscope.collector.captures.op_captures import OpCaptures
-from stepscope.collector.enable.session_quota import Limits, Window
 from stepscope.collector.launch import apply, rundir
 from stepscope.collector.launch.mask import mask_text
 from stepscope.collector.memory import allocator
-from stepscope.collector.memory.memory_looks import MemoryLooks
+from stepscope.collector.memory.look_schedule import MemoryLooks
 from stepscope.collector.recording import signals, sources
 from stepscope.collector.recording.drain import Drainer
 from stepscope.collector.recording.sampling import Sampling

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.input import pipeline
-from stepscope.derive.optrace import traces
+from stepscope.derive.optrace import chosen_traces
 from stepscope.derive.optrace.node_costs import StepOps
 from stepscope.derive.python import stack_samples
 from stepscope.derive.steps import anatomy, joined_threads, named_times, rest, step_finder, steps
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stepscope.derive.input.pipeline import Pipeline
-    from stepscope.derive.optrace.traces import OpTraces
+    from stepscope.derive.optrace.chosen_traces import OpTraces
     from stepscope.derive.python.stack_samples import HotSpot, Sample
     from stepscope.derive.steps.anatomy import Anatomy
     from stepscope.derive.steps.named_times import NamedTime
@@ -73,7 +73,7 @@ class SessionView:
     @cached_property
     def op_traces(self) -> OpTraces:
         """Op traces of the process that makes the steps; of any where none is seen to."""
-        return traces.build(self.session, self.steps)
+        return chosen_traces.build(self.session, self.steps)
 
     @cached_property
     def anatomy(self) -> Anatomy | None:

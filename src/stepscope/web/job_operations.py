@@ -14,7 +14,7 @@ from stepscope.app.server import browse
 from stepscope.app.server.session_catalogue import job_of
 from stepscope.errors import CaptureError
 from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, MAX_STEPS, CaptureAsk
-from stepscope.model.api.hub import Asked, CaptureList, Health, Job, JobPage
+from stepscope.model.api.rest_api import Asked, CaptureList, Health, Job, JobPage
 from stepscope.web import metrics
 from stepscope.web.operation import LIMIT, OFFSET, PREFIX, Answer, Call, Hub, Operation, struct
 from stepscope.web.parameters import Number

@@ -15,7 +15,7 @@ import msgspec
 from stepscope.app import bundle, flame
 from stepscope.app.server import browse
 from stepscope.errors import CaptureError, DamagedError, StepscopeError, TargetError, UsageError
-from stepscope.model.api.hub import (
+from stepscope.model.api.rest_api import (
     CaptureList,
     FindingList,
     FlameList,

@@ -11,10 +11,10 @@ from stepscope.app import bundle
 from stepscope.app.report import (
     capture_account,
     exclusive,
-    members,
     op_table,
-    op_traces,
+    op_trace_summaries,
     overhead,
+    process_roles,
     series,
     stage_shares,
     step_summary,
@@ -89,7 +89,7 @@ def report_of(session: Session) -> Report:
     lines = HotLines(view)
     findings, source_check, problems = _with_sources(view, lines, found, checked)
     ops, unread = op_table.build(view)
-    traces, told = op_traces.build(session)
+    traces, told = op_trace_summaries.build(session)
     traced, unseen = traced_steps.build(view)
     anatomy = components(view)
     return Report(
@@ -166,8 +166,8 @@ def _summary(view: SessionView) -> SessionSummary:
         exit_code=manifest.exit_code,
         processes=len(session.workers),
         step_times=_step_times(steps) if steps else None,
-        members=members.build(view),
-        inference=members.inference(view),
+        members=process_roles.build(view),
+        inference=process_roles.inference(view),
         step_makers=step_summary.makers(view, makers),
         step_choice=step_summary.choice(view),
     )

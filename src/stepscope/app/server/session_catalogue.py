@@ -18,7 +18,7 @@ import msgspec
 from stepscope.app import jobs
 from stepscope.app.server.pack_checks import PackChecks
 from stepscope.errors import StepscopeError
-from stepscope.model.api.hub import Job, SessionBrief
+from stepscope.model.api.rest_api import Job, SessionBrief
 from stepscope.model.api.status import LiveFinding
 from stepscope.model.report.finding import SessionSummary
 from stepscope.model.session.session import Manifest

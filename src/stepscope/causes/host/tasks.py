@@ -20,7 +20,7 @@ import numpy as np
 
 from stepscope.causes.job import purpose
 from stepscope.derive.steps import rest
-from stepscope.derive.steps.anchor import TRAIN_ROLES
+from stepscope.derive.steps.candidate import TRAIN_ROLES
 from stepscope.derive.steps.steps import names_of
 from stepscope.model.log.events import Name
 from stepscope.model.report.finding import Task, TaskPart

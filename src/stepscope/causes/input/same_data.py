@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph.frozen_layers import VARYING
+from stepscope.causes.graph.frozen_features_recomputed import VARYING
 from stepscope.derive.steps import epochs
 from stepscope.model.log.events import IteratorMade, Traced
 from stepscope.wire.kinds import Kind

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.steps.anchor import TRAIN_ROLES
+from stepscope.derive.steps.candidate import TRAIN_ROLES
 from stepscope.model.log.events import ModelBuilt, Traced
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from stepscope.causes.system import concurrency
-from stepscope.causes.system.page_faults import ATTACHED
+from stepscope.causes.system.steady_page_faults import ATTACHED
 from stepscope.derive.machine import rivals
 from stepscope.derive.steps.anatomy import COMPONENTS
 from stepscope.model.log.events import ChildStarted, ThreadSeen

@@ -16,7 +16,7 @@ from stepscope.wire.kinds import Trait, kinds_with
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.derive.steps.candidate import Anchor
 
 TURNS = 5
 """Calls of the step for one of the branch: fewer are parts of one step (four small batches, then an update)."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import branches
-from stepscope.derive.steps.anchor import ENQUEUE, EVALUATIONS, TRAIN_ROLES
+from stepscope.derive.steps.candidate import ENQUEUE, EVALUATIONS, TRAIN_ROLES
 from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from stepscope.derive.numeric.intervals import Intervals
-    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.derive.steps.candidate import Anchor
     from stepscope.model.session.session import Worker
 
     Rule = Callable[[Sequence[Anchor]], list[Anchor]]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps.anchor import EVALUATIONS
+from stepscope.derive.steps.candidate import EVALUATIONS
 from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Flag, Kind
 

@@ -17,7 +17,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.derive.steps.candidate import Anchor
 
 
 def spread(anchors: Sequence[Anchor]) -> list[Anchor]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import loops, rest
-from stepscope.derive.steps.anchor import EVALUATIONS, TRAIN_ROLES, Anchor, Place
+from stepscope.derive.steps.candidate import EVALUATIONS, TRAIN_ROLES, Anchor, Place
 from stepscope.model.log.events import Name, Traced
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import choice, evaluations, rest, step_candidates
-from stepscope.derive.steps.anchor import TRAIN_ROLES
+from stepscope.derive.steps.candidate import TRAIN_ROLES
 from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR
 from stepscope.derive.steps.steps import Steps
 from stepscope.model.log.events import BatchSeen, IteratorMade, IteratorModel, Traced
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.derive.numeric.intervals import Intervals
-    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.derive.steps.candidate import Anchor
     from stepscope.model.records import F64, I64, Bool, RecordTable
     from stepscope.model.session.session import Worker
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import evaluations, step_finder
-from stepscope.derive.steps.anchor import ENQUEUE
+from stepscope.derive.steps.candidate import ENQUEUE
 from stepscope.derive.steps.step_candidates import MIN_CALLS
 from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Kind, Trait, kinds_with
@@ -23,7 +23,7 @@ from stepscope.wire.kinds import Kind, Trait, kinds_with
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.derive.steps.candidate import Anchor
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.report.step_summary import MakerKind
 

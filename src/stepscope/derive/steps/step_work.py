@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.steps.anchor import EVALUATIONS, TRAIN_ROLES
+from stepscope.derive.steps.candidate import EVALUATIONS, TRAIN_ROLES
 from stepscope.derive.steps.steps import names_of
 from stepscope.model.log.events import BatchSeen, Traced
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with

@@ -12,7 +12,7 @@ from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
-    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.derive.steps.candidate import Anchor
     from stepscope.derive.steps.choice import LeftOut
     from stepscope.model.records import I64, Bool
     from stepscope.model.session.session import Worker

@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import profiled
+from stepscope.causes.host import profiler_left_on
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of, severity_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -38,7 +38,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.profiled import Profiled
+    from stepscope.causes.host.profiler_left_on import Profiled
     from stepscope.derive.view import SessionView
 
 SLOWER, LEAST, MOST = 0.06, 0.0, 0.5
@@ -60,7 +60,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    found = profiled.build(session.steps) if session.steps is not None else None
+    found = profiler_left_on.build(session.steps) if session.steps is not None else None
     if found is None or found.steps < params.min_steps or found.time_ratio < params.min_time_ratio:
         return
     if _lost(found, _slower(found)) >= params.min_ratio:

@@ -36,7 +36,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import constant_work
+from stepscope.causes.graph import constant_work_in_step
 from stepscope.detectors import graph_cost, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Remedy
@@ -45,7 +45,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.graph.constant_work import ConstantWork
+    from stepscope.causes.graph.constant_work_in_step import ConstantWork
     from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
 
@@ -64,7 +64,7 @@ class Params:
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: all such work of a step."""
     index = session.graphs
-    found = constant_work.build(index, session.session.sources) if index is not None else None
+    found = constant_work_in_step.build(index, session.session.sources) if index is not None else None
     if found is None:
         return
     ops = session.step_ops

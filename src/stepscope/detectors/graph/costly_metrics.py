@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import metric_work
+from stepscope.causes.graph import costly_metrics
 from stepscope.detectors import graph_cost, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -41,7 +41,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.graph.metric_work import MetricWork
+    from stepscope.causes.graph.costly_metrics import MetricWork
     from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
 
@@ -61,7 +61,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | 
     index, ops = session.graphs, session.step_ops
     if index is None or ops is None:
         return
-    found = metric_work.build(index)
+    found = costly_metrics.build(index)
     nodes = sorted({row for one in found for row in one.nodes})
     if nodes and ops.of_nodes(nodes).ratio >= params.min_ratio:
         yield _finding(session, ops, found, nodes, params)

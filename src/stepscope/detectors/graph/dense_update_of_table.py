@@ -50,7 +50,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import table_updates
+from stepscope.causes.graph import dense_update_of_table
 from stepscope.detectors import graph_cost, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
@@ -59,7 +59,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stepscope.causes.graph.table_updates import TableUpdate
+    from stepscope.causes.graph.dense_update_of_table import TableUpdate
     from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
 
@@ -83,7 +83,7 @@ class Params:
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: the costliest table."""
     index = session.graphs
-    every = table_updates.build(index, params.min_elements) if index is not None else ()
+    every = dense_update_of_table.build(index, params.min_elements) if index is not None else ()
     found = [one for one in every if one.unused >= params.min_unused]
     if not found:
         return

@@ -45,7 +45,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import frozen_layers
+from stepscope.causes.graph import frozen_features_recomputed
 from stepscope.causes.input import same_data
 from stepscope.derive.graph import step_graphs
 from stepscope.detectors import graph_cost, trace_evidence
@@ -56,7 +56,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.graph.frozen_layers import FrozenLayers
+    from stepscope.causes.graph.frozen_features_recomputed import FrozenLayers
     from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
 
@@ -77,7 +77,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | 
     passes = same_data.passes(session) if index is not None else 0
     if index is None or steps is None or passes < params.min_passes:
         return
-    found = frozen_layers.build(index, step_graphs.build(steps))
+    found = frozen_features_recomputed.build(index, step_graphs.build(steps))
     if found is None:
         return
     ops = session.step_ops

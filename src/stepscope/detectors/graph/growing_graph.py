@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import graph_growth
+from stepscope.causes.host import growing_graph
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -40,7 +40,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.graph_growth import GraphGrowth
+    from stepscope.causes.host.growing_graph import GraphGrowth
     from stepscope.derive.view import SessionView
 
 
@@ -59,7 +59,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    steps, growth = session.steps, session.get(graph_growth.build)
+    steps, growth = session.steps, session.get(growing_graph.build)
     if steps is None or growth is None:
         return
     if growth.ops_per_step < params.min_ops_per_step or growth.until_ratio < params.min_until_ratio:

@@ -41,7 +41,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import invariant_work
+from stepscope.causes.graph import invariant_work_in_loop
 from stepscope.detectors import graph_cost, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Remedy
@@ -50,7 +50,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.graph.invariant_work import InvariantWork
+    from stepscope.causes.graph.invariant_work_in_loop import InvariantWork
     from stepscope.derive.optrace.node_costs import OpShare, StepOps
     from stepscope.derive.view import SessionView
 
@@ -88,7 +88,7 @@ class _Cost:
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: the loop in which most could be saved."""
     index = session.graphs
-    found = invariant_work.build(index) if index is not None else ()
+    found = invariant_work_in_loop.build(index) if index is not None else ()
     if not found:
         return
     ops = session.step_ops

@@ -35,7 +35,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import one_hot_products
+from stepscope.causes.graph import one_hot_into_matmul
 from stepscope.detectors import graph_cost, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
@@ -45,7 +45,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.graph.one_hot_products import OneHotProducts
+    from stepscope.causes.graph.one_hot_into_matmul import OneHotProducts
     from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
 
@@ -63,7 +63,7 @@ class Params:
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: all one-hot products of a step."""
     index = session.graphs
-    found = one_hot_products.build(index) if index is not None else ()
+    found = one_hot_into_matmul.build(index) if index is not None else ()
     if index is None or not found:
         return
     ops = session.step_ops

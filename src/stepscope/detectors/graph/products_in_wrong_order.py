@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import product_chains
+from stepscope.causes.graph import products_in_wrong_order
 from stepscope.detectors import graph_cost, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
@@ -42,7 +42,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.graph.product_chains import ProductChain
+    from stepscope.causes.graph.products_in_wrong_order import ProductChain
     from stepscope.derive.optrace.node_costs import StepOps
     from stepscope.derive.view import SessionView
 
@@ -62,7 +62,7 @@ class Params:
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: all chains of a step."""
     index = session.graphs
-    every = product_chains.build(index, params.max_left) if index is not None else ()
+    every = products_in_wrong_order.build(index, params.max_left) if index is not None else ()
     found = [one for one in every if one.shape[0] * one.shape[1] >= params.min_between]
     if not found:
         return

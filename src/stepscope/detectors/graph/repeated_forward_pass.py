@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import repeated_passes
+from stepscope.causes.graph import repeated_forward_pass
 from stepscope.causes.job import purpose
 from stepscope.detectors import graph_cost, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
@@ -42,7 +42,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.graph.repeated_passes import Copy
+    from stepscope.causes.graph.repeated_forward_pass import Copy
     from stepscope.derive.optrace.node_costs import OpShare, StepOps
     from stepscope.derive.view import SessionView
 
@@ -58,7 +58,7 @@ class Params:
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: all copies of a step."""
     index = session.graphs
-    found = repeated_passes.build(index) if index is not None else ()
+    found = repeated_forward_pass.build(index) if index is not None else ()
     if not found:
         return
     ops = session.step_ops

@@ -37,7 +37,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import first_traces, repeated_code
+from stepscope.causes.host import repeated_code, unrolled_python_loop
 from stepscope.derive.python import stack_samples
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
@@ -46,7 +46,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.first_traces import FirstTraces
+    from stepscope.causes.host.unrolled_python_loop import FirstTraces
     from stepscope.derive.view import SessionView
 
 
@@ -80,7 +80,7 @@ class _Loop:
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: the loop with most of the graph."""
-    traces = first_traces.build(session)
+    traces = unrolled_python_loop.build(session)
     if traces is None or traces.nodes < params.min_nodes or traces.ratio < params.min_ratio:
         return
     index = session.graphs

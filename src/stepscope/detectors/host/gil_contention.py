@@ -36,7 +36,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import lock_waits
+from stepscope.causes.host import gil_contention
 from stepscope.causes.system import gpu
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -45,7 +45,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.lock_waits import Holder, LockWaits
+    from stepscope.causes.host.gil_contention import Holder, LockWaits
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import PipelineStage
 
@@ -69,7 +69,7 @@ _STAGES: dict[str, PipelineStage] = {"call": "forward-backward", "input-wait": "
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    waits = session.get(lock_waits.build)
+    waits = session.get(gil_contention.build)
     if waits is None or min(waits.held, waits.blocked) < params.min_ratio:
         return
     if waits.looks < params.min_looks:

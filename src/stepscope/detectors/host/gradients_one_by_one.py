@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import separate_gradients
+from stepscope.causes.host import gradients_one_by_one
 from stepscope.derive.python import stack_samples
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
@@ -40,7 +40,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.separate_gradients import SeparateGradients
+    from stepscope.causes.host.gradients_one_by_one import SeparateGradients
     from stepscope.derive.view import SessionView
 
 GAIN, LEAST, MOST = 0.85, 0.5, 0.98
@@ -59,7 +59,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    found = separate_gradients.build(session.samples, session.session.sources)
+    found = gradients_one_by_one.build(session.samples, session.session.sources)
     if found is not None and found.samples >= params.min_samples and GAIN * found.ratio >= params.min_ratio:
         yield _finding(session, found, params)
 

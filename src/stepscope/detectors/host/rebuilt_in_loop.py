@@ -33,8 +33,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import rebuilds
-from stepscope.causes.host.rebuilds import COMPILED
+from stepscope.causes.host import rebuilt_in_loop
+from stepscope.causes.host.rebuilt_in_loop import COMPILED
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy, Stage
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -42,7 +42,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.rebuilds import Builder, Rebuilds
+    from stepscope.causes.host.rebuilt_in_loop import Builder, Rebuilds
     from stepscope.derive.view import SessionView
 
 
@@ -74,7 +74,7 @@ WORDS = {
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: everything that is built in one loop has one root."""
-    steps, found = session.steps, session.get(rebuilds.build)
+    steps, found = session.steps, session.get(rebuilt_in_loop.build)
     if steps is None or found is None:
         return
     ratio = found.total_ns / steps.steady_ns

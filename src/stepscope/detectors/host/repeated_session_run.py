@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import session_reruns
+from stepscope.causes.host import repeated_session_run
 from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -41,7 +41,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.session_reruns import Reruns
+    from stepscope.causes.host.repeated_session_run import Reruns
     from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.view import SessionView
 
@@ -57,7 +57,7 @@ class Params:
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     steps = session.steps
-    found = session_reruns.build(session)
+    found = repeated_session_run.build(session)
     if steps is None or found is None or found.lost_ns < params.min_ratio * steps.steady_ns:
         return
     yield _finding(session, found, steps.steady_ns, steps.steady_count, params)
@@ -77,7 +77,9 @@ def _finding(session: SessionView, found: Reruns, steady_ns: int, count: int, pa
         where=tuple(dict.fromkeys(_place(session, run) for run in (*(o.run for o in found.others), found.main))),
         evidence=(
             Evidence(metric="repeated_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
-            Evidence(metric="shared_ratio", value=longest.shared, unit="ratio", threshold=session_reruns.MIN_SHARED),
+            Evidence(
+                metric="shared_ratio", value=longest.shared, unit="ratio", threshold=repeated_session_run.MIN_SHARED
+            ),
             Evidence(metric="runs_per_step", value=calls / count, unit="runs"),
         ),
         cost=cost_of(session, ratio, low=0.8 * ratio, high=found.high_ns / steady_ns),

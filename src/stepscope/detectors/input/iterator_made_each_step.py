@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import fresh_iterators
+from stepscope.causes.input import iterator_made_each_step
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.model.log.events import DatasetMade, IteratorMade
 from stepscope.model.report.finding import Evidence, Remedy
@@ -38,7 +38,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.input.fresh_iterators import FreshIterators
+    from stepscope.causes.input.iterator_made_each_step import FreshIterators
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Place
 
@@ -55,7 +55,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
-    found = fresh_iterators.build(session, params.min_iterators)
+    found = iterator_made_each_step.build(session, params.min_iterators)
     if found is None or found.ratio < params.min_ratio:
         return
     yield Seen(

@@ -34,8 +34,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import pass_starts
-from stepscope.causes.input.pass_starts import FILLS, SKIPS
+from stepscope.causes.input import slow_start_of_pass
+from stepscope.causes.input.slow_start_of_pass import FILLS, SKIPS
 from stepscope.detectors import cut_cache
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
@@ -44,7 +44,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.input.pass_starts import PassStarts
+    from stepscope.causes.input.slow_start_of_pass import PassStarts
     from stepscope.derive.view import SessionView
 
 
@@ -62,7 +62,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    found = pass_starts.build(session)
+    found = slow_start_of_pass.build(session)
     if found is None or found.passes < params.min_passes:
         return
     least = params.min_ratio if found.causes else params.min_unexplained_ratio

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.job import purpose
-from stepscope.causes.system import memory_growth
+from stepscope.causes.system import memory_leak
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_bytes, format_ns
@@ -43,7 +43,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.system.memory_growth import MemoryGrowth
+    from stepscope.causes.system.memory_leak import MemoryGrowth
     from stepscope.derive.view import SessionView
 
 FAULT_NS, SLOW_FAULT_NS = 1_600, 5_000
@@ -70,7 +70,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    growth = session.get(memory_growth.build)
+    growth = session.get(memory_leak.build)
     if growth is None or not growth.goes_on or growth.reserved_ratio < params.min_reserved_ratio:
         return
     line = growth.trend

@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import standstill
+from stepscope.causes.host import no_progress
 from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -39,7 +39,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.standstill import Standstill, ThreadAt
+    from stepscope.causes.host.no_progress import Standstill, ThreadAt
     from stepscope.derive.view import SessionView
 
 
@@ -69,7 +69,7 @@ _THREADS_ONLY = frozenset({"queue.py", "threading.py"})
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    still = session.get(standstill.build)
+    still = session.get(no_progress.build)
     if still is None or session.session.manifest.exit_code == 0:
         return
     least = params.min_standstill_ns if session.steps is not None else params.min_start_ns

@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.system import thread_oversubscription
+from stepscope.causes.system import oversubscribed_threads
 from stepscope.derive.machine import rivals
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -41,7 +41,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.system.thread_oversubscription import Crowd
+    from stepscope.causes.system.oversubscribed_threads import Crowd
     from stepscope.derive.view import SessionView
 
 
@@ -63,7 +63,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    crowding = session.get(thread_oversubscription.build)
+    crowding = session.get(oversubscribed_threads.build)
     if crowding is None:
         return
     least = params.min_threads_per_cpu * crowding.available

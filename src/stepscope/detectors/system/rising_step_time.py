@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.system import contention, rising
+from stepscope.causes.system import contention, rising_step_time
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Cause, Evidence, PipelineStage, Place, Remedy
@@ -41,7 +41,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.system.rising import Rise
+    from stepscope.causes.system.rising_step_time import Rise
     from stepscope.derive.view import SessionView
 
 
@@ -74,7 +74,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     mean = steps.steady_ns / steps.steady_count
     others = session.get(contention.build)
     starved = others is not None and others.lost_ratio >= params.max_lost_ratio
-    for rise in session.get(rising.build):
+    for rise in session.get(rising_step_time.build):
         ratio = rise.excess_ns / mean
         enough = ratio >= params.min_ratio and rise.factor >= params.min_growth * max(1.0, rise.rest_factor)
         if not enough or rise.component in _SKIPPED:

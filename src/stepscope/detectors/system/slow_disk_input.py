@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.input import input_cause, input_source
 from stepscope.causes.job import hidden_wait
-from stepscope.causes.system import disk_input
+from stepscope.causes.system import slow_disk_input
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_bytes, format_rate, format_ratio
@@ -44,7 +44,7 @@ from stepscope.units import Ratio, format_bytes, format_rate, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.system.disk_input import DiskInput
+    from stepscope.causes.system.slow_disk_input import DiskInput
     from stepscope.derive.view import SessionView
 
 MB = 1e6
@@ -54,7 +54,7 @@ FEW = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; when a disk is full stands in causes/system/disk_input.py."""
+    """Thresholds; when a disk is full stands in causes/system/slow_disk_input.py."""
 
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of steady wall time, as for a slow stage (INP001)."""
@@ -62,7 +62,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    disk, cause = session.get(disk_input.build), session.get(input_cause.build)
+    disk, cause = session.get(slow_disk_input.build), session.get(input_cause.build)
     if disk is None or not disk.is_full:
         return
     if session.get(hidden_wait.build):

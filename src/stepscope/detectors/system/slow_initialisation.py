@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import startup
+from stepscope.causes.host import slow_initialisation
 from stepscope.derive.python import stack_samples
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -42,7 +42,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.startup import Startup
+    from stepscope.causes.host.slow_initialisation import Startup
     from stepscope.derive.view import SessionView
 
 
@@ -64,7 +64,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    start, steps = session.get(startup.build), session.steps
+    start, steps = session.get(slow_initialisation.build), session.steps
     if start is None or steps is None or start.spot is None or start.span_ns <= 0:
         return
     ratio = start.spot_ns / start.span_ns
@@ -124,8 +124,8 @@ def _remedies(function: str, making: str) -> tuple[Remedy, ...]:
     )
 
 
-def _places(session: SessionView, startup: Startup) -> tuple[Place, ...]:
-    spots = [s for s in (startup.spot, startup.caller) if s is not None]
+def _places(session: SessionView, slow_initialisation: Startup) -> tuple[Place, ...]:
+    spots = [s for s in (slow_initialisation.spot, slow_initialisation.caller) if s is not None]
     return tuple(dict.fromkeys(session.place(s.file, s.line, function=s.function) for s in spots))
 
 

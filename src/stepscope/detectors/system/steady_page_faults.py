@@ -44,7 +44,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.job import purpose
-from stepscope.causes.system import allocators, contention, page_faults
+from stepscope.causes.system import allocators, contention, steady_page_faults
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.system.allocators import Serving
-    from stepscope.causes.system.page_faults import Faults
+    from stepscope.causes.system.steady_page_faults import Faults
     from stepscope.derive.machine.fault_causes import FaultCauses
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Place, Stage
@@ -95,7 +95,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding, and a request where what causes it is not known."""
-    paging = session.get(page_faults.build)
+    paging = session.get(steady_page_faults.build)
     if paging is None or paging.kept_ratio > params.max_kept_ratio:
         return
     if paging.lasting_ratio * paging.busy < params.min_ratio:

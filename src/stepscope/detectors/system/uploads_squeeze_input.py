@@ -30,8 +30,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.system import uploads
-from stepscope.causes.system.uploads import MAX_INPUT
+from stepscope.causes.system import uploads_squeeze_input
+from stepscope.causes.system.uploads_squeeze_input import MAX_INPUT
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_rate, format_ratio
@@ -46,7 +46,7 @@ MB = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; what squeezes stands in causes/system/uploads.py."""
+    """Thresholds; what squeezes stands in causes/system/uploads_squeeze_input.py."""
 
     min_lost_ratio: Ratio = Ratio(0.03)
     """Of the time: the least that a report calls low."""
@@ -54,7 +54,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    sent = session.get(uploads.build)
+    sent = session.get(uploads_squeeze_input.build)
     if sent is None or sent.input_beside > MAX_INPUT * sent.input_usual:
         return
     if sent.wait_beside is None or sent.wait_usual is None:

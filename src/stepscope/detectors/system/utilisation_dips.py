@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.system import dips, stalls
+from stepscope.causes.system import stalls, utilisation_dips
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, PipelineStage, Remedy
 from stepscope.units import Ratio, format_ratio
@@ -38,7 +38,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.system.dips import Dips
+    from stepscope.causes.system.utilisation_dips import Dips
     from stepscope.derive.view import SessionView
 
 OTHERS = 0.3
@@ -63,7 +63,7 @@ STAGES: dict[str, PipelineStage] = {"input-wait": "preprocessing", "call": "forw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; what makes a dip stands in causes/system/dips.py."""
+    """Thresholds; what makes a dip stands in causes/system/utilisation_dips.py."""
 
     min_lost_ratio: Ratio = Ratio(0.03)
     """Of the time: the least that a report calls low. Below it the dips are information."""
@@ -71,7 +71,7 @@ class Params:
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding: that of the GPU where there is one."""
-    found = session.get(dips.build)[-1:]
+    found = session.get(utilisation_dips.build)[-1:]
     for dip in found:
         yield _finding(session, dip, params)
 

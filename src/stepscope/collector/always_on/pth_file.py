@@ -23,7 +23,7 @@ from stepscope.store import layout
 
 PTH_NAME = "stepscope-enable.pth"
 MARK = "# stepscope enable "
-"""As in ``agent.always``: what begins the line with the settings."""
+"""As in ``agent.always_on``: what begins the line with the settings."""
 DEFAULT_QUOTA = 2 << 30
 DEFAULT_JOB_QUOTA = 256 << 20
 DEFAULT_KEEP_DAYS = 14.0
