@@ -66,17 +66,17 @@ class Params:
     """Of the traced steps, that single precision is predicted to save."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding."""
-    index = session.graphs
+    index = view.graphs
     rows = _emulated(index) if index is not None else []
     if not rows:
         return
-    ops = session.step_ops
+    ops = view.step_ops
     if ops is None:
         yield graph_cost.question("the step computes in half precision; whether on a CPU, and what that costs")
     elif ops.trace.launches is None and GAIN * ops.of_nodes(rows).ratio >= params.min_ratio:
-        yield _finding(session, ops, rows, params)
+        yield _finding(view, ops, rows, params)
 
 
 def _emulated(index: GraphIndex) -> list[int]:
@@ -85,20 +85,20 @@ def _emulated(index: GraphIndex) -> list[int]:
     return rows if any(index.table.type_of(row) in HEAVY for row in rows) else []
 
 
-def _finding(session: SessionView, ops: StepOps, rows: list[int], params: Params) -> Seen:
+def _finding(view: SessionView, ops: StepOps, rows: list[int], params: Params) -> Seen:
     share = ops.of_nodes(rows)
     saved = GAIN * share.ratio
     return Seen(
         title=f"{format_ratio(share.ratio)} of the step is computed in half precision (float16) on a CPU, which has "
         "to be emulated",
         confidence=0.9,
-        where=graph_cost.places(session, ops.index, ops.costliest(rows)),
+        where=graph_cost.places(view, ops.index, ops.costliest(rows)),
         evidence=(
             trace_evidence.evidence(ops.trace, "half_ratio", share.ratio, "ratio"),
             trace_evidence.evidence(ops.trace, "saved_ratio", saved, "ratio", params.min_ratio),
             trace_evidence.steps(ops.trace),
         ),
-        cost=cost_of(session, saved, low=LEAST * share.low, high=MOST * share.high, basis="modelled"),
+        cost=cost_of(view, saved, low=LEAST * share.low, high=MOST * share.high, basis="modelled"),
         remedies=(
             Remedy(
                 id="single-precision",

@@ -62,20 +62,20 @@ class Params:
     """Of the traced steps, that working on the whole batch is predicted to save."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: the loops of one step, the costliest first."""
-    index = session.graphs
+    index = view.graphs
     loops = independent_loops.build(index) if index is not None else ()
     if not loops:
         return
-    ops = session.step_ops
+    ops = view.step_ops
     if ops is None:
         yield graph_cost.question("a loop of the graph works row by row; whether that costs anything")
         return
     costs = [(_saved(ops, [loop]), loop) for loop in loops]
     costs = sorted((c for c in costs if c[0] > 0), key=lambda cost: -cost[0])
     if costs and _saved(ops, [loop for _, loop in costs]) >= params.min_ratio:
-        yield _finding(session, ops, [loop for _, loop in costs], params)
+        yield _finding(view, ops, [loop for _, loop in costs], params)
 
 
 def _parts(loops: list[IndependentLoop]) -> list[LoopPart]:
@@ -87,10 +87,10 @@ def _saved(ops: StepOps, loops: list[IndependentLoop]) -> float:
     return max(0.0, share.ratio - share.beyond)
 
 
-def _finding(session: SessionView, ops: StepOps, loops: list[IndependentLoop], params: Params) -> Seen:
+def _finding(view: SessionView, ops: StepOps, loops: list[IndependentLoop], params: Params) -> Seen:
     share = ops.of_loops(_parts(loops), START_NS)
     saved = max(0.0, share.ratio - share.beyond)
-    places = graph_cost.places(session, ops.index, [loop.row for loop in loops])
+    places = graph_cost.places(view, ops.index, [loop.row for loop in loops])
     where = f" in {places[0].function}" if places and places[0].function else ""
     turns = f"{share.turns:,.0f} turns of small ops a step, " if share.turns else "small ops, "
     return Seen(
@@ -105,7 +105,7 @@ def _finding(session: SessionView, ops: StepOps, loops: list[IndependentLoop], p
             trace_evidence.steps(ops.trace),
         ),
         cost=cost_of(
-            session,
+            view,
             saved,
             low=max(0.0, share.low - share.beyond),
             high=share.high,

@@ -54,16 +54,16 @@ class Params:
     """Of steady wall time."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    steps = session.steps
-    found = repeated_session_run.build(session)
+    steps = view.steps
+    found = repeated_session_run.build(view)
     if steps is None or found is None or found.lost_ns < params.min_ratio * steps.steady_ns:
         return
-    yield _finding(session, found, steps.steady_ns, steps.steady_count, params)
+    yield _finding(view, found, steps.steady_ns, steps.steady_count, params)
 
 
-def _finding(session: SessionView, found: Reruns, steady_ns: int, count: int, params: Params) -> Seen:
+def _finding(view: SessionView, found: Reruns, steady_ns: int, count: int, params: Params) -> Seen:
     ratio = found.lost_ns / steady_ns
     longest = found.others[0]
     what = " and ".join(f"{other.run.name.text}" for other in found.others)
@@ -73,8 +73,8 @@ def _finding(session: SessionView, found: Reruns, steady_ns: int, count: int, pa
         f"{'is' if len(found.others) == 1 else 'are'} fetched by session.run calls of their own on the feed of "
         f"{found.main.name.text}, {format_ns(found.high_ns / count)} a step",
         confidence=0.85,
-        introduced_stage="training" if session.get(purpose.trains) else "prediction",
-        where=tuple(dict.fromkeys(_place(session, run) for run in (*(o.run for o in found.others), found.main))),
+        introduced_stage="training" if view.get(purpose.trains) else "prediction",
+        where=tuple(dict.fromkeys(_place(view, run) for run in (*(o.run for o in found.others), found.main))),
         evidence=(
             Evidence(metric="repeated_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
             Evidence(
@@ -82,7 +82,7 @@ def _finding(session: SessionView, found: Reruns, steady_ns: int, count: int, pa
             ),
             Evidence(metric="runs_per_step", value=calls / count, unit="runs"),
         ),
-        cost=cost_of(session, ratio, low=0.8 * ratio, high=found.high_ns / steady_ns),
+        cost=cost_of(view, ratio, low=0.8 * ratio, high=found.high_ns / steady_ns),
         remedies=(
             Remedy(
                 id="one-run",
@@ -96,12 +96,12 @@ def _finding(session: SessionView, found: Reruns, steady_ns: int, count: int, pa
     )
 
 
-def _place(session: SessionView, run: NamedTime) -> Place:
-    return session.place(run.name.call_file, run.name.call_line, function=run.name.call_function)
+def _place(view: SessionView, run: NamedTime) -> Place:
+    return view.place(run.name.call_file, run.name.call_line, function=run.name.call_function)
 
 
-def _sessions(session: SessionView) -> str:
-    steps = session.steps
+def _sessions(view: SessionView) -> str:
+    steps = view.steps
     runs = steps is None or bool((steps.worker.records.kind == Kind.SESSION_RUN).any())
     return "" if runs else "the job runs no session"
 

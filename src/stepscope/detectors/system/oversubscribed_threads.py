@@ -61,9 +61,9 @@ class Params:
     """Of the threads' CPU time in the job's own Python threads: then these are named."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    crowding = session.get(oversubscribed_threads.build)
+    crowding = view.get(oversubscribed_threads.build)
     if crowding is None:
         return
     least = params.min_threads_per_cpu * crowding.available
@@ -77,7 +77,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         f"{crowding.runnable:.0f} are runnable at once{f', many in {where}' if where else ''}: switching costs "
         f"{format_ratio(ratio)} of the time",
         confidence=0.85,
-        where=_places(session, crowding, own=own),
+        where=_places(view, crowding, own=own),
         evidence=(
             Evidence(metric="runnable_threads", value=crowding.runnable, unit="threads", threshold=least),
             Evidence(metric="sharing_threads", value=crowding.sharing, unit="threads", threshold=least),
@@ -90,22 +90,22 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             ),
             Evidence(metric="python_ratio", value=crowding.python_ratio, unit="ratio"),
         ),
-        cost=cost_of(session, ratio, low=0.5 * ratio, high=2.0 * ratio, basis="modelled"),
+        cost=cost_of(view, ratio, low=0.5 * ratio, high=2.0 * ratio, basis="modelled"),
         remedies=_remedies(
             own=own,
-            inference="onnxruntime" in session.frameworks,
+            inference="onnxruntime" in view.frameworks,
             cores=crowding.available,
-            tasks=rivals.tasks_here(session.session),
+            tasks=rivals.tasks_here(view.session),
         ),
         explanation="The threads are the job's own: they take turns on its CPUs, whoever else uses the machine.",
     )
 
 
-def _places(session: SessionView, crowd: Crowd, *, own: bool) -> tuple[Place, ...]:
+def _places(view: SessionView, crowd: Crowd, *, own: bool) -> tuple[Place, ...]:
     """Lines that set numbers of threads, then where the job's own threads run."""
-    places = [session.place(file, line) for file, line in crowd.settings]
+    places = [view.place(file, line) for file, line in crowd.settings]
     if own and crowd.spot is not None:
-        places.append(session.place(crowd.spot.file, crowd.spot.line, function=crowd.spot.function))
+        places.append(view.place(crowd.spot.file, crowd.spot.line, function=crowd.spot.function))
     return tuple(dict.fromkeys(places))
 
 

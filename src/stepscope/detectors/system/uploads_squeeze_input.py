@@ -52,9 +52,9 @@ class Params:
     """Of the time: the least that a report calls low."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    sent = session.get(uploads_squeeze_input.build)
+    sent = view.get(uploads_squeeze_input.build)
     if sent is None or sent.input_beside > MAX_INPUT * sent.input_usual:
         return
     if sent.wait_beside is None or sent.wait_usual is None:
@@ -77,7 +77,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             Evidence(metric="uploading_ratio", value=sent.share_ratio, unit="ratio"),
             Evidence(metric="network_out", value=sent.sent / MB, unit="MB/s"),
         ),
-        cost=cost_of(session, cost, low=0.6 * cost, high=1.4 * cost),
+        cost=cost_of(view, cost, low=0.6 * cost, high=1.4 * cost),
         remedies=(
             Remedy(id="upload-later", text="upload between epochs or after training, or at a limited rate"),
             Remedy(id="upload-less", text="compress what is uploaded, or keep fewer checkpoints and summaries"),

@@ -69,21 +69,21 @@ class Params:
     """Of the time: the least that a report calls low. Below it the dips are information."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding: that of the GPU where there is one."""
-    found = session.get(utilisation_dips.build)[-1:]
+    found = view.get(utilisation_dips.build)[-1:]
     for dip in found:
-        yield _finding(session, dip, params)
+        yield _finding(view, dip, params)
 
 
-def _finding(session: SessionView, dip: Dips, params: Params) -> Seen:
+def _finding(view: SessionView, dip: Dips, params: Params) -> Seen:
     by_others = dip.others_cores >= OTHERS and dip.component in {"", "call"}
-    told = by_others or dip.component in TOLD or bool(session.get(stalls.build))
+    told = by_others or dip.component in TOLD or bool(view.get(stalls.build))
     counted = dip.lost_ratio >= params.min_lost_ratio and not told
     ratio = dip.lost_ratio if counted else 0.0
     runs = "other processes run" if by_others else WORDS.get(dip.component, "what runs then was not seen")
     unit = "cores" if dip.what == "CPU" else "of the device"
-    places = [s.culprit for s in session.hot_spots(dip.component)][:1] if dip.component == "other-python" else []
+    places = [s.culprit for s in view.hot_spots(dip.component)][:1] if dip.component == "other-python" else []
     return Seen(
         title=f"{dip.what} utilisation dips every {dip.period_s:.1f} s, from {dip.usual:.2g} to {dip.within:.2g} {unit}"
         f": then {runs}; {format_ratio(dip.lost_ratio)} of the time is lost",
@@ -91,7 +91,7 @@ def _finding(session: SessionView, dip: Dips, params: Params) -> Seen:
         symptom="Processor: abnormal CPU utilization" if dip.what == "CPU" else "Processor: abnormal GPU utilization",
         cause="System: scheduling" if by_others else "unknown",
         pipeline_stage=STAGES.get(dip.component, "none"),
-        where=tuple(session.place(p.file, p.line, function=p.function) for p in places),
+        where=tuple(view.place(p.file, p.line, function=p.function) for p in places),
         evidence=(
             Evidence(metric="lost_ratio", value=dip.lost_ratio, unit="ratio", threshold=params.min_lost_ratio),
             Evidence(metric="dip_ratio", value=dip.share_ratio, unit="ratio"),
@@ -101,7 +101,7 @@ def _finding(session: SessionView, dip: Dips, params: Params) -> Seen:
             Evidence(metric="usual", value=dip.usual, unit="cores" if dip.what == "CPU" else "ratio"),
             Evidence(metric="within", value=dip.within, unit="cores" if dip.what == "CPU" else "ratio"),
         ),
-        cost=cost_of(session, ratio, low=0.5 * ratio, high=1.2 * ratio, basis="modelled"),
+        cost=cost_of(view, ratio, low=0.5 * ratio, high=1.2 * ratio, basis="modelled"),
         remedies=(
             Remedy(
                 id="less-often",
