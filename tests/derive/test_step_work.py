@@ -98,7 +98,7 @@ def validating(*, over: bool = False) -> Job:
 
 def test_training_steps_of_a_fit_that_validates() -> None:
     """While the first validation lasts, evaluations are what repeats; the fit's own steps are captured."""
-    assert validating().steps().anchors == Name(id=3, text="test_function", role="test")
+    assert validating().steps().call == Name(id=3, text="test_function", role="test")
     assert step_work.training_beside(validating().steps()) == (2,)
     assert step_work.loop_place(validating().steps(), "fit") == (SCRIPT, 41)
     assert step_work.training_beside(validating(over=True).steps()) == ()

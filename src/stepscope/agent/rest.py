@@ -28,7 +28,7 @@ import weakref
 
 from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
 from stepscope.wire.kinds import Kind, Trait, kinds_with
-from stepscope.wire.ring import UNTOLD, UNTOLD_KINDS
+from stepscope.wire.ring import UNCOMMITTED, UNTOLD_KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ REPORT_NS = 1_000_000_000
 NOTE_NS = 90_000_000
 """How often counts are copied into the ring's header: a kill loses no more than what came since."""
 SLOTS = {kind: 1 + position for position, kind in enumerate(UNTOLD_KINDS)}
-"""Where in ``Rest.untold`` the calls of a kind stand; as many places further stands what has been told."""
+"""Where in ``Rest.uncommitted`` the calls of a kind stand; as many places further stands what has been told."""
 TOLD = len(UNTOLD_KINDS)
 COUNTED = tuple(kind for kind in UNTOLD_KINDS if kind in kinds_with(Trait.LIGHT))
 """Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count."""
@@ -101,13 +101,13 @@ class Rest:
         "on",
         "steps_are_functions",
         "swaps",
-        "untold",
+        "uncommitted",
     )
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
         self.on = False
-        self.untold = memoryview(bytearray(UNTOLD.size)).cast("Q")
+        self.uncommitted = memoryview(bytearray(UNCOMMITTED.size)).cast("Q")
         """Part of the ring's header: what has been counted, ``note`` writes it."""
         self.steps_are_functions = False
         """Some step function of Keras is a tf.function object: nothing but its call counts it."""
@@ -267,7 +267,7 @@ class Rest:
         self._owed_ns += max(0, self._until - now_ns)
         self._swap()
         self._tell(ends)
-        self.untold[0] = 0
+        self.uncommitted[0] = 0
         self._open_window(now_ns)
 
     def _swap(self) -> None:
@@ -295,23 +295,23 @@ class Rest:
     def note(self) -> None:
         """Copy the counts into the ring's header: for a job that is killed, and before what counts may go away."""
         for kind in self._counting:
-            self.untold[SLOTS[kind]] = self._count(kind)
+            self.uncommitted[SLOTS[kind]] = self._count(kind)
 
     def _settle(self, now_ns: int, counts: dict[Kind, int]) -> None:
         """All of these calls have been told of; there may be more by now."""
         for kind in UNTOLD_KINDS:
-            self.untold[SLOTS[kind] + TOLD] = counts.get(kind, self.untold[SLOTS[kind]])
+            self.uncommitted[SLOTS[kind] + TOLD] = counts.get(kind, self.uncommitted[SLOTS[kind]])
         self.note()
-        self.untold[0] = self._told = now_ns
+        self.uncommitted[0] = self._told = now_ns
 
     def _tell(self, now_ns: int) -> int:
         """Leave the records; how many calls of a kind were counted that repeats."""
         counts = {kind: self._count(kind) for kind in self._counting}
-        self.untold[0] = 0  # a kill between the two tells of these calls once at most
+        self.uncommitted[0] = 0  # a kill between the two tells of these calls once at most
         write, thread = self._state.write, self._state.thread()
         counted = 0
         for kind, calls in counts.items():
-            new = calls - self.untold[SLOTS[kind] + TOLD]
+            new = calls - self.uncommitted[SLOTS[kind] + TOLD]
             counted += new
             if new or kind == Kind.EXECUTION:
                 write(self._told, now_ns - self._told, new, 0, int(Kind.REST), int(kind) << 8, thread)
@@ -326,4 +326,4 @@ class Rest:
             self._swap()
         self._since = self._held = self._hot_since = 0
         self._asked = None
-        self.untold = memoryview(bytearray(UNTOLD.size)).cast("Q")
+        self.uncommitted = memoryview(bytearray(UNCOMMITTED.size)).cast("Q")

@@ -171,7 +171,7 @@ class Detector(Generic[P]):
 def present(view: SessionView) -> frozenset[Signal]:
     """The signals that the session holds."""
     found = set()
-    trace = view.op_traces.main
+    trace = view.traces.main
     if trace is not None:
         found |= {Signal.OP_TRACE, *([Signal.DEVICE_TRACE] if trace.device >= 0 else [])}
     if view.get(no_progress.build) is not None:
@@ -350,7 +350,7 @@ def cost_of(
     A cost that is paid once is a share of another time: it gives its own ``ns_per_step``, spread over all steps.
     """
     steps = view.steps
-    trace = view.op_traces.main
+    trace = view.traces.main
     mean = steps.steady_ns / steps.steady_count if steps else trace.periods.mean_ns if trace is not None else 0.0
     return Cost(
         ratio=_clip(ratio),

@@ -68,7 +68,7 @@ def _head(report: Report) -> str:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
     items += [escape(words.framework_text(summary)), words.exit_text(summary.exit_code)]
-    items += map(escape, words.member_items(summary))
+    items += map(escape, words.process_role_items(summary))
     items += map(escape, words.inference_items(summary))
     items.append(words.overhead_text(report.overhead, steps=summary.steps))
     makers = "".join(f"\n- {escape(line)}" for line in maker_rows.lines(summary))

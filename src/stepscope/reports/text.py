@@ -170,7 +170,7 @@ def _imported(report: Report, room: int) -> list[Line]:
 
 
 def _members(report: Report, room: int) -> list[Line]:
-    return _labelled("processes", HEAD, _wrap_items(words.member_items(report.session), room))
+    return _labelled("processes", HEAD, _wrap_items(words.process_role_items(report.session), room))
 
 
 def _stages(report: Report, room: int) -> list[Line]:

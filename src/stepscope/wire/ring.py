@@ -57,8 +57,8 @@ _RECORD_STEP = RECORD_BYTES // 2
 """Where the first kind stands, and how far the next, in numbers of two bytes."""
 HEADER = struct.Struct("<8sIIQQQQ")
 READER_OFFSET = 32
-UNTOLD_OFFSET = 64
-UNTOLD = struct.Struct("<9Q")
+UNCOMMITTED_OFFSET = 64
+UNCOMMITTED = struct.Struct("<9Q")
 UNTOLD_KINDS = (Kind.EXECUTION, Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
 """Kinds whose calls are counted while wrappers rest: what a process has counted is not lost with it."""
 DEFAULT_SLOTS = 1_250_000
@@ -98,7 +98,7 @@ class RingWriter:
             raise
         finally:
             os.close(fd)
-        self.untold = memoryview(self.buffer)[UNTOLD_OFFSET : UNTOLD_OFFSET + UNTOLD.size].cast("Q")
+        self.uncommitted = memoryview(self.buffer)[UNCOMMITTED_OFFSET : UNCOMMITTED_OFFSET + UNCOMMITTED.size].cast("Q")
         """``untold_ns`` and the counts beside it."""
         self._counter = itertools.count()
         self.claim: Callable[[], int] = self._counter.__next__

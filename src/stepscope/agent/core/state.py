@@ -124,7 +124,7 @@ class AgentState:
             if origin == "fork":
                 slots //= _CHILD_SLOTS_DIVISOR
             self._ring = make_ring(self.folder, list(self.config.get("ring_dirs") or ()), slots)
-            self.rest.untold = self._ring.untold
+            self.rest.uncommitted = self._ring.uncommitted
             self._bind()
         except Exception as error:
             self.take_out("no ring: %s: %s" % (type(error).__name__, error))

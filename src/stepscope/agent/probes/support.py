@@ -99,7 +99,7 @@ class Sites:
         return name
 
 
-def leave(error: BaseException) -> int:
+def drop_our_frame(error: BaseException) -> int:
     """What a wrapper does when the user's call raised: the record's flag, and our frame out of the traceback.
 
     END when an iterator ran out, else RAISED. Called in the wrapper's ``except`` block before a bare ``raise``: from
@@ -123,7 +123,7 @@ def followed(
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         with state.guard(where):
             tell(result, args, kwargs)

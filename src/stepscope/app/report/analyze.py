@@ -94,7 +94,7 @@ def report_of(session: Session) -> Report:
     anatomy = components(view)
     return Report(
         session=_summary(view),
-        overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.op_traces.others),
+        overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
         anatomy=anatomy,
         stages=stage_shares.build(view),
         findings=exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy),
@@ -244,7 +244,7 @@ def _diagnostics(view: SessionView, failures: tuple[Diagnostic, ...]) -> tuple[D
             text = f"process {worker.info.pid}: {worker.info.lost_lines} lines of the log could not be written"
             found.append(Diagnostic(code="DX011", text=text))
     found += [Diagnostic(code="DX118", text=text) for text in capture_account.failures(session.manifest)]
-    found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.op_traces.problems]
+    found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.traces.problems]
     if view.pipeline is not None:
         found += [Diagnostic(code="DX020", text=text) for text in view.pipeline.diagnostics[:1]]
     unique = list(dict.fromkeys((d.code, d.text) for d in [*found, *failures]))

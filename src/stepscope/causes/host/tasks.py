@@ -274,17 +274,17 @@ def _trend(starts: I64, durs: I64) -> float | None:
 def _request_names(view: SessionView) -> set[int]:
     """Names of the call that serves a loop which only infers; none where anything in the process trains."""
     steps = view.steps
-    if steps is None or steps.anchors is None:
+    if steps is None or steps.call is None:
         return set()
     worker = steps.worker
     if bool((worker.records.kind == Kind.APPLY).any()) or view.get(purpose.updating_functions):
         return set()
     if any(n.role in TRAIN_ROLES for n in view.names.values()):
         return set()
-    if steps.kind == Kind.LOOP and steps.anchors.role in {"predict", "predict_on_batch"}:
-        return _alike(view, steps.anchors)
-    return _alike(view, steps.anchors) if steps.kind in _REQUESTS else set()
+    if steps.kind == Kind.LOOP and steps.call.role in {"predict", "predict_on_batch"}:
+        return _alike(view, steps.call)
+    return _alike(view, steps.call) if steps.kind in _REQUESTS else set()
 
 
-def _alike(view: SessionView, anchor: Name) -> set[int]:
-    return {n.id for n in view.names.values() if (n.text, n.file, n.line) == (anchor.text, anchor.file, anchor.line)}
+def _alike(view: SessionView, call: Name) -> set[int]:
+    return {n.id for n in view.names.values() if (n.text, n.file, n.line) == (call.text, call.file, call.line)}

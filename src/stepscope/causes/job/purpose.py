@@ -29,7 +29,7 @@ def trains(view: SessionView) -> bool:
 def predicts(view: SessionView) -> bool:
     """The steps are calls of Keras' predict or evaluate."""
     steps = view.steps
-    return steps is not None and steps.kind in kinds_with(Trait.KERAS) and steps.anchor.purpose != "training"
+    return steps is not None and steps.kind in kinds_with(Trait.KERAS) and steps.candidate.purpose != "training"
 
 
 def updating_functions(view: SessionView) -> set[int]:

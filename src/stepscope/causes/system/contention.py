@@ -219,7 +219,7 @@ def _step_thread(view: SessionView, steps: Steps, window: tuple[int, int], cpus:
 
 def _at_once(view: SessionView, steps: Steps, for_input: float, cpus: float) -> tuple[float, float | None]:
     """(least, CPUs) that what the step's thread is blocked for could use at once; ``for_input``: share of the input."""
-    trace = view.op_traces.main
+    trace = view.traces.main
     ops, low = concurrency.of_ops(trace, cpus) if trace is not None else (None, 1.0)
     made = concurrency.of_input(steps, view.pipeline, for_input, cpus) if view.pipeline is not None else None
     known = [(share, at_once) for share, at_once in ((for_input, made), (1.0 - for_input, ops)) if at_once is not None]

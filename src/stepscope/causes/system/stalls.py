@@ -159,10 +159,10 @@ def _of_part(view: SessionView, component: str, part: F64, step_ns: float, usual
 def _other_calls_ns(view: SessionView, windows: tuple[I64, I64]) -> int:
     """Time of calls that begin in the windows and are not the step's own."""
     steps = view.steps
-    if steps is None or steps.anchors is None:
+    if steps is None or steps.call is None:
         return 0
     records = steps.worker.records
-    others = [n.id for n in view.names.values() if n.text != steps.anchors.text]
+    others = [n.id for n in view.names.values() if n.text != steps.call.text]
     mine = (
         np.isin(records.kind, kinds_with(Trait.CALLED))
         & np.isin(records.name, others)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stepscope.collector.cpython.python_frames import PythonPlaces, Running
+from stepscope.collector.cpython.python_frames import PythonFrames, Running
 from stepscope.collector.cpython.python_memory import codes_of
 from stepscope.collector.cpython.watched_python import WatchedPython
 from stepscope.collector.kernel import kernel_symbols
@@ -122,7 +122,7 @@ class StackDecoder:
             if sample.pid == self._pid and events[sample.event].registers
         ]
         codes = codes_of(self._space, self._memory) if self._memory is not None else None
-        places = PythonPlaces(codes, walks)
+        places = PythonFrames(codes, walks)
         watched = WatchedPython(codes, self._watch) if codes is not None and self._watch is not None else None
         moved = MovedStacks()
         for sample, walk in walks:

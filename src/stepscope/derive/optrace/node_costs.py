@@ -41,7 +41,7 @@ class OpShare:
     calls_per_step: float
     """How often their ops ran."""
     beyond: float = 0.0
-    """Summed over their calls, what each took beyond a fixed time; see ``StepOps.of_loops``."""
+    """Summed over their calls, what each took beyond a fixed time; see ``NodeCosts.of_loops``."""
     turns: float = 0.0
     """Of a loop, in each step; 0: none of its ops was seen."""
 
@@ -61,7 +61,7 @@ class OpShare:
         return self.alone + self.beside
 
 
-class StepOps:
+class NodeCosts:
     """The ops of the traced steps, those of the input left out, each with its node."""
 
     def __init__(self, trace: OpView, index: GraphIndex) -> None:

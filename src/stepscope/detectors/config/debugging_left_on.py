@@ -40,7 +40,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 MODES = {
@@ -71,22 +71,22 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     rows = [row for row in index.table.of_types(*CHECKS).tolist() if not index.of_data(int(index.table.graph[row]))]
     if not rows:
         return
-    if view.step_ops is None:
+    if view.node_costs is None:
         yield graph_cost.question(
             f"{len(rows):,} ops of the graphs check what the others give ({MODES[on.name]}); their cost"
         )
-    elif sum(_ratios(view.step_ops, rows)) >= params.min_ratio:
-        yield _finding(view, view.step_ops, on, rows, params)
+    elif sum(_ratios(view.node_costs, rows)) >= params.min_ratio:
+        yield _finding(view, view.node_costs, on, rows, params)
 
 
-def _ratios(ops: StepOps, rows: list[int]) -> tuple[float, float]:
+def _ratios(ops: NodeCosts, rows: list[int]) -> tuple[float, float]:
     """Shares of the steps: in the checks themselves, and in what handing them out takes, by their part of all ops."""
     mine, every = ops.of_nodes(rows), ops.of_nodes(range(len(ops.index.table)))
     part = mine.calls_per_step / every.calls_per_step if every.calls_per_step else 0.0
     return mine.ratio, part * ops.trace.breakdown.ratio("runtime")
 
 
-def _finding(view: SessionView, ops: StepOps, on: Setting, rows: list[int], params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, on: Setting, rows: list[int], params: Params) -> Seen:
     checks, handing = _ratios(ops, rows)
     ratio = min(1.0, checks + handing)
     return Seen(

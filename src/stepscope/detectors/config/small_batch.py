@@ -108,8 +108,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
 
 
 def _trains(view: SessionView) -> bool:
-    anchor = view.steps.anchors if view.steps else None
-    return anchor is not None and (anchor.role == "train" or anchor.id in view.get(purpose.updating_functions))
+    call = view.steps.call if view.steps else None
+    return call is not None and (call.role == "train" or call.id in view.get(purpose.updating_functions))
 
 
 def _infers(view: SessionView) -> bool:

@@ -57,7 +57,7 @@ _AHEAD = {
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = view.op_traces.main
+    trace = view.traces.main
     if trace is None or trace.device < 0:
         return
     ratio = trace.breakdown.ratio("copy-to-device")

@@ -60,7 +60,7 @@ _FEWER = {
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = view.op_traces.main
+    trace = view.traces.main
     kernels = trace.kernels if trace is not None else None
     if trace is None or kernels is None or trace.launches is None:
         return

@@ -62,7 +62,7 @@ _KERNELS = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|nchwTo4|SwapDimension\w*Tensor
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = view.op_traces.main
+    trace = view.traces.main
     if trace is None:
         return
     rows = _transposes(trace)

@@ -55,7 +55,7 @@ class Params:
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = view.op_traces.main
+    trace = view.traces.main
     if trace is None or trace.device < 0:
         return
     ratio = trace.breakdown.ratio("host-compute")

@@ -69,7 +69,7 @@ _COMPILED = {
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = view.op_traces.main
+    trace = view.traces.main
     kernels = trace.kernels if trace is not None else None
     if trace is None or kernels is None:
         return

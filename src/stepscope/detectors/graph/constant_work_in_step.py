@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.graph.constant_work_in_step import ConstantWork
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 _NAMED = 2
@@ -67,14 +67,14 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     found = constant_work_in_step.build(index, view.session.sources) if index is not None else None
     if found is None:
         return
-    ops = view.step_ops
+    ops = view.node_costs
     if ops is None:
         yield graph_cost.question("each call computes what never changes; what that costs")
     elif ops.of_nodes(found.nodes).ratio >= params.min_ratio:
         yield _finding(view, ops, found, params)
 
 
-def _finding(view: SessionView, ops: StepOps, found: ConstantWork, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, found: ConstantWork, params: Params) -> Seen:
     share = ops.of_nodes(found.nodes)
     heavy = ops.costliest(found.heavy) or list(found.heavy)
     kinds = list(dict.fromkeys(ops.index.table.type_of(row) for row in heavy))[:_NAMED]

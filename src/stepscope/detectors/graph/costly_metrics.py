@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.causes.graph.costly_metrics import MetricWork
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 
@@ -58,7 +58,7 @@ class Params:
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: all metrics of a step."""
-    index, ops = view.graphs, view.step_ops
+    index, ops = view.graphs, view.node_costs
     if index is None or ops is None:
         return
     found = costly_metrics.build(index)
@@ -68,7 +68,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
 
 
 def _finding(
-    view: SessionView, ops: StepOps, found: Sequence[MetricWork], nodes: Sequence[int], params: Params
+    view: SessionView, ops: NodeCosts, found: Sequence[MetricWork], nodes: Sequence[int], params: Params
 ) -> Seen:
     share = ops.of_nodes(nodes)
     each = {one.name: ops.of_nodes(one.nodes).ratio for one in found}
@@ -97,7 +97,7 @@ def _finding(
     )
 
 
-def _places(view: SessionView, ops: StepOps, metrics: Sequence[str], nodes: Sequence[int]) -> tuple[Place, ...]:
+def _places(view: SessionView, ops: NodeCosts, metrics: Sequence[str], nodes: Sequence[int]) -> tuple[Place, ...]:
     """Lines that made the metrics, as far as they are known, then lines of code that is no layer's."""
     made = {layer.name: layer for layer in ops.index.layers.values() if layer.line}
     built = [made[name.partition("/")[0]] for name in metrics if name.partition("/")[0] in made]

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stepscope.causes.graph.dense_update_of_table import TableUpdate
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 
@@ -87,7 +87,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     found = [one for one in every if one.unused >= params.min_unused]
     if not found:
         return
-    ops = view.step_ops
+    ops = view.node_costs
     if ops is None:
         rows = found[0].table.shape[0]
         yield graph_cost.question(
@@ -120,7 +120,7 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
 
 
-def _finding(view: SessionView, ops: StepOps, found: TableUpdate, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, found: TableUpdate, params: Params) -> Seen:
     share = ops.of_nodes(found.nodes)
     saved = share.ratio * found.unused
     rows, width = found.table.shape

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 DOUBLE = frozenset({"float64", "complex128"})
@@ -70,7 +70,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     weights = whole_arrays.weights(index)
     if not rows or not weights or any(weight.dtype in DOUBLE for weight in weights):
         return
-    ops = view.step_ops
+    ops = view.node_costs
     if ops is None:
         if any(_large(index, row) for row in rows):
             yield graph_cost.question(
@@ -87,7 +87,7 @@ def _large(index: GraphIndex, row: int) -> bool:
     return any(spec.elements >= MIN_ELEMENTS or -1 in (spec.shape or ()) for spec in made)
 
 
-def _finding(view: SessionView, ops: StepOps, rows: list[int], params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, rows: list[int], params: Params) -> Seen:
     share = ops.of_nodes(rows)
     saved = GAIN * share.ratio
     costliest = ops.costliest(rows)

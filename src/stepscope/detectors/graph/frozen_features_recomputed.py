@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.graph.frozen_features_recomputed import FrozenLayers
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 
@@ -80,7 +80,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     found = frozen_features_recomputed.build(index, step_graphs.build(steps))
     if found is None:
         return
-    ops = view.step_ops
+    ops = view.node_costs
     if ops is None:
         yield graph_cost.question(
             f"{len(found.heavy):,} products of frozen layers are made of the plain batch; their time"
@@ -89,7 +89,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
         yield _finding(view, ops, found, passes, params)
 
 
-def _finding(view: SessionView, ops: StepOps, found: FrozenLayers, passes: int, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, found: FrozenLayers, passes: int, params: Params) -> Seen:
     share = ops.of_nodes(found.nodes)
     again = 1 - 1 / passes
     saved = share.ratio * again

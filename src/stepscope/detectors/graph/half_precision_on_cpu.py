@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 HALF = frozenset({"float16"})
@@ -72,7 +72,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     rows = _emulated(index) if index is not None else []
     if not rows:
         return
-    ops = view.step_ops
+    ops = view.node_costs
     if ops is None:
         yield graph_cost.question("the step computes in half precision; whether on a CPU, and what that costs")
     elif ops.trace.launches is None and GAIN * ops.of_nodes(rows).ratio >= params.min_ratio:
@@ -85,7 +85,7 @@ def _emulated(index: GraphIndex) -> list[int]:
     return rows if any(index.table.type_of(row) in HEAVY for row in rows) else []
 
 
-def _finding(view: SessionView, ops: StepOps, rows: list[int], params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, rows: list[int], params: Params) -> Seen:
     share = ops.of_nodes(rows)
     saved = GAIN * share.ratio
     return Seen(

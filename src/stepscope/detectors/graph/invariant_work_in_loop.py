@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.graph.invariant_work_in_loop import InvariantWork
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 _NAMED = 2
@@ -91,7 +91,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     found = invariant_work_in_loop.build(index) if index is not None else ()
     if not found:
         return
-    ops = view.step_ops
+    ops = view.node_costs
     if ops is None:
         yield graph_cost.question("a loop of the graph computes the same in each of its turns; what that costs")
         return
@@ -100,12 +100,12 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
         yield _finding(view, ops, worst, params)
 
 
-def _cost(ops: StepOps, work: InvariantWork) -> _Cost:
+def _cost(ops: NodeCosts, work: InvariantWork) -> _Cost:
     begun = max(1.0, ops.turns(work.around))
     return _Cost(work=work, share=ops.of_nodes(work.nodes, gradients=True), turns=ops.turns(work.nodes) / begun)
 
 
-def _finding(view: SessionView, ops: StepOps, cost: _Cost, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, cost: _Cost, params: Params) -> Seen:
     share, saved = cost.share, cost.saved
     heavy = ops.costliest(cost.work.heavy) or list(cost.work.heavy)
     kinds = list(dict.fromkeys(ops.index.table.type_of(row) for row in heavy))[:_NAMED]

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.causes.graph.one_hot_into_matmul import OneHotProducts
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 
@@ -66,7 +66,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     found = one_hot_into_matmul.build(index) if index is not None else ()
     if index is None or not found:
         return
-    ops = view.step_ops
+    ops = view.node_costs
     if ops is None:
         deepest = max(one.columns for one in found)
         if deepest >= params.min_depth:
@@ -80,7 +80,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
         yield _finding(view, ops, [one for ratio, one in costs if ratio > 0], params)
 
 
-def _finding(view: SessionView, ops: StepOps, found: list[OneHotProducts], params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, found: list[OneHotProducts], params: Params) -> Seen:
     share = ops.of_nodes([row for one in found for row in one.nodes], gradients=True)
     depth = found[0].columns
     columns = f" of {depth:,} columns" if depth else ""

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.graph.whole_arrays import FlatProduct
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 
@@ -63,7 +63,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     found = list(whole_arrays.flat_products(index, params.min_elements)) if index is not None else []
     if not found:
         return
-    ops = view.step_ops
+    ops = view.node_costs
     if ops is None:
         yield graph_cost.question(
             f"a dense layer on flattened maps has {found[0].weight.elements:,} weights; what that costs"
@@ -74,7 +74,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
         yield _finding(view, ops, worst, params)
 
 
-def _finding(view: SessionView, ops: StepOps, found: FlatProduct, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, found: FlatProduct, params: Params) -> Seen:
     share = ops.of_nodes(found.nodes)
     saved = share.ratio * (1 - 1 / found.places)
     return Seen(

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.causes.graph.products_in_wrong_order import ProductChain
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 
@@ -66,7 +66,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     found = [one for one in every if one.shape[0] * one.shape[1] >= params.min_between]
     if not found:
         return
-    ops = view.step_ops
+    ops = view.node_costs
     if ops is None:
         rows, columns = found[0].shape
         yield graph_cost.question(f"matrix products make one of {rows:,} x {columns:,} on the way; what that costs")
@@ -74,11 +74,11 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
         yield _finding(view, ops, found, params)
 
 
-def _saved(ops: StepOps, found: Sequence[ProductChain]) -> float:
+def _saved(ops: NodeCosts, found: Sequence[ProductChain]) -> float:
     return sum(ops.of_nodes(one.nodes, gradients=True).ratio * (1 - one.left) for one in found)
 
 
-def _finding(view: SessionView, ops: StepOps, found: Sequence[ProductChain], params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, found: Sequence[ProductChain], params: Params) -> Seen:
     largest = max(found, key=lambda one: ops.of_nodes(one.nodes, gradients=True).ratio)
     share = ops.of_nodes([row for one in found for row in one.nodes], gradients=True)
     saved = min(_saved(ops, found), share.high)

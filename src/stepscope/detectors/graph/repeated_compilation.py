@@ -60,7 +60,7 @@ class Params:
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = view.op_traces.main
+    trace = view.traces.main
     if trace is None:
         return
     again = [c for c in trace.compiles.found if c.again]

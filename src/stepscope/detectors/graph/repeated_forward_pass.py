@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.causes.graph.repeated_forward_pass import Copy
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -61,7 +61,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     found = repeated_forward_pass.build(index) if index is not None else ()
     if not found:
         return
-    ops = view.step_ops
+    ops = view.node_costs
     if ops is None:
         heavy = sum(len(one.heavy) for one in found)
         yield graph_cost.question(
@@ -71,7 +71,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
         yield _finding(view, ops, found, params)
 
 
-def _finding(view: SessionView, ops: StepOps, found: Sequence[Copy], params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], params: Params) -> Seen:
     share = _share(ops, found)
     heavy = [row for one in found for row in one.heavy]
     ratio = share.ratio
@@ -102,7 +102,7 @@ def _finding(view: SessionView, ops: StepOps, found: Sequence[Copy], params: Par
     )
 
 
-def _share(ops: StepOps, found: Sequence[Copy]) -> OpShare:
+def _share(ops: NodeCosts, found: Sequence[Copy]) -> OpShare:
     """With gradients where both passes have some: they add up before they pass the one that stays."""
     gradients = all(one.differentiated for one in found)
     return ops.of_nodes([row for one in found for row in one.nodes], gradients=gradients)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.graph.independent_loops import IndependentLoop, LoopPart
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 START_NS = 10_000
@@ -68,7 +68,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     loops = independent_loops.build(index) if index is not None else ()
     if not loops:
         return
-    ops = view.step_ops
+    ops = view.node_costs
     if ops is None:
         yield graph_cost.question("a loop of the graph works row by row; whether that costs anything")
         return
@@ -82,12 +82,12 @@ def _parts(loops: list[IndependentLoop]) -> list[LoopPart]:
     return [part for loop in loops for part in loop.parts]
 
 
-def _saved(ops: StepOps, loops: list[IndependentLoop]) -> float:
+def _saved(ops: NodeCosts, loops: list[IndependentLoop]) -> float:
     share = ops.of_loops(_parts(loops), START_NS)
     return max(0.0, share.ratio - share.beyond)
 
 
-def _finding(view: SessionView, ops: StepOps, loops: list[IndependentLoop], params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, loops: list[IndependentLoop], params: Params) -> Seen:
     share = ops.of_loops(_parts(loops), START_NS)
     saved = max(0.0, share.ratio - share.beyond)
     places = graph_cost.places(view, ops.index, [loop.row for loop in loops])

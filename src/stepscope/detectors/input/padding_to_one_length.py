@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
     from stepscope.model.log.graph import TensorSpec
 
@@ -80,10 +80,10 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | Cap
     rows = _on_positions(index, padded.columns)
     if not rows:
         return
-    if view.step_ops is None:
+    if view.node_costs is None:
         yield graph_cost.question(f"sequences are padded to {padded.columns} positions; what the step does with them")
         return
-    ratio = anatomy.ratio("call") * _part(view.step_ops, rows)
+    ratio = anatomy.ratio("call") * _part(view.node_costs, rows)
     if ratio * (1 - _used(padded)) >= params.min_ratio:
         yield _finding(view, padded, ratio, params)
 
@@ -93,7 +93,7 @@ def _used(padded: Padding) -> float:
     return min(1.0, BUCKETS * padded.mean / padded.columns)
 
 
-def _part(ops: StepOps, rows: list[int]) -> float:
+def _part(ops: NodeCosts, rows: list[int]) -> float:
     """Of the time of all ops of the steps."""
     every = ops.of_nodes(range(len(ops.index.table))).high
     return min(1.0, ops.of_nodes(rows, gradients=True).high / every) if every > 0 else 0.0
@@ -133,7 +133,7 @@ def _in_positions(spec: TensorSpec, columns: int) -> bool:
 
 
 def _finding(view: SessionView, padded: Padding, ratio: float, params: Params) -> Seen:
-    trace = view.op_traces.main
+    trace = view.traces.main
     used = _used(padded)
     saved = ratio * (1 - used)
     return Seen(

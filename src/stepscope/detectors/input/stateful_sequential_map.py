@@ -54,7 +54,7 @@ class Params:
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = view.op_traces.main
+    trace = view.traces.main
     if trace is None or trace.pipeline is None:
         return
     stage, wait = trace.pipeline.blocking, trace.breakdown.ratio("input-wait")

@@ -67,7 +67,7 @@ def _measured(view: SessionView) -> str:
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = view.op_traces.main
+    trace = view.traces.main
     if trace is None:
         return
     if trace.pipeline is None:

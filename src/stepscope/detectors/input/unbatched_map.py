@@ -61,7 +61,7 @@ class Params:
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = view.op_traces.main
+    trace = view.traces.main
     if trace is None or trace.pipeline is None:
         return
     others = view.get(contention.build)

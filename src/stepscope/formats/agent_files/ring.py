@@ -24,9 +24,9 @@ from stepscope.wire.ring import (
     MAGIC,
     READER_OFFSET,
     RECORD_BYTES,
-    UNTOLD,
+    UNCOMMITTED,
+    UNCOMMITTED_OFFSET,
     UNTOLD_KINDS,
-    UNTOLD_OFFSET,
     VERSION,
 )
 
@@ -238,7 +238,7 @@ class RingReader:
 
     def take_untold(self, now_ns: int) -> Batch:
         """REST records for calls that a dead writer had counted and not yet told of; none the second time."""
-        since, *counts = UNTOLD.unpack_from(self._map, UNTOLD_OFFSET)
+        since, *counts = UNCOMMITTED.unpack_from(self._map, UNCOMMITTED_OFFSET)
         if self._untold_taken or not since or since > now_ns:
             return Batch(records=np.empty(0, RECORD_DTYPE), indexes=np.empty(0, np.int64))
         self._untold_taken = True
@@ -257,7 +257,7 @@ class RingReader:
     def forget_untold(self) -> None:
         """What ``take_untold`` gave is durable."""
         if self._untold_taken:
-            UNTOLD.pack_into(self._map, UNTOLD_OFFSET, *([0] * (1 + 2 * len(UNTOLD_KINDS))))
+            UNCOMMITTED.pack_into(self._map, UNCOMMITTED_OFFSET, *([0] * (1 + 2 * len(UNTOLD_KINDS))))
 
     def mark_durable(self, count: int) -> None:
         """Tell whoever looks that the first ``count`` records are on disk."""

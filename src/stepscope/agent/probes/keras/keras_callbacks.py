@@ -12,7 +12,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import SHORT_NS, defined, lacking, leave, report
+from stepscope.agent.probes.support import SHORT_NS, defined, drop_our_frame, lacking, report
 from stepscope.wire.kinds import Flag, Kind
 from stepscope.wire.ring import count_key
 
@@ -89,7 +89,7 @@ def _wrap_list(state: AgentState, original: Any, hook: str) -> Callable[..., Any
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
-            flags |= leave(error)
+            flags |= drop_our_frame(error)
             raise
         finally:
             spent = now() - start
@@ -146,7 +146,7 @@ def _wrap_batch(
         try:
             return original(self, batch, logs)
         except BaseException as error:
-            flags |= leave(error)
+            flags |= drop_our_frame(error)
             raise
         finally:
             spent = now() - start
@@ -190,7 +190,7 @@ def _adopt_on(state: AgentState, cls: Any, method: str, base: Any, heirs: Heirs)
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
 
     state.patch(cls, method, adopting)
@@ -250,7 +250,7 @@ def _wrap_hook(
         try:
             return original(*args, **kwargs)
         except BaseException as error:
-            flags |= leave(error)
+            flags |= drop_our_frame(error)
             raise
         finally:
             spent = now() - start

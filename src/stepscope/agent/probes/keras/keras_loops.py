@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.probes.common import Loop, padding_of, shared
-from stepscope.agent.probes.support import Sites, lacking, leading, leave, report, static_leading
+from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, leading, report, static_leading
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _wrap(state: AgentState, original: Callable[..., Any], role: str) -> Callabl
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
-            flags |= leave(error)
+            flags |= drop_our_frame(error)
             raise
         finally:
             end = now()
@@ -142,7 +142,7 @@ def _after_init(state: AgentState, cls: Any, look: Callable[[AgentState, Any], d
         try:
             original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         with state.guard("keras_loops.inputs"):
             tell(self)

@@ -14,7 +14,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.probes.common import OTHER, Loop, shared
-from stepscope.agent.probes.support import lacking, leaf, leave, report, user_stack
+from stepscope.agent.probes.support import drop_our_frame, lacking, leaf, report, user_stack
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _patch_make(state: AgentState, cls: Any, role: str) -> str:
         try:
             made = original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         with state.guard("keras_steps.make"):
             before = getattr(self, attribute, None)
@@ -141,7 +141,7 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
             try:
                 return original(iterator)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         traces = me.traces
         loop = me.loop
@@ -158,7 +158,7 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
         try:
             return original(iterator)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start
@@ -175,7 +175,7 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
         try:
             return step(*args) if len(args) == 1 and not kwargs else original(*args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
 
     wrapper = step if _takes_iterator(original) else general
@@ -207,7 +207,7 @@ def attach_compile(state: AgentState, module: Any) -> None:
             try:
                 result = original(self, *args, **kwargs)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
             with state.guard("keras_steps.compile"):
                 _tell(state, self)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.agent.core import frames
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import lacking, leave, report
+from stepscope.agent.probes.support import drop_our_frame, lacking, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,7 +184,7 @@ def _wrap(state: AgentState, original: Callable[..., Any], built: Callable[..., 
         try:
             original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         with state.guard("layers.built"):
             built(self, _built(self, caller(1)))

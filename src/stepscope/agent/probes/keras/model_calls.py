@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import Sites, eager_test, lacking, leading, leave, report
+from stepscope.agent.probes.support import Sites, drop_our_frame, eager_test, lacking, leading, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ def _wrap_call(state: AgentState, original: Callable[..., Any]) -> Callable[...,
             try:
                 return original(self, *args, **kwargs)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         if args and type(args[0]).__name__ == SYMBOLIC:
             try:
                 return original(self, *args, **kwargs)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         me.call = 1
         flags = 0
@@ -57,7 +57,7 @@ def _wrap_call(state: AgentState, original: Callable[..., Any]) -> Callable[...,
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start
@@ -100,7 +100,7 @@ def _wrap_apply(state: AgentState, original: Callable[..., Any]) -> Callable[...
             try:
                 return original(self, *args, **kwargs)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         me.apply = 1
         flags = 0
@@ -108,7 +108,7 @@ def _wrap_apply(state: AgentState, original: Callable[..., Any]) -> Callable[...
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.agent.core import frames
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.sources import generator_function, user_source
-from stepscope.agent.probes.support import defined, lacking, leading, leave, name_of, report, user_stack
+from stepscope.agent.probes.support import defined, drop_our_frame, lacking, leading, name_of, report, user_stack
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _wrap_making(state: AgentState, original: Callable[..., Any]) -> Callable[..
         try:
             return original(func, inp, Tout, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         finally:
             me.making = outer
@@ -125,14 +125,14 @@ def _wrap_call(state: AgentState, original: Callable[..., Any], names: dict[Any,
             try:
                 return original(self, token, device, args)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         flags = 0
         start = now()
         try:
             return original(self, token, device, args)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             write(start, now() - start, 0, name, kind, flags, thread())
@@ -170,7 +170,7 @@ def _wrap_adapter(
         try:
             original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
 
     return init
@@ -209,7 +209,7 @@ def _wrap_item(state: AgentState, original: Callable[..., Any], cls: str) -> Cal
         try:
             batch = original(self, *args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         else:
             return batch

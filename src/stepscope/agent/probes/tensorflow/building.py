@@ -11,7 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import Sites, lacking, leave, report
+from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _wrap(
             try:
                 return original(*args, **kwargs)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         local.building = True
         flags = 0
@@ -74,7 +74,7 @@ def _wrap(
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.graphs.node_reader import Reader
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import lacking, leave, report
+from stepscope.agent.probes.support import drop_our_frame, lacking, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ def _wrap(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]
         try:
             result = original(self, op, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         try:
             note(self, op, caller(1))

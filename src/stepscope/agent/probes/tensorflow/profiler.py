@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.capture.orders import PROFILER
 from stepscope.agent.capture.profiler import Profiler
-from stepscope.agent.probes.support import lacking, leaf, leave, report, user_stack
+from stepscope.agent.probes.support import drop_our_frame, lacking, leaf, report, user_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ def _wrap_start(state: AgentState, original: Callable[..., Any], ours: Profiler 
                     state.captures.give_way()
             return original(*args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             state.log({"t": "profiler", "at": began, "action": "failed"})
             raise
         finally:

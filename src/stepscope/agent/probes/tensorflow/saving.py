@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import SHORT_NS, Sites, lacking, leave, report
+from stepscope.agent.probes.support import SHORT_NS, Sites, drop_our_frame, lacking, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _wrap_save(state: AgentState, original: Callable[..., Any], role: str) -> Ca
             try:
                 return original(*args, **kwargs)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         me.save = 1
         flags = 0
@@ -62,7 +62,7 @@ def _wrap_save(state: AgentState, original: Callable[..., Any], role: str) -> Ca
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         else:
             return result
@@ -126,7 +126,7 @@ def _wrap_summary(state: AgentState, original: Callable[..., Any], method: str) 
         try:
             return original(*args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from stepscope.agent.probes.support import lacking, leave, report
+from stepscope.agent.probes.support import drop_our_frame, lacking, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ def _wrap(state: AgentState, original: Method, *, joined: bool) -> Method:
         try:
             result = original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         if not joined:
             _tell(state, self, joined=False)

@@ -18,7 +18,7 @@ from stepscope.agent.capture.orders import RUN_METADATA
 from stepscope.agent.capture.runs import Runs
 from stepscope.agent.core import frames
 from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.probes.support import Sites, examples, is_open, lacking, leave, report
+from stepscope.agent.probes.support import Sites, drop_our_frame, examples, is_open, lacking, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
         try:
             return call(self, fetches, feed_dict, *args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start
@@ -161,7 +161,7 @@ def _wrap_callables(state: AgentState, original: Method, names: Fetches) -> Meth
         try:
             made = original(self, fetches, feed_list, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         if feed_list is not None or fills_a_queue(caller(1)):
             return made
@@ -173,7 +173,7 @@ def _wrap_callables(state: AgentState, original: Method, names: Fetches) -> Meth
             try:
                 return made(*args, **kwargs)
             except BaseException as error:
-                flags = leave(error)
+                flags = drop_our_frame(error)
                 raise
             finally:
                 spent = now() - start

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.core import frames
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import SHORT_NS, defined, lacking, leaf, leave, report
+from stepscope.agent.probes.support import SHORT_NS, defined, drop_our_frame, lacking, leaf, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _wrap_making(state: AgentState, original: Method, base: object) -> Method:
         try:
             return original(self, session_creator, hooks, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
 
     return make
@@ -100,7 +100,7 @@ def _wrap(state: AgentState, original: Method, names: dict[type, int], *, always
             try:
                 return original(self, *args, **kwargs)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         me.hook = 1
         flags = 0
@@ -108,7 +108,7 @@ def _wrap(state: AgentState, original: Method, names: dict[type, int], *, always
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start

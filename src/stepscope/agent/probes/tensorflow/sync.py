@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import SHORT_NS, Sites, lacking, leave, report
+from stepscope.agent.probes.support import SHORT_NS, Sites, drop_our_frame, lacking, report
 from stepscope.wire.kinds import Kind
 from stepscope.wire.ring import count_key
 
@@ -50,7 +50,7 @@ def _wrap(state: AgentState, original: Callable[..., Any], method: str) -> Calla
         try:
             value = original(self)
         except BaseException as error:
-            write(start, now() - start, 0, short_name, kind, leave(error), state.thread())
+            write(start, now() - start, 0, short_name, kind, drop_our_frame(error), state.thread())
             raise
         spent = now() - start
         if spent >= SHORT_NS:
@@ -71,7 +71,7 @@ def _wrap(state: AgentState, original: Callable[..., Any], method: str) -> Calla
         try:
             value = original(self, *args, **kwargs)
         except BaseException as error:
-            write(start, now() - start, 0, short_name, kind, leave(error), state.thread())
+            write(start, now() - start, 0, short_name, kind, drop_our_frame(error), state.thread())
             raise
         spent = now() - start
         if spent < SHORT_NS:

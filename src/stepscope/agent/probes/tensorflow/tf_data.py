@@ -12,10 +12,10 @@ from stepscope.agent.probes.common import Consumed, Loop, padding_of, shared
 from stepscope.agent.probes.sources import user_source
 from stepscope.agent.probes.support import (
     defined,
+    drop_our_frame,
     eager_test,
     lacking,
     leaf,
-    leave,
     name_of,
     report,
     static_leading,
@@ -121,7 +121,7 @@ def _wrap_init(state: AgentState, original: Callable[..., Any], module: Any) -> 
         try:
             original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         with state.guard("tf_data.dataset"):
             tell(self)
@@ -157,7 +157,7 @@ def _wrap_generator(state: AgentState, original: Callable[..., Any]) -> Callable
         try:
             return original(generator, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         finally:
             me.generator = outer
@@ -337,7 +337,7 @@ def _wrap_iterator(state: AgentState, original: Callable[..., Any]) -> Callable[
         try:
             original(self, dataset, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         if dataset is not None and eager():
             with state.guard("tf_data.iterator"):
@@ -363,7 +363,7 @@ def _wrap_next(state: AgentState, original: Callable[..., Any], method: str) -> 
             try:
                 return original(self)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         consumed = hit[1]
         consumed.running += 1
@@ -372,7 +372,7 @@ def _wrap_next(state: AgentState, original: Callable[..., Any], method: str) -> 
         try:
             return original(self)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start

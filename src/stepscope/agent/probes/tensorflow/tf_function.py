@@ -21,13 +21,13 @@ from stepscope.agent.probes.support import (
     REPEATS,
     Entry,
     defined,
+    drop_our_frame,
     eager_test,
     examples,
     graph_stack,
     grown,
     is_open,
     lacking,
-    leave,
     name_of,
     owner,
     report,
@@ -159,7 +159,7 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
             try:
                 return original(self, *args, **kwds)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         entry = hit[1] if hit is not None else meet(self)
         execution = entry.execution
@@ -189,7 +189,7 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
         try:
             return original(self, *args, **kwds)
         except BaseException as error:
-            flags |= leave(error)
+            flags |= drop_our_frame(error)
             raise
         finally:
             spent = now() - start
@@ -230,7 +230,7 @@ def _remember_options(state: AgentState, cls: Any) -> None:
         try:
             options = original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         with state.guard("tf_function.options"):
             history = common.histories.get(self)
@@ -349,7 +349,7 @@ def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..
         try:
             made = original(function_type, type_context, func_graph, tracing_options)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         else:
             return made
