@@ -28,7 +28,7 @@ import weakref
 
 from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
 from stepscope.wire.kinds import Kind, Trait, kinds_with
-from stepscope.wire.ring import UNCOMMITTED, UNTOLD_KINDS
+from stepscope.wire.ring import UNCOMMITTED, UNCOMMITTED_KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ MAX_REST_NS = 20_000_000_000
 REPORT_NS = 1_000_000_000
 NOTE_NS = 90_000_000
 """How often counts are copied into the ring's header: a kill loses no more than what came since."""
-SLOTS = {kind: 1 + position for position, kind in enumerate(UNTOLD_KINDS)}
+SLOTS = {kind: 1 + position for position, kind in enumerate(UNCOMMITTED_KINDS)}
 """Where in ``Rest.uncommitted`` the calls of a kind stand; as many places further stands what has been told."""
-TOLD = len(UNTOLD_KINDS)
-COUNTED = tuple(kind for kind in UNTOLD_KINDS if kind in kinds_with(Trait.LIGHT))
+TOLD = len(UNCOMMITTED_KINDS)
+COUNTED = tuple(kind for kind in UNCOMMITTED_KINDS if kind in kinds_with(Trait.LIGHT))
 """Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count."""
 HOT = frozenset(map(int, kinds_with(Trait.HOT)))
 MANY = 64
@@ -118,13 +118,13 @@ class Rest:
         soon enough to see what they cost, and then their step has hardly been seen."""
         self.swaps: list[Callable[..., object]] = []
         """Called with ``rests=True`` when a rest begins, ``False`` when it ends, for what ``Patches`` does not hold."""
-        self._counters: dict[Kind, list[list[Any]]] = {kind: [] for kind in UNTOLD_KINDS}
+        self._counters: dict[Kind, list[list[Any]]] = {kind: [] for kind in UNCOMMITTED_KINDS}
         """[weak reference to what counts, its count when last looked at], for each kind."""
         self._owed_ns = 0
         """What rests were shorter than they should have been."""
         self._repeats = False
         """Whether something was counted in the last second of this rest."""
-        self._past = dict.fromkeys(UNTOLD_KINDS, 0)
+        self._past = dict.fromkeys(UNCOMMITTED_KINDS, 0)
         """What those had counted that are gone."""
         self._counting: list[Kind] = []
         """Kinds that are counted in this rest."""
@@ -247,7 +247,7 @@ class Rest:
         else:
             most = max(kinds.count(int(kind)) for kind in COUNTED)
             counted = frozenset([kind for kind in COUNTED if 2 * kinds.count(int(kind)) >= max(most, 1)][:1])
-        self._counting = [kind for kind in UNTOLD_KINDS if kind == Kind.EXECUTION or kind in counted]
+        self._counting = [kind for kind in UNCOMMITTED_KINDS if kind == Kind.EXECUTION or kind in counted]
         counts = {kind: self._count(kind) for kind in self._counting}
         self.on = True
         self._state.put_aside(counted)
@@ -299,7 +299,7 @@ class Rest:
 
     def _settle(self, now_ns: int, counts: dict[Kind, int]) -> None:
         """All of these calls have been told of; there may be more by now."""
-        for kind in UNTOLD_KINDS:
+        for kind in UNCOMMITTED_KINDS:
             self.uncommitted[SLOTS[kind] + TOLD] = counts.get(kind, self.uncommitted[SLOTS[kind]])
         self.note()
         self.uncommitted[0] = self._told = now_ns

@@ -26,7 +26,7 @@ from stepscope.wire.ring import (
     RECORD_BYTES,
     UNCOMMITTED,
     UNCOMMITTED_OFFSET,
-    UNTOLD_KINDS,
+    UNCOMMITTED_KINDS,
     VERSION,
 )
 
@@ -242,8 +242,10 @@ class RingReader:
         if self._untold_taken or not since or since > now_ns:
             return Batch(records=np.empty(0, RECORD_DTYPE), indexes=np.empty(0, np.int64))
         self._untold_taken = True
-        half = len(UNTOLD_KINDS)
-        calls = {kind: now - then for kind, now, then in zip(UNTOLD_KINDS, counts[:half], counts[half:], strict=True)}
+        half = len(UNCOMMITTED_KINDS)
+        calls = {
+            kind: now - then for kind, now, then in zip(UNCOMMITTED_KINDS, counts[:half], counts[half:], strict=True)
+        }
         told = [(kind, max(0, count)) for kind, count in calls.items() if count > 0 or kind == Kind.EXECUTION]
         records = np.zeros(len(told), RECORD_DTYPE)
         records["start_ns"], records["dur_ns"] = since, now_ns - since
@@ -257,7 +259,7 @@ class RingReader:
     def forget_untold(self) -> None:
         """What ``take_untold`` gave is durable."""
         if self._untold_taken:
-            UNCOMMITTED.pack_into(self._map, UNCOMMITTED_OFFSET, *([0] * (1 + 2 * len(UNTOLD_KINDS))))
+            UNCOMMITTED.pack_into(self._map, UNCOMMITTED_OFFSET, *([0] * (1 + 2 * len(UNCOMMITTED_KINDS))))
 
     def mark_durable(self, count: int) -> None:
         """Tell whoever looks that the first ``count`` records are on disk."""
