@@ -17,7 +17,7 @@ from .conftest import Armed
 HEAD = """
 import os, signal, sys, threading, time, stepscope
 from pathlib import Path
-from stepscope.agent import start; from stepscope.agent.core import state
+from stepscope.agent import start, state
 stepscope.step()
 def timers(): return Path("/proc/self/timers").read_text().count("signal:")
 def spin(seconds):

@@ -16,7 +16,7 @@ from stepscope.wire.kinds import Kind
 from .conftest import Armed, Measured, read_process
 
 if TYPE_CHECKING:
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 START = 1_000_000_000
 

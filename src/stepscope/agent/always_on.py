@@ -17,8 +17,8 @@ import shlex
 import sys
 import time
 
-from stepscope.agent import bootstrap
-from stepscope.agent.core import detached, process, state
+from stepscope.agent import bootstrap, state
+from stepscope.agent.core import detached, process
 from stepscope.wire import run_directory, sessions_folder, trouble
 from stepscope.wire.env import CONFIG_NAME, ENABLED_NAME, JOB_NAME, PROCS_NAME, RUN_PREFIX, STATUS_NAME
 from stepscope.wire.ring import DEFAULT_SLOTS
@@ -188,7 +188,7 @@ class Owner:
             return
         if not self._next_ns:
             self._next_ns = current.now() + DELAY_NS
-            current.on_tick(self.tick)
+            current.hooks.on_tick(self.tick)
 
     def tick(self, now_ns: int) -> None:
         """Called some times a second; starts the sidecar when it is due."""

@@ -11,8 +11,8 @@ import math
 import struct
 import time
 
-from stepscope.agent import bootstrap
-from stepscope.agent.core import frames, state
+from stepscope.agent import bootstrap, state
+from stepscope.agent.core import frames
 from stepscope.wire.kinds import Flag, Kind
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
     F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,14 +50,14 @@ def step() -> None:
         return
     try:
         now = current.now()
-        local = current.local
+        local = current.threads.local
         life, before = getattr(local, "api_step", _NONE)
-        local.api_step = (current.life, now)
-        if life == current.life:
-            name = current.names.get(_STEP_KEY) or _name(current, *_STEP_KEY)
+        local.api_step = (current.threads.life, now)
+        if life == current.threads.life:
+            name = current.lines.names.get(_STEP_KEY) or _name(current, *_STEP_KEY)
             current.write(before, now - before, 0, name, _STEP, 0, current.thread())
     except Exception as error:
-        if not current.swallow("api.step", error):
+        if not current.failures.swallow("api.step", error):
             raise
 
 
@@ -128,10 +128,10 @@ def _write_span(text: str, start: int, flags: int) -> None:
     if current is None:
         return
     try:
-        name = current.names.get(("span", text)) or _name(current, "span", text)
+        name = current.lines.names.get(("span", text)) or _name(current, "span", text)
         current.write(start, current.now() - start, 0, name, _SPAN, flags, current.thread())
     except Exception as failure:
-        if not current.swallow("api.span", failure):
+        if not current.failures.swallow("api.span", failure):
             raise
 
 
@@ -145,8 +145,8 @@ def metric(name: str, value: float) -> None:
         if not math.isfinite(number):
             current.diagnostic("DX913", "metric %s was not finite and is not stored" % name)
             return
-        known = current.names.get(("metric", name)) or _name(current, "metric", str(name))
+        known = current.lines.names.get(("metric", name)) or _name(current, "metric", str(name))
         current.write(current.now(), 0, _TO_INT(_TO_BITS(number))[0], known, _METRIC, 0, current.thread())
     except Exception as error:
-        if not current.swallow("api.metric", error):
+        if not current.failures.swallow("api.metric", error):
             raise

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
     Callback = Callable[[Any], object]
 
@@ -136,7 +136,7 @@ class ImportHook:
             self._report(name, error)
 
     def _report(self, name: str, error: Exception) -> None:
-        state = sys.modules.get("stepscope.agent.core.state")
+        state = sys.modules.get("stepscope.agent.state")
         current = getattr(state, "CURRENT", None)
         if current is not None:
             current.diagnostic("DX901", "import hook, %s: %s: %s" % (name, type(error).__name__, error))
@@ -145,7 +145,7 @@ class ImportHook:
         """Make this process a measured one, once. None if that cannot be done: then the hook goes."""
         # Taken and kept. Not waited for: a signal handler may come here while its own thread holds it.
         if not self._once.acquire(blocking=False):
-            return getattr(sys.modules.get("stepscope.agent.core.state"), "CURRENT", None)
+            return getattr(sys.modules.get("stepscope.agent.state"), "CURRENT", None)
         try:
             from stepscope.agent import start  # the run directory may have gone since this process was armed
 

@@ -33,9 +33,24 @@ from stepscope.wire.ring import UNCOMMITTED, UNCOMMITTED_KINDS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.hooks import Hooks
+    from stepscope.agent.core.patches import Patches
+    from stepscope.agent.core.records import Records
+    from stepscope.wire.ring import Write
+
+    class Host(Protocol):
+        """What is asked of the agent's state, which holds the one ``Rest``."""
+
+        config: dict[str, Any]
+        now: Callable[[], int]
+        write: Write
+        thread: Callable[[], int]
+        records: Records
+        patches: Patches
+        hooks: Hooks
+
 
 BUDGET_RATIO = 0.003
 """Share of the wall time that wrappers, what counts while they rest, and the agent's thread may take, by the upper
@@ -104,7 +119,7 @@ class Rest:
         "uncommitted",
     )
 
-    def __init__(self, state: AgentState) -> None:
+    def __init__(self, state: Host) -> None:
         self._state = state
         self.on = False
         self.uncommitted = memoryview(bytearray(UNCOMMITTED.size)).cast("Q")
@@ -197,10 +212,10 @@ class Rest:
 
     def _open_window(self, now_ns: int) -> None:
         self._since = now_ns
-        self._written = self._state.calls()
+        self._written = self._state.records.calls()
 
     def _consider(self, now_ns: int) -> None:
-        written, counted = self._state.calls()
+        written, counted = self._state.records.calls()
         calls, short = written - self._written[0], counted - self._written[1]
         if calls + short < MIN_CALLS:
             if now_ns - self._since > MAX_REST_NS:
@@ -209,7 +224,7 @@ class Rest:
         window = now_ns - self._since
         if window < LONG_WINDOW_NS and not all(seen() for seen in self.enough):
             return
-        kinds = self._state.newest_kinds(LOOKED_AT)
+        kinds = self._state.records.newest_kinds(LOOKED_AT)
         each = self._call_ns / max(1, len(kinds))
         executions = kinds.count(int(Kind.EXECUTION))  # each calls a tf.function, whose wrapper runs and writes nothing
         hot = executions + sum(kind in HOT for kind in kinds)
@@ -231,7 +246,7 @@ class Rest:
     def _thread_ratio(self, now_ns: int) -> float:
         """What the agent's thread has taken of a core since this was first asked; what has a budget of its own is not
         in it."""
-        used = time.thread_time_ns() - self._state.apart_ns
+        used = time.thread_time_ns() - self._state.hooks.apart_ns
         if self._asked is None:
             self._asked = (now_ns, used)
         since = now_ns - self._asked[0]
@@ -240,7 +255,7 @@ class Rest:
     def _begin(self, now_ns: int, rest_ns: int, kinds: list[int]) -> None:
         for function in self.before:
             function(now_ns)
-        self._state.flush_short()
+        self._state.records.flush_regularly()
         self._forget()
         if int(Kind.EXECUTION) in kinds[-LATEST:]:
             counted = frozenset((Kind.FUNCTION,) if self.steps_are_functions else ())
@@ -250,7 +265,7 @@ class Rest:
         self._counting = [kind for kind in UNCOMMITTED_KINDS if kind == Kind.EXECUTION or kind in counted]
         counts = {kind: self._count(kind) for kind in self._counting}
         self.on = True
-        self._state.put_aside(counted)
+        self._state.patches.put_aside(counted)
         self._swap()
         # Now, not before: what a wrapper recorded until here is left as it is, what begins later is counted.
         self._settle(self._state.now(), counts)
@@ -262,7 +277,7 @@ class Rest:
         if not self.on:
             return
         ends = self._state.now()  # what begins from here on may be recorded again
-        self._state.put_back()
+        self._state.patches.put_back()
         self.on = False
         self._owed_ns += max(0, self._until - now_ns)
         self._swap()
@@ -321,7 +336,7 @@ class Rest:
     def after_fork(self) -> None:
         """In a forked child: attached, without a window; its own thread opens one."""
         if self.on:
-            self._state.put_back()
+            self._state.patches.put_back()
             self.on = False
             self._swap()
         self._since = self._held = self._hot_since = 0

@@ -7,10 +7,11 @@ import functools
 import os
 import sys
 
+from stepscope.agent import state
 from stepscope.agent.bootstrap import COMPUTES, ROOTS
 from stepscope.agent.capture.commands import Commands
 from stepscope.agent.capture.controller import KIND
-from stepscope.agent.core import frames, state
+from stepscope.agent.core import frames
 from stepscope.agent.probes import registry
 from stepscope.agent.sampling.sampler import Sampler
 from stepscope.wire import trouble
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, Optional
 
     from stepscope.agent.bootstrap import ImportHook
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 
 class Running:
@@ -44,10 +45,10 @@ class Running:
 
     def _begin(self) -> None:
         self.start_thread()
-        self.state.children_after_fork.append(self.start_thread)
+        self.state.hooks.children.append(self.start_thread)
         with self.state.guard("commands"):
             takes = {KIND: self.state.captures.order, ENOUGH: self.state.captures.enough, STACKS: self._denser}
-            self.state.on_tick(Commands(self.state, takes).tick)
+            self.state.hooks.on_tick(Commands(self.state.lines, takes).tick)
 
     def _say(self, name: str, module: Any) -> None:
         if module is not None:
@@ -95,14 +96,14 @@ def start(hook: ImportHook) -> Optional[AgentState]:
         return None
     current = state.AgentState(hook.run)
     if not current.open("exec" if hook.pid == os.getpid() else "fork"):
-        if not current.has_log:
-            trouble.write(hook.run, "start of the agent", current.last_words)
+        if not current.lines.is_open:
+            trouble.write(hook.run, "start of the agent", current.lines.last_words)
         return None
     state.CURRENT = current
     os.register_at_fork(after_in_child=current.after_fork)
     running = Running(current)
     running.register_exit()
-    current.on_uninstall(hook.remove)
+    current.hooks.on_uninstall(hook.remove)
     for name in ROOTS:
         hook.after_import(name, functools.partial(running.framework, name))
     for probe, module_name, attach in registry.targets(current):

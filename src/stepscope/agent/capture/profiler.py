@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from stepscope.agent.capture.orders import Order
     from stepscope.agent.capture.watch import StepWatch
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.lines import Lines
 
 GIVE_WAY_S = 30.0
 """A user's profiler waits for ours at most so long: for as long as it takes to write what it has."""
@@ -47,9 +47,9 @@ _FIRST_BYTES = (b"\n", b"\x12", b"\x1a", b'"')
 class Profiler:
     """Who profiles in this process, and how ours does."""
 
-    def __init__(self, state: AgentState, module: Any) -> None:
+    def __init__(self, lines: Lines, module: Any) -> None:
         """``module``: tensorflow.python.profiler.profiler_v2."""
-        self._state = state
+        self._lines = lines
         self._module = module
         self._sessions = module._pywrap_profiler.ProfilerSession
         self.reset()
@@ -77,7 +77,7 @@ class Profiler:
         if self._ours.acquire(timeout=GIVE_WAY_S):
             self._ours.release()
         else:
-            self._state.diagnostic("DX914", "our profiler did not give way to the user's within %g s" % GIVE_WAY_S)
+            self._lines.diagnostic("DX914", "our profiler did not give way to the user's within %g s" % GIVE_WAY_S)
 
     def started(self) -> None:
         """The user's start has returned, or failed."""

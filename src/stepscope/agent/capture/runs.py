@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Optional
 
+    from stepscope.agent.capture.host import Host
     from stepscope.agent.capture.orders import Order
     from stepscope.agent.capture.watch import StepWatch
-    from stepscope.agent.core.state import AgentState
 
     Run = Callable[..., Any]
     Said = tuple[int, int, int, Any]
@@ -36,7 +36,7 @@ STEP_STATS = "step_stats"
 class Runs:
     """Traces runs of sessions. ``task`` is read in every run; the rest only while it is set."""
 
-    def __init__(self, state: AgentState) -> None:
+    def __init__(self, state: Host) -> None:
         self._state = state
         self.reset()
 

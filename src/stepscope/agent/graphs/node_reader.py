@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     Op = Any
     Concrete = Any
 
-    from stepscope.agent.core.state import AgentState
     from stepscope.agent.core.weak_ids import WeakIds
     from stepscope.agent.graphs.node_lines import Lines, Made
+    from stepscope.agent.state import AgentState
 
 SLICE_NS = 2_000_000
 """Source: DESIGN 3.1, level 0. The GIL is held meanwhile."""
@@ -149,7 +149,7 @@ class Reader:
             self._looked = now_ns
             self._look_at_sessions()
         busy = self._current is not None or bool(self._waiting)
-        self._state.errand = self.errand if busy else None
+        self._state.hooks.errand = self.errand if busy else None
         if not busy or self.running or now_ns - self._last_slice < PAUSE_NS:
             return
         if now_ns - self._last_trace < self._settle_ns and now_ns - self._first_wait < MAX_SETTLE_NS:
@@ -159,7 +159,7 @@ class Reader:
         while self._state.now() < deadline and (self._current is not None or self._take()):
             self._slice(deadline)
         self._last_slice = self._state.now()
-        self._state.apart_ns += time.thread_time_ns() - began
+        self._state.hooks.apart_ns += time.thread_time_ns() - began
         if self._current is None and not self._waiting:
             self._first_wait = 0
             self.tell()

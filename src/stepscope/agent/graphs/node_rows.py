@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     Op = Any
     Tensors = Any
 
-    from stepscope.agent.core.state import AgentState
     from stepscope.agent.graphs.node_lines import Lines, Made
+    from stepscope.agent.state import AgentState
 
 BLOCK = 128
 """Nodes of a block; writing one takes about 0.3 ms."""

@@ -20,8 +20,8 @@ from stepscope.agent.probes.support import leaf, user_stack
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
     from stepscope.agent.graphs.node_reader import Reader
+    from stepscope.agent.state import AgentState
 
 OTHER = "__stepscope_other__"
 """On the wrapper of a step function what counts in its stead while it rests, on that the wrapper: both live as long as

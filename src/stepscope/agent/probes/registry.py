@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
     Target = tuple[str, str, Callable[[AgentState, Any], object]]
 
@@ -53,7 +53,7 @@ def targets(state: AgentState) -> Iterator[Target]:
         try:
             module = importlib.import_module("stepscope.agent.probes." + path)
         except Exception as error:
-            state.fail(probe, error)
+            state.failures.add(probe, error)
             continue
         for module_name, attach in module.TARGETS:
             yield probe, module_name, attach

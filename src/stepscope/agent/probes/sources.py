@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stepscope.agent.probes.common import shared
 
 if TYPE_CHECKING:
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 
 class FromCode:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import FrameType
 
-    from stepscope.agent.core.state import AgentState
     from stepscope.agent.probes.common import Here
+    from stepscope.agent.state import AgentState
 
 SHORT_NS = 20_000
 """Calls of some kinds below this are counted, not recorded (DESIGN 3.1: the level-0 budget)."""

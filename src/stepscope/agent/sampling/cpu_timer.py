@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, Optional
 
-    from stepscope.agent.core.state import AgentState
     from stepscope.agent.sampling.stacks import StackTable
+    from stepscope.agent.state import AgentState
 
 HZ = 40
 """Samples per second of CPU time of the main thread; one costs about 10 us."""

@@ -25,8 +25,8 @@ from stepscope.wire.ring import (
     READER_OFFSET,
     RECORD_BYTES,
     UNCOMMITTED,
-    UNCOMMITTED_OFFSET,
     UNCOMMITTED_KINDS,
+    UNCOMMITTED_OFFSET,
     VERSION,
 )
 

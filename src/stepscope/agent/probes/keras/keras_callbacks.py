@@ -19,7 +19,7 @@ from stepscope.wire.ring import count_key
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
     Heirs = dict[tuple[type, str], dict[type, int]]
     """(class that defines a hook, hook) to name ids by the class of the callback that inherits it."""
@@ -129,7 +129,7 @@ def _wrap_batch(
     now = state.now
     write = state.write
     short = state.short
-    counted = state._short.entries
+    counted = state.records.counted
     key = count_key(name, kind, 0)
     begins = whole and hook in BATCH_BEGINS
     depth_alone = 0 if whole else 1

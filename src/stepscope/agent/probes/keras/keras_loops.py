@@ -17,7 +17,7 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 ON_BATCH = frozenset(("train_on_batch", "test_on_batch", "predict_on_batch"))
 METHODS = {

@@ -20,7 +20,7 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 ROLES = ("train", "test", "predict")
 MARK = "__stepscope_execution__"

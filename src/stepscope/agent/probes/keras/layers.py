@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
     Keras = Any
     """A layer, optimizer, metric or loss; a module or function of Keras."""

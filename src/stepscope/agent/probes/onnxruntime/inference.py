@@ -19,7 +19,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
     Foreign = Any
     """An object of ONNX Runtime's, or what it takes for one."""

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 _MAX_COMMAND = 300
 
@@ -55,7 +55,7 @@ def _words(args: Any) -> str:
 
 
 def _started(state: AgentState, pid: int, command: str) -> None:
-    if state.dormant:
+    if state.lines.dormant:
         return
     file, function, line = frames.user_frame() or ("", "", 0)
     entry: dict[str, object] = {"t": "child", "at": state.now(), "pid": pid, "command": command[:_MAX_COMMAND]}

@@ -18,7 +18,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 MARK = "__stepscope_item__"
 GENERATOR_MODULE = "from_generator_op.py"
@@ -115,7 +115,7 @@ def _user_part(state: AgentState, making: Making) -> tuple[str, Any]:
 def _wrap_call(state: AgentState, original: Callable[..., Any], names: dict[Any, int]) -> Callable[..., Any]:
     now = state.now
     write = state.write
-    thread = state.pool_thread
+    thread = state.threads.of_pool
     kind = int(Kind.PYFUNC)
 
     @functools.wraps(original)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
     Attach = Callable[[AgentState, Any], None]
 
@@ -55,7 +55,7 @@ def _wrap(
 ) -> Callable[..., Any]:
     """The wrapper; ``made`` is told the first argument once the call has ended well."""
     sites = Sites(state, ("build", function), text=function, role=role)
-    local = state.local
+    local = state.threads.local
     now = state.now
     caller = sys._getframe
     kind = int(Kind.BUILD)
@@ -114,7 +114,7 @@ class Graphs:
             return
         if not self._watched:
             self._watched = True
-            self._state.on_tick(self._state.guard("building.graphs")(self.look))
+            self._state.hooks.on_tick(self._state.guard("building.graphs")(self.look))
         self._graphs = [e for e in self._graphs if e[0]() is not None][1 - MAX_GRAPHS :]
         self._graphs.append([weakref.ref(graph), self._state.new_id("graph"), 0, 0, float(READ_NS)])
 

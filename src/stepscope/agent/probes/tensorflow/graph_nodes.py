@@ -14,7 +14,7 @@ from stepscope.agent.probes.support import drop_our_frame, lacking, report
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 
 def attach(state: AgentState, module: Any) -> None:
@@ -27,8 +27,8 @@ def attach(state: AgentState, module: Any) -> None:
         common = shared(state)
         state.patch(cls, "_create_op_helper", _wrap(state, cls.__dict__["_create_op_helper"]))
         common.reader = reader = Reader(state, common.lines, common.graphs, WeakIds())
-        state.on_tick(reader.errand)
-        state.on_finish(state.guard("graph_nodes.tell")(reader.tell))
+        state.hooks.on_tick(reader.errand)
+        state.hooks.on_finish(state.guard("graph_nodes.tell")(reader.tell))
     report(state, "graph_nodes", why)
 
 
@@ -46,7 +46,7 @@ def _wrap(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]
         try:
             note(self, op, caller(1))
         except Exception as error:
-            if not state.swallow("graph_nodes.note", error):
+            if not state.failures.swallow("graph_nodes.note", error):
                 raise
         return result
 

@@ -9,7 +9,7 @@ from stepscope.agent.probes.common import padding_of
 from stepscope.agent.probes.support import followed, lacking, leaf, report, user_stack
 
 if TYPE_CHECKING:
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
     Array = Any
 

@@ -12,7 +12,7 @@ from stepscope.agent.probes.support import drop_our_frame, lacking, leaf, report
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 
 def attach(state: AgentState, module: Any) -> None:
@@ -25,7 +25,7 @@ def attach(state: AgentState, module: Any) -> None:
         if missing:
             report(state, "profiler.captures", "ProfilerSession has no %s" % " and no ".join(missing))
         else:
-            ours = state.captures.tracers[PROFILER] = Profiler(state, module)
+            ours = state.captures.tracers[PROFILER] = Profiler(state.lines, module)
             state.captures.profiled = ours.of_user
         state.patch(module, "start", _wrap_start(state, module.start, ours))
     for function, action in (("stop", "stop"), ("start_server", "server")):

@@ -13,7 +13,7 @@ from stepscope.agent.probes.support import drop_our_frame, lacking, report
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
     Method = Callable[..., Any]
 

@@ -19,7 +19,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
     Method = Callable[..., Any]
     Known = dict[tuple[type, str], dict[type, int]]

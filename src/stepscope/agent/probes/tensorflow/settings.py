@@ -9,7 +9,7 @@ from stepscope.agent.probes.support import followed, lacking, leaf, report, user
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 
 class Switch(NamedTuple):

@@ -14,7 +14,7 @@ from stepscope.wire.ring import count_key
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 METHODS = ("numpy", "__float__", "__int__", "__bool__", "__index__", "__array__")
 
@@ -42,7 +42,7 @@ def _wrap(state: AgentState, original: Callable[..., Any], method: str) -> Calla
     short = state.short
     caller = sys._getframe
     local = shared(state).local
-    counted = state._short.entries
+    counted = state.records.counted
     key = count_key(short_name, kind, 0)
 
     def alone(self: Any) -> Any:

@@ -26,7 +26,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 FUNCTIONS = ("_map_func", "_predicate", "_scan_func", "_key_func", "_reduce_func", "_finalize_func", "_init_func")
 """Attributes of datasets that hold a ``StructuredFunctionWrapper``; ``_func`` of it is the user's function."""

@@ -16,7 +16,7 @@ from stepscope.agent.probes.common import Consumed, Loop, shared
 from stepscope.agent.probes.support import report
 
 if TYPE_CHECKING:
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 ENOUGH = 80
 """Executions after which a read is worth it: the model keeps the last 100 gaps."""
@@ -156,7 +156,7 @@ def attach(state: AgentState, module: Any) -> None:
 
     reader = Reader(state, read)
     shared(state).read_models = state.guard("tf_data_model.loop")(reader.loop_ends)
-    state.on_tick(reader.tick)
+    state.hooks.on_tick(reader.tick)
     state.rest.before.append(reader.window_ends)
     state.rest.enough.append(reader.enough)
     report(state, "tf_data_model")
@@ -187,7 +187,7 @@ def _tell_absence(state: AgentState) -> None:
                 return
 
     common.read_models = state.guard("tf_data_model.absence")(loop_ends)
-    state.on_tick(tick)
+    state.hooks.on_tick(tick)
 
 
 TARGETS = (("tensorflow.python.ops.gen_experimental_dataset_ops", attach),)

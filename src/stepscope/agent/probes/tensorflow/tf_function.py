@@ -40,7 +40,7 @@ from stepscope.wire.kinds import Flag, Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 SIGNATURE_LIMIT = 400
 MAX_REPEATS = 20_000
