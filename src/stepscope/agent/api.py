@@ -39,7 +39,7 @@ _STEP_KEY = ("step", "stepscope.step")
 
 def _current() -> Optional[AgentState]:
     if state.CURRENT is None and bootstrap.HOOK is not None:
-        return bootstrap.HOOK.activate()
+        bootstrap.HOOK.activate()
     return state.CURRENT
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from stepscope.agent.state import AgentState
-
     Callback = Callable[[Any], object]
 
 ROOTS = ("tensorflow", "keras", "tf_keras", "onnxruntime")
@@ -141,21 +139,20 @@ class ImportHook:
         if current is not None:
             current.diagnostic("DX901", "import hook, %s: %s: %s" % (name, type(error).__name__, error))
 
-    def activate(self) -> AgentState | None:
-        """Make this process a measured one, once. None if that cannot be done: then the hook goes."""
+    def activate(self) -> None:
+        """Make this process a measured one, once. Where that cannot be done the hook goes."""
         # Taken and kept. Not waited for: a signal handler may come here while its own thread holds it.
         if not self._once.acquire(blocking=False):
-            return getattr(sys.modules.get("stepscope.agent.state"), "CURRENT", None)
+            return
         try:
             from stepscope.agent import start  # the run directory may have gone since this process was armed
 
-            current = start.start(self)
+            measured = start.start(self, ROOTS, COMPUTES)
         except Exception as error:
-            current = None
+            measured = False
             self._tell(error)
-        if current is None:
+        if not measured:
             self.remove()
-        return current
 
     def _tell(self, error: Exception) -> None:
         """Leave a line in the run directory: this process has no log that could say it."""

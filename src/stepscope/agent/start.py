@@ -8,7 +8,6 @@ import os
 import sys
 
 from stepscope.agent import state
-from stepscope.agent.bootstrap import COMPUTES, ROOTS
 from stepscope.agent.capture.commands import Commands
 from stepscope.agent.capture.controller import KIND
 from stepscope.agent.core import frames
@@ -19,17 +18,32 @@ from stepscope.wire.commands import ENOUGH, STACKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from collections.abc import Callable, Collection
+    from typing import Any, Optional, Protocol
 
-    from stepscope.agent.bootstrap import ImportHook
     from stepscope.agent.state import AgentState
+
+    class Hook(Protocol):
+        """Who knows of imports: see ``agent.bootstrap``."""
+
+        run: str
+        pid: int
+        folder: str
+
+        def after_import(self, name: str, callback: Callable[[Any], object]) -> None:
+            """Have ``callback(module)`` called after each execution of ``name``."""
+
+        def remove(self) -> None:
+            """No callback runs any more."""
 
 
 class Running:
     """What belongs to one measured process beside its state."""
 
-    def __init__(self, current: AgentState) -> None:
+    def __init__(self, current: AgentState, computes: Collection[str]) -> None:
+        """``computes``: the frameworks that compute, by the names of their modules."""
         self.state = current
+        self._computes = computes
         self.sampler: Optional[Sampler] = None
 
     def framework(self, name: str, module: Any) -> None:
@@ -37,7 +51,7 @@ class Running:
         for folder in list(getattr(module, "__path__", ())):
             frames.exclude(str(folder))
         self._say(name, module)
-        if name in COMPUTES:
+        if name in self._computes:
             self._say("numpy", sys.modules.get("numpy"))
             if self.sampler is None:
                 self._begin()
@@ -90,25 +104,26 @@ class Running:
         self.state.finish(cpu_ns)
 
 
-def start(hook: ImportHook) -> Optional[AgentState]:
-    """Open the state, attach the probes by callbacks. None when this process cannot be measured."""
+def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool:
+    """Open the state, attach the probes by callbacks. False: this process cannot be measured."""
     if not os.path.isdir(hook.run):
-        return None
+        return False
+    frames.armed_in(hook.folder)
     current = state.AgentState(hook.run)
     if not current.open("exec" if hook.pid == os.getpid() else "fork"):
         if not current.lines.is_open:
             trouble.write(hook.run, "start of the agent", current.lines.last_words)
-        return None
+        return False
     state.CURRENT = current
     os.register_at_fork(after_in_child=current.after_fork)
-    running = Running(current)
+    running = Running(current, computes)
     running.register_exit()
     current.hooks.on_uninstall(hook.remove)
-    for name in ROOTS:
+    for name in roots:
         hook.after_import(name, functools.partial(running.framework, name))
     for probe, module_name, attach in registry.targets(current):
         hook.after_import(module_name, functools.partial(current.attach, probe, attach))
-    return current
+    return True
 
 
 def _onednn() -> str:

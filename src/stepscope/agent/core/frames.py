@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from stepscope.agent import bootstrap
-from stepscope.agent.graphs import autograph
+from stepscope.agent.core import autograph
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +25,16 @@ _PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.se
 _DEPTH = 1000
 """Frames looked at from the leaf on when searching for user code: imports of frameworks nest deep."""
 
+_folder = "/"
+"""Where the process was armed."""
 _own: dict[str, bool] = {}
 _frameworks: list[str] = []
+
+
+def armed_in(folder: str) -> None:
+    """Relative paths are meant from ``folder``."""
+    global _folder
+    _folder = folder
 
 
 def exclude(folder: str) -> None:
@@ -40,8 +47,7 @@ def absolute(path: str) -> str:
     """The path as it was meant when the process was armed: scripts may change directory later."""
     if path.startswith(("/", "<")):
         return path
-    start = bootstrap.HOOK.folder if bootstrap.HOOK is not None else "/"
-    return os.path.normpath(os.path.join(start, path))
+    return os.path.normpath(os.path.join(_folder, path))
 
 
 def is_own(path: str) -> bool:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from array import array
 
-from stepscope.agent.core import frames
-from stepscope.agent.graphs import autograph
+from stepscope.agent.core import autograph, frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

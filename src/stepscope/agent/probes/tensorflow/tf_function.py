@@ -17,24 +17,21 @@ from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.sources import data_function
 from stepscope.agent.probes.support import (
-    NO_ITERATOR,
     REPEATS,
-    Entry,
     defined,
     drop_our_frame,
     eager_test,
     examples,
     graph_stack,
-    grown,
     is_open,
     lacking,
     name_of,
     owner,
     report,
-    updates_of,
     user_stack,
 )
 from stepscope.agent.probes.tensorflow.signatures import change, text_of
+from stepscope.agent.probes.variants import NO_ITERATOR, Entry, grown, updates_of
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
