@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, Optional
 
     from stepscope.agent.bootstrap import ImportHook
+    from stepscope.agent.core.foreign import Foreign
 
 MARK = "# stepscope enable "
 """How the line of the .pth file begins that holds the settings, as JSON."""
@@ -179,7 +180,7 @@ class Owner:
             "cwd": folder,
         }
 
-    def begin(self, module: Any) -> None:
+    def begin(self, module: Foreign) -> None:
         """A framework that computes has been imported: from now on the agent's thread looks after the sidecar."""
         del module
         current = state.CURRENT

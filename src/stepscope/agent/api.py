@@ -19,13 +19,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-    from typing import Any, Optional, TypeVar
+    from typing import Optional, TypeVar
 
     from typing_extensions import Self
 
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
 
-    F = TypeVar("F", bound=Callable[..., Any])
+    F = TypeVar("F", bound=Callable[..., Foreign])
 
 _STEP = int(Kind.STEP)
 _SPAN = int(Kind.SPAN)
@@ -89,7 +90,7 @@ class span:  # noqa: N801 - used like a function: with stepscope.span("augment")
         name = self._name
 
         @functools.wraps(function)
-        def measured(*args: Any, **kwargs: Any) -> Any:
+        def measured(*args: Foreign, **kwargs: Foreign) -> Foreign:
             with span(name):
                 return function(*args, **kwargs)
 

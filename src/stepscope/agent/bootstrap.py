@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from importlib.machinery import ModuleSpec
     from types import ModuleType
-    from typing import Any
 
-    Callback = Callable[[Any], object]
+    from stepscope.agent.core.foreign import Foreign
+
+    Callback = Callable[[Foreign], object]
 
 ROOTS = ("tensorflow", "keras", "tf_keras", "onnxruntime")
 """The import of one of these makes a process a measured one."""
@@ -38,7 +39,7 @@ class _Exec:
 
     __slots__ = ("hook", "loader", "name", "original")
 
-    def __init__(self, hook: ImportHook, loader: Any, name: str) -> None:
+    def __init__(self, hook: ImportHook, loader: Foreign, name: str) -> None:
         self.hook = hook
         self.loader = loader
         self.name = name
@@ -82,7 +83,7 @@ class ImportHook:
         except OSError:
             self.folder = "/"
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: Foreign = None, target: Foreign = None) -> ModuleSpec | None:
         """What the other finders say, with a watched loader; None for every name that nobody waits for."""
         if name not in self._awaited:
             return None
@@ -95,7 +96,7 @@ class ImportHook:
                 return spec
         return None
 
-    def _watch(self, loader: Any, name: str) -> None:
+    def _watch(self, loader: Foreign, name: str) -> None:
         if isinstance(loader, type) or not hasattr(loader, "exec_module") or not hasattr(loader, "__dict__"):
             return
         try:
@@ -127,7 +128,7 @@ class ImportHook:
         if module is not None and not getattr(spec, "_initializing", False):
             self._call(callback, name, module)
 
-    def _call(self, callback: Callback, name: str, module: Any) -> None:
+    def _call(self, callback: Callback, name: str, module: Foreign) -> None:
         try:
             callback(module)
         except Exception as error:

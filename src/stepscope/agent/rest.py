@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol
 
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.core.hooks import Hooks
     from stepscope.agent.core.patches import Patches
     from stepscope.agent.core.records import Records
@@ -133,7 +134,7 @@ class Rest:
         soon enough to see what they cost, and then their step has hardly been seen."""
         self.swaps: list[Callable[..., object]] = []
         """Called with ``rests=True`` when a rest begins, ``False`` when it ends, for what ``Patches`` does not hold."""
-        self._counters: dict[Kind, list[list[Any]]] = {kind: [] for kind in UNCOMMITTED_KINDS}
+        self._counters: dict[Kind, list[list[Foreign]]] = {kind: [] for kind in UNCOMMITTED_KINDS}
         """[weak reference to what counts, its count when last looked at], for each kind."""
         self._owed_ns = 0
         """What rests were shorter than they should have been."""
@@ -156,7 +157,7 @@ class Rest:
         self._window_ns = FIRST_WINDOW_NS
         self._written = (0, 0)
 
-    def light(self, kind: Kind, original: Any) -> Any:
+    def light(self, kind: Kind, original: Foreign) -> Foreign:
         """What stands in for the wrapper of ``original`` while it rests: it calls it, and counts."""
         counts = functools.lru_cache(maxsize=0)(original)
         if len(self._counters[kind]) >= MANY:  # a job that makes models without end may never rest

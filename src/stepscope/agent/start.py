@@ -19,8 +19,9 @@ from stepscope.wire.commands import ENOUGH, STACKS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from typing import Any, Optional, Protocol
+    from typing import Optional, Protocol
 
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
 
     class Hook(Protocol):
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
         pid: int
         folder: str
 
-        def after_import(self, name: str, callback: Callable[[Any], object]) -> None:
+        def after_import(self, name: str, callback: Callable[[Foreign], object]) -> None:
             """Have ``callback(module)`` called after each execution of ``name``."""
 
         def remove(self) -> None:
@@ -46,7 +47,7 @@ class Running:
         self._computes = computes
         self.sampler: Optional[Sampler] = None
 
-    def framework(self, name: str, module: Any) -> None:
+    def framework(self, name: str, module: Foreign) -> None:
         """A framework's import has ended: say so; with that of one that computes the agent's thread starts."""
         for folder in list(getattr(module, "__path__", ())):
             frames.exclude(str(folder))
@@ -64,7 +65,7 @@ class Running:
             takes = {KIND: self.state.captures.order, ENOUGH: self.state.captures.enough, STACKS: self._denser}
             self.state.hooks.on_tick(Commands(self.state.lines, takes).tick)
 
-    def _say(self, name: str, module: Any) -> None:
+    def _say(self, name: str, module: Foreign) -> None:
         if module is not None:
             line = {"t": "framework", "at": self.state.now(), "name": name}
             line["version"] = str(getattr(module, "__version__", ""))

@@ -30,8 +30,9 @@ from stepscope.wire.env import PROCS_NAME
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Optional
+    from typing import Optional
 
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.core.guard import Guard
     from stepscope.agent.core.patches import Rests
 
@@ -125,7 +126,7 @@ class AgentState:
 
     # -- probes --------------------------------------------------------------------------------------------------
 
-    def attach(self, probe: str, attach: Callable[[AgentState, Any], object], module: Any) -> None:
+    def attach(self, probe: str, attach: Callable[[AgentState, Foreign], object], module: Foreign) -> None:
         """Run one probe's ``attach(state, module)``; its patches are known as that probe's."""
         if self.lines.out or self.failures.of(probe) >= MAX_FAILURES:
             return
@@ -139,7 +140,7 @@ class AgentState:
         finally:
             self._attaching = before
 
-    def patch(self, owner: Any, attribute: str, replacement: Any, rests: Optional[Rests] = None) -> None:
+    def patch(self, owner: Foreign, attribute: str, replacement: Foreign, rests: Optional[Rests] = None) -> None:
         """Set an attribute of a module, class or object; ``uninstall`` puts the original back.
 
         ``rests``: (kind of its records, light replacement or None), see ``agent.rest``.

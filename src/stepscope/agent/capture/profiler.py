@@ -15,10 +15,11 @@ from _thread import allocate_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from typing import Optional
 
     from stepscope.agent.capture.orders import Order
     from stepscope.agent.capture.watch import StepWatch
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.core.lines import Lines
 
 GIVE_WAY_S = 30.0
@@ -47,7 +48,7 @@ _FIRST_BYTES = (b"\n", b"\x12", b"\x1a", b'"')
 class Profiler:
     """Who profiles in this process, and how ours does."""
 
-    def __init__(self, lines: Lines, module: Any) -> None:
+    def __init__(self, lines: Lines, module: Foreign) -> None:
         """``module``: tensorflow.python.profiler.profiler_v2."""
         self._lines = lines
         self._module = module
@@ -130,7 +131,7 @@ class Profiler:
             session = self._watch = None  # the last reference: where it was not exported, it ends here
             self._ours.release()
 
-    def _begin(self, session: Any, folder: str, order: Order, watch: StepWatch) -> str:
+    def _begin(self, session: Foreign, folder: str, order: Order, watch: StepWatch) -> str:
         """Start recording; why that cannot be, else ""."""
         with self._turn:
             if self.of_user():
@@ -194,7 +195,7 @@ def options(level: int) -> dict[str, int]:
     return {"host_tracer_level": level, "python_tracer_level": 0, "device_tracer_level": 1}
 
 
-def _export(session: Any, folder: str) -> dict[str, object]:
+def _export(session: Foreign, folder: str) -> dict[str, object]:
     """Stop and write; what became of it. A file that is empty or damaged is a failure."""
     failure = ""
     try:

@@ -15,7 +15,9 @@ from stepscope.agent.core import autograph
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
-    from typing import Any, Optional
+    from typing import Optional
+
+    from stepscope.agent.core.foreign import Foreign
 
     Frame = tuple[str, str, int]
 
@@ -101,7 +103,7 @@ def function_name(code: CodeType) -> str:
     return str(getattr(code, "co_qualname", code.co_name))
 
 
-def code_of(fn: Any) -> Optional[CodeType]:
+def code_of(fn: Foreign) -> Optional[CodeType]:
     """The code object that a callable comes down to: through wraps, partials, methods and tf.functions."""
     for _ in range(20):
         code = getattr(fn, "__code__", None)
@@ -118,7 +120,7 @@ def code_of(fn: Any) -> Optional[CodeType]:
     return None
 
 
-def code_lines(fn: Any) -> tuple[str, int, int]:
+def code_lines(fn: Foreign) -> tuple[str, int, int]:
     """(file, first line, last line) of the code that ``fn`` runs; ("", 0, 0) for what is not Python."""
     try:
         code = code_of(fn)

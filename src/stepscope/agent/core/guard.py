@@ -11,7 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-    from typing import Any, Optional
+    from typing import Optional
+
+    from stepscope.agent.core.foreign import Foreign
 
 MAX_FAILURES = 3
 """Failures of one probe after which it is taken out."""
@@ -76,13 +78,13 @@ class Guard:
         self._failures.add(self._where, error)
         return True
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: Callable[..., Foreign]) -> Callable[..., Foreign]:
         """As a decorator."""
         failures = self._failures.of
         probe = self._probe
 
         @functools.wraps(function)
-        def guarded(*args: Any, **kwargs: Any) -> Any:
+        def guarded(*args: Foreign, **kwargs: Foreign) -> Foreign:
             if failures(probe) >= MAX_FAILURES:
                 return None
             with self:

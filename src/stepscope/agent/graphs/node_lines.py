@@ -18,10 +18,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
-    from typing import Any, Optional
+    from typing import Optional
 
-    Graph = Any
-    Op = Any
+    from stepscope.agent.core.foreign import Foreign
+
+    Graph = Foreign
+    Op = Foreign
 
     from stepscope.agent.core.weak_ids import WeakIds
 

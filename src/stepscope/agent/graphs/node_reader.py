@@ -17,11 +17,13 @@ from stepscope.agent.graphs.node_rows import Rows, called, constants, variables
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, Optional
+    from typing import Optional
 
-    Graph = Any
-    Op = Any
-    Concrete = Any
+    from stepscope.agent.core.foreign import Foreign
+
+    Graph = Foreign
+    Op = Foreign
+    Concrete = Foreign
 
     from stepscope.agent.core.weak_ids import WeakIds
     from stepscope.agent.graphs.node_lines import Lines, Made
@@ -109,7 +111,7 @@ class Reader:
         self._counts = {"read": 0, "died": 0, "alike": 0, "capped": 0}
         self._told: tuple[int, ...] = ()
 
-    def traced(self, graph: Graph, concrete: Concrete, line: dict[str, Any]) -> None:
+    def traced(self, graph: Graph, concrete: Concrete, line: dict[str, Foreign]) -> None:
         """A function was traced; ``line``: what is known of the trace."""
         self._last_trace = self._state.now()
         if len(self._waiting) >= MAX_WAITING:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from stepscope.agent.core.foreign import Foreign
 
-    Graph = Any
-    Op = Any
-    Tensors = Any
+    Graph = Foreign
+    Op = Foreign
+    Tensors = Foreign
 
     from stepscope.agent.graphs.node_lines import Lines, Made
     from stepscope.agent.state import AgentState

@@ -11,11 +11,11 @@ import importlib
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
 
-    Target = tuple[str, str, Callable[[AgentState, Any], object]]
+    Target = tuple[str, str, Callable[[AgentState, Foreign], object]]
 
 PROBES = (
     "python.gc",

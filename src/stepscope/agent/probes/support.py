@@ -10,7 +10,7 @@ import inspect
 import itertools
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.core import autograph, frames
 from stepscope.wire.kinds import Flag
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import FrameType
 
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
 
 SHORT_NS = 20_000
@@ -42,7 +43,7 @@ class _AlwaysAsk:
     stack = (None,)
 
 
-def graph_stack() -> Any:
+def graph_stack() -> Foreign:
     """``.stack`` is empty in a thread that is in no ``with graph.as_default()``: there is no need to ask the context.
 
     Asking costs 0.16 us. Eager execution that is off for good is told by ``eager_test`` at the first call.
@@ -62,12 +63,12 @@ class Sites:
 
     __slots__ = ("_cache", "_fields", "_prefix", "_state")
 
-    def __init__(self, state: AgentState, prefix: Any, **fields: Any) -> None:
+    def __init__(self, state: AgentState, prefix: Foreign, **fields: Foreign) -> None:
         """``prefix`` makes the key unique; ``fields`` are those of ``model.log.events.Name`` with ``text``."""
         self._state = state
         self._prefix = prefix
         self._fields = fields
-        self._cache: dict[tuple[int, int], tuple[int, Any]] = {}
+        self._cache: dict[tuple[int, int], tuple[int, Foreign]] = {}
 
     def name(self, frame: FrameType) -> int:
         """Id of the name for a call from ``frame``."""
@@ -157,7 +158,7 @@ def report(state: AgentState, name: str, why: str = "") -> None:
     state.log({"t": "probe", "at": state.now(), "name": name, "attached": not why, "why": why})
 
 
-def lacking(owner: Any, attribute: str, parameters: Iterable[str] = ()) -> str:
+def lacking(owner: Foreign, attribute: str, parameters: Iterable[str] = ()) -> str:
     """Why ``owner.attribute`` cannot be patched: "" if it is callable and its first parameters are as expected."""
     found = getattr(owner, attribute, None)
     label = "%s.%s" % (getattr(owner, "__name__", owner), attribute)
@@ -176,7 +177,7 @@ def lacking(owner: Any, attribute: str, parameters: Iterable[str] = ()) -> str:
     return ""
 
 
-def leading(value: Any) -> int:
+def leading(value: Foreign) -> int:
     """Leading dimension of the first array or tensor of rank >= 1 in ``value``, 0 if there is none.
 
     Variables, datasets and iterators do not count. Depth of nesting looked at: 3.
@@ -184,7 +185,7 @@ def leading(value: Any) -> int:
     return _leading(value, 3)
 
 
-def _leading(value: Any, depth: int) -> int:
+def _leading(value: Foreign, depth: int) -> int:
     shape = getattr(value, "shape", None)
     if shape is not None:
         if hasattr(value, "assign_add"):
@@ -195,7 +196,7 @@ def _leading(value: Any, depth: int) -> int:
         except (IndexError, TypeError, ValueError):
             return 0
     if depth and isinstance(value, (tuple, list)):
-        children: Iterable[Any] = value[:4]
+        children: Iterable[Foreign] = value[:4]
     elif depth and isinstance(value, dict):
         children = list(value.values())[:4]
     else:
@@ -241,7 +242,7 @@ def is_open(spec: object) -> bool:
         return False
 
 
-def static_leading(spec: Any) -> int:
+def static_leading(spec: Foreign) -> int:
     """Static leading dimension of the first component of an element spec, 0 if unknown."""
     while isinstance(spec, (tuple, list, dict)):
         if not spec:
@@ -255,7 +256,7 @@ def static_leading(spec: Any) -> int:
         return 0
 
 
-def name_of(function: Any, fallback: str = "") -> str:
+def name_of(function: Foreign, fallback: str = "") -> str:
     """Name of a function; of what it comes down to when it is a partial or another callable."""
     found = getattr(function, "__name__", None)
     if not isinstance(found, str):
@@ -264,7 +265,7 @@ def name_of(function: Any, fallback: str = "") -> str:
     return found or fallback or type(function).__name__
 
 
-def defined(function: Any) -> dict[str, Any]:
+def defined(function: Foreign) -> dict[str, Foreign]:
     """``file``, ``line``, ``end_line`` and ``own`` of a function, as fields of a name line; not to be changed."""
     code = frames.code_of(function)
     hit = _DEFINED.get(id(code))
@@ -281,7 +282,7 @@ def defined(function: Any) -> dict[str, Any]:
     return found
 
 
-_DEFINED: dict[int, tuple[Any, dict[str, Any]]] = {}
+_DEFINED: dict[int, tuple[Foreign, dict[str, Foreign]]] = {}
 """Results of ``defined`` by code object: walking a code object's lines takes 20 us."""
 
 

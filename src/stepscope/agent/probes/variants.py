@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.support import MAX_SITES, Sites
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
 
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.probes.common import Here
     from stepscope.agent.state import AgentState
 
@@ -78,7 +79,7 @@ class Entry:
 
     __slots__ = ("about", "batched", "calls", "execution", "name", "slot", "updates", "variants")
 
-    def __init__(self, name: int, execution: Any, about: dict[str, object] | None = None) -> None:
+    def __init__(self, name: int, execution: Foreign, about: dict[str, object] | None = None) -> None:
         self.name = name
         self.execution = execution
         self.about = about

@@ -10,7 +10,7 @@ import functools
 import itertools
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, leading, leaf, report, user_stack
@@ -19,10 +19,9 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
 
-    Foreign = Any
-    """An object of ONNX Runtime's, or what it takes for one."""
     Method = Callable[..., Foreign]
 
 RUNS = {

@@ -12,15 +12,15 @@ from stepscope.wire.kinds import Kind
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
 
 _GC = int(Kind.GC)
 _SHORT_NS = 20_000
 
 
-def attach(state: AgentState, _module: Any) -> None:
+def attach(state: AgentState, _module: Foreign) -> None:
     """Append our callback to ``gc.callbacks``."""
     callback = _make_callback(state)
     gc.callbacks.append(callback)

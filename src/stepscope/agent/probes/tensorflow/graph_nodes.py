@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.graphs.node_reader import Reader
@@ -14,10 +14,11 @@ from stepscope.agent.probes.support import drop_our_frame, lacking, report
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Patch ``Graph._create_op_helper``: an op was added to a graph."""
     cls = getattr(module, "Graph", None)
     why = "no Graph" if cls is None else lacking(cls, "_create_op_helper", ("self", "op", "compute_device"))
@@ -32,12 +33,12 @@ def attach(state: AgentState, module: Any) -> None:
     report(state, "graph_nodes", why)
 
 
-def _wrap(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap(state: AgentState, original: Callable[..., Foreign]) -> Callable[..., Foreign]:
     note = shared(state).lines.note
     caller = sys._getframe
 
     @functools.wraps(original)
-    def helper(self: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
+    def helper(self: Foreign, op: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
         try:
             result = original(self, op, *args, **kwargs)
         except BaseException as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.capture.orders import PROFILER
 from stepscope.agent.capture.profiler import Profiler
@@ -12,10 +12,11 @@ from stepscope.agent.probes.support import drop_our_frame, lacking, leaf, report
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Patch ``start``, ``stop`` and ``start_server``; ``Profile`` and TensorBoard's callback call the first two."""
     why = lacking(module, "start", ("logdir",))
     ours = None
@@ -36,9 +37,9 @@ def attach(state: AgentState, module: Any) -> None:
     report(state, "profiler", why)
 
 
-def _wrap_start(state: AgentState, original: Callable[..., Any], ours: Profiler | None) -> Callable[..., Any]:
+def _wrap_start(state: AgentState, original: Callable[..., Foreign], ours: Profiler | None) -> Callable[..., Foreign]:
     @functools.wraps(original)
-    def start(*args: Any, **kwargs: Any) -> Any:
+    def start(*args: Foreign, **kwargs: Foreign) -> Foreign:
         began = state.now()
         told: dict[str, object] = {"t": "profiler", "at": began, "action": "start"}
         with state.guard("profiler.where"):
@@ -60,9 +61,9 @@ def _wrap_start(state: AgentState, original: Callable[..., Any], ours: Profiler 
     return start
 
 
-def _wrap(state: AgentState, original: Callable[..., Any], action: str) -> Callable[..., Any]:
+def _wrap(state: AgentState, original: Callable[..., Foreign], action: str) -> Callable[..., Foreign]:
     @functools.wraps(original)
-    def observed(*args: Any, **kwargs: Any) -> Any:
+    def observed(*args: Foreign, **kwargs: Foreign) -> Foreign:
         began = state.now()
         state.log({"t": "profiler", "at": began, "action": action})
         found = original(*args, **kwargs)

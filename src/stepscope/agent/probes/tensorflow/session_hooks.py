@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
 from stepscope.agent.probes.common import shared
@@ -19,9 +19,10 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.state import AgentState
 
-    Method = Callable[..., Any]
+    Method = Callable[..., Foreign]
     Known = dict[tuple[type, str], dict[type, int]]
     """Wrapped methods by (class, name): name ids by the class of the hook."""
 
@@ -29,7 +30,7 @@ EACH_RUN = ("before_run", "after_run")
 ONCE = ("begin", "after_create_session", "end")
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Patch the making of ``_MonitoredSession``: hooks get their wrappers before the first of them is called."""
     cls = getattr(module, "_MonitoredSession", None)
     base = getattr(getattr(module, "session_run_hook", None), "SessionRunHook", None)
