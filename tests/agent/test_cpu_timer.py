@@ -26,7 +26,7 @@ def spin(seconds):
         sum(range(1000))
 def arm():
     global running
-    running = start.Running(state.CURRENT)
+    running = start.Running(state.CURRENT, ())
     running.start_thread()
     running.register_exit()
 """

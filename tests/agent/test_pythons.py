@@ -22,7 +22,7 @@ for _ in range(10): stepscope.step()
 def work(a, b=2): return a + b
 assert work(1) == 3
 stepscope.metric("loss", 0.5)
-running = start.Running(state.CURRENT)
+running = start.Running(state.CURRENT, ())
 running.start_thread()
 running.register_exit()
 ticks = []

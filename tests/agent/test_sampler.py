@@ -15,7 +15,7 @@ import sys, threading, time, stepscope
 from stepscope.agent import bootstrap, start, state
 stepscope.step()
 threads, before = threading.enumerate(), threading.active_count()
-running = start.Running(state.CURRENT)
+running = start.Running(state.CURRENT, ())
 running.start_thread()
 running.register_exit()
 ticks = []
