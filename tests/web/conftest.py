@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import stepscope
-from stepscope.app.server.open_sessions import Shelf
+from stepscope.app.server.open_sessions import OpenSessions
 from stepscope.app.server.session_catalogue import Library
 from stepscope.app.timelines.kept_timelines import Timelines
 from stepscope.web.application import create
@@ -157,7 +157,7 @@ def access() -> Access:
 def app(recorded: Recorded, access: Access, tmp_path_factory: pytest.TempPathFactory) -> ASGIApp:
     """The application over the recorded session's folder."""
     timelines = Timelines(tmp_path_factory.mktemp("timelines"))
-    return create(Hub(library=Library([recorded.path.parent]), shelf=Shelf(), timelines=timelines), access)
+    return create(Hub(library=Library([recorded.path.parent]), shelf=OpenSessions(), timelines=timelines), access)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stepscope.app import bundle
-from stepscope.app.server.open_sessions import Shelf
+from stepscope.app.server.open_sessions import OpenSessions
 from stepscope.app.server.session_catalogue import Library
 from stepscope.app.timelines.kept_timelines import Timelines
 from stepscope.store.bundle import PackedFiles
@@ -44,7 +44,7 @@ def packed(recorded: Recorded, tmp_path: Path) -> Path:
 
 def served(path: Path, access: Access) -> TestClient:
     """A client of a server over one session."""
-    hub = Hub(library=Library([path]), shelf=Shelf(), timelines=Timelines(path.parent / "timelines"))
+    hub = Hub(library=Library([path]), shelf=OpenSessions(), timelines=Timelines(path.parent / "timelines"))
     return browser(create(hub, access), headers={"Authorization": f"Bearer {TOKEN}"})
 
 

@@ -18,7 +18,7 @@ from stepscope.web.problems import Refused
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.app.server.open_sessions import Shelf
+    from stepscope.app.server.open_sessions import OpenSessions
     from stepscope.app.server.session_catalogue import Library
 
 PREFIX = "/api/v1"
@@ -42,7 +42,7 @@ class Hub:
     """What the operations work on."""
 
     library: Library
-    shelf: Shelf
+    shelf: OpenSessions
     timelines: Timelines = field(default_factory=Timelines)
     stopping: Callable[[], bool] = lambda: False
     """Streams end when it says so."""

@@ -1,4 +1,7 @@
-"""What the statements of the user's loop do for the step, of which stack samples tell the time."""
+"""What the statements of the user's loop do for the step, of which stack samples tell the time.
+
+Serves python_input_in_loop and slow_python_in_loop.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ user's own. In a loop that only infers, the call that serves it is a request.
 Counts are exact. Where wrappers rest (``derive.steps.rest``) calls are counted by kind, and shared out by what was
 called just before. A fast job's calls are not all recorded one by one: of ``Flag.THINNED`` records each stands for
 itself and for its share of the COUNTS beside it, and so they weigh in the quantiles.
+
+Serves the report's table of tasks.
 """
 
 from __future__ import annotations

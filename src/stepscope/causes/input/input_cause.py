@@ -1,4 +1,7 @@
-"""Why steps wait for their input: the slow stage, or user Python inside of the pipeline."""
+"""Why steps wait for their input: the slow stage, or user Python inside of the pipeline.
+
+Serves all detectors of the input.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whether the steps of Keras' fit see the same examples again, pass after pass, and nothing made them anew."""
+"""Whether the steps of Keras' fit see the same examples again, pass after pass, and nothing made them anew.
+
+Serves frozen_features_recomputed, beside the cause of its name.
+"""
 
 from __future__ import annotations
 

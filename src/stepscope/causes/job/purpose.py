@@ -1,4 +1,7 @@
-"""Whether a job trains a model, or only predicts with one."""
+"""Whether a job trains a model, or only predicts with one.
+
+Serves several detectors and causes.
+"""
 
 from __future__ import annotations
 

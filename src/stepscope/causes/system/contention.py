@@ -11,6 +11,8 @@ and threads of a pool wait that have nothing to do. What a step loses is
   slice show it, too: the fastest of them had the CPUs.
 
 Only what others took counts: a job with more runnable threads than CPUs makes itself wait.
+
+Serves starved_cpu, and all that ask what neighbours took.
 """
 
 from __future__ import annotations

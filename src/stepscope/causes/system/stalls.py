@@ -4,6 +4,8 @@ Each part of the step is looked at alone, as in ``rising``: a shared machine del
 what a program does every N steps stands out in its own part. Stalls by chance have intervals of any length; an interval
 counts as regular when it is one, two or three times the median one, within a tenth. Of exponential intervals one in
 five is, so that four of five say period with an error of half a percent. Ends of epochs are left out: they are wanted.
+
+Serves periodic_stall and utilisation_dips.
 """
 
 from __future__ import annotations
