@@ -10,7 +10,7 @@ from tests.derive.op_traces import Maker
 
 from stepscope._version import __version__
 from stepscope.app.server.open_sessions import OpenSessions
-from stepscope.app.server.session_catalogue import Library
+from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.app.timelines.kept_timelines import Timelines
 from stepscope.model.api.rest_api import SessionDetail
 from stepscope.model.session.session import Manifest
@@ -56,7 +56,9 @@ def flat(text: str) -> str:
 
 def asked(path: Path, access: Access) -> tuple[SessionDetail, str]:
     """The overview's numbers and the text of the report, blanks as one."""
-    hub = Hub(library=Library([path]), shelf=OpenSessions(), timelines=Timelines(path.parent / "timelines"))
+    hub = Hub(
+        catalogue=SessionCatalogue([path]), open_sessions=OpenSessions(), timelines=Timelines(path.parent / "timelines")
+    )
     client: TestClient = browser(create(hub, access), headers={"Authorization": f"Bearer {TOKEN}"})
     address = f"/api/v1/sessions/{key_of(path.resolve())}"
     text = client.get(f"{address}/report", params={"format": "text"}).text

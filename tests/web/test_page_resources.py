@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stepscope.app.server.open_sessions import OpenSessions
-from stepscope.app.server.session_catalogue import Library
+from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 
@@ -27,7 +27,7 @@ Pair = tuple["Recorded", "Recorded"]
 @pytest.fixture(scope="module")
 def asked(pair: Pair, access: Access) -> TestClient:
     """Who knows the token of a server over both."""
-    app = create(Hub(library=Library([one.path for one in pair]), shelf=OpenSessions()), access)
+    app = create(Hub(catalogue=SessionCatalogue([one.path for one in pair]), open_sessions=OpenSessions()), access)
     return browser(app, headers={"Authorization": f"Bearer {TOKEN}"})
 
 

@@ -67,7 +67,7 @@ def _health(hub: Hub, call: Call) -> Answer:
 
 
 def _list(hub: Hub, call: Call) -> Answer:
-    found = hub.library.running()
+    found = hub.catalogue.running()
     offset, limit = call.arguments.number("offset"), call.arguments.number("limit")
     page = JobPage(
         items=browse.page(found, offset, limit),
@@ -104,7 +104,7 @@ def _ask(hub: Hub, call: Call) -> Answer:
 
 def _metrics(hub: Hub, call: Call) -> Answer:
     del call
-    return Answer(content=metrics.exposition(hub.library.running()), media=metrics.MEDIA)
+    return Answer(content=metrics.exposition(hub.catalogue.running()), media=metrics.MEDIA)
 
 
 JOBS = (

@@ -79,7 +79,7 @@ class Entry:
     """The job that writes it, while it runs."""
 
 
-class Library:
+class SessionCatalogue:
     """All sessions that may be asked for."""
 
     def __init__(self, roots: Sequence[Path]) -> None:

@@ -93,7 +93,7 @@ class Contention:
     """CPUs that the cgroup's quota withheld while it throttled."""
     rivals: tuple[Rival, ...]
     thread: StepThread | None = None
-    """None where threads were not sampled, or there are no steps: all threads are then taken for one crowd."""
+    """None where threads were not sampled, or there are no steps: all threads are then taken together."""
 
     @property
     def withheld(self) -> float:
