@@ -5,7 +5,8 @@ ran there at that time. Thread pools run parts of oneDNN's primitives while the 
 says for which thread it works (``SampleTable.op_thread``), it belongs to the op of that thread; if not,
 
 1. to the op of the thread's samples just before or after, if that op was running at this moment too;
-2. to the only op that was running at that moment, among those that run generated code at all (by type: oneDNN's, or observed);
+2. to the only op that was running at that moment, among those that run generated code at all (by type: oneDNN's, or
+   observed);
 3. to the only op whose type was observed to run the same primitive.
 
 If several are left, the sample is ambiguous and gets no op; likewise if none ran. The op appears in the stack as a
