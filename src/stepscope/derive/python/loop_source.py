@@ -27,7 +27,8 @@ def role_of_line(source: str, call_line: int, hot_line: int, model_lines: Collec
     Returns:
         "feeds": its result reaches the call's arguments; "carries": it does too, but is made from what an earlier
         call, or another part of the model, returned (the next token of a decoder), so that no input pipeline could make
-        it; "call": it is the call's own statement; "uses": it reads what the call returned; "other": neither; "unknown":
+        it; "call": it is the call's own statement; "uses": it reads what the call returned; "other": neither;
+        "unknown":
         the source does not parse, or no loop encloses both lines.
     """
     tree = parsed(source)

@@ -101,7 +101,7 @@ class Sample:
 
     @property
     def waits_for_cluster(self) -> bool:
-        """Whether the user's line waits inside TensorFlow for other tasks of the cluster: a chief, a server, all peers."""
+        """Whether the user's line waits inside TensorFlow for other tasks of the cluster (chief, server or peers)."""
         below = self.below_user()
         if not below:
             return False

@@ -4,9 +4,13 @@ Two profiles of one program differ, because what a sampler hits is chance. If no
 function are divided between the two profiles in the proportion of the work that each covers: the number in one of them
 is binomial. Three things are added to the textbook, each measured (docs/benchmarks/stacks.md):
 
-- samples are not independent: a thread stays where it is for several ticks, memory is laid out differently in each run. Counts of one program vary up to ``DISPERSION`` times as much as independent ones; they are divided by it before a test.
-- the host's speed differs from run to run, for all functions alike. Where time is sampled, functions are compared with the speed of most of the profile (weighted median of their ratios), as far as a host may explain it.
-- many functions are tested at once. P-values are adjusted (Holm), so that at most one in twenty comparisons of equal programs shows any difference; functions with too few samples to show anything are not tested (Tarone).
+- samples are not independent: a thread stays where it is for several ticks, memory is laid out differently in each run.
+  Counts of one program vary up to ``DISPERSION`` times as much as independent ones; they are divided by it before a
+  test.
+- the host's speed differs from run to run, for all functions alike. Where time is sampled, functions are compared with
+  the speed of most of the profile (weighted median of their ratios), as far as a host may explain it.
+- many functions are tested at once. P-values are adjusted (Holm), so that at most one in twenty comparisons of equal
+  programs shows any difference; functions with too few samples to show anything are not tested (Tarone).
 
 Source: Holm, A simple sequentially rejective multiple test procedure, 1979; Tarone, A modified Bonferroni method for
 discrete data, 1990; Anders & Huber, Differential expression analysis for sequence count data, 2010 (ratio of medians);
@@ -185,7 +189,7 @@ def common_divisor(weights: F64) -> float:
 
 
 def _sample_weights(before: StackProfile, after: StackProfile) -> tuple[float, float]:
-    """Weight of one sample in each profile. Few rows have a common divisor by chance, so that of both profiles is used."""
+    """Weight of one sample in each profile, from the common divisor of both: few rows can have one by chance."""
     rows = [one.samples.weight[one.samples.weight > 0] for one in (before, after)]
     together = common_divisor(np.concatenate(rows))
     first, second = (
