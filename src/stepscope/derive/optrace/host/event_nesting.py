@@ -108,7 +108,7 @@ def apart(start: I64, end: I64) -> Iterator[slice]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nesting:
-    """Which of a trace's events lies in which."""
+    """Parents of the events of a trace."""
 
     parent: I32
     """The enclosing event, -1 for none: int32[event]."""
@@ -116,7 +116,7 @@ class Nesting:
     """Events that have a parent, by depth, the outer ones first."""
 
     def spread(self, flag: Bool) -> Bool:
-        """The events that are flagged or lie inside of one that is."""
+        """The flagged events and those inside a flagged one."""
         result: Bool = flag.copy()
         for level in self.levels:
             for rows in _in_blocks(level):
