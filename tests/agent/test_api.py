@@ -9,12 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.agent.conftest import Armed, Measured
 
 import stepscope
 from stepscope.model.log.events import AgentDiagnostic, Name
 from stepscope.wire.kinds import Flag, Kind
-
-from .conftest import Armed, Measured
 
 PROGRAM = """
 import stepscope

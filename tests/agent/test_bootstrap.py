@@ -6,10 +6,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.agent.conftest import Armed
 
 from stepscope.model.log.events import AgentDiagnostic
-
-from .conftest import Armed
 
 HEAD = """
 import importlib, importlib.util, pickle, sys, stepscope

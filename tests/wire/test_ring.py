@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.agent.conftest import Armed, Record, read_ring
 
 from stepscope.wire import place, ring
-
-from .conftest import Armed, Record, read_ring
 
 LONG = st.integers(-(2**63) + 1, 2**63 - 1)
 SHORT = st.integers(0, 2**16 - 1)

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agent.conftest import Armed
 
 from stepscope.agent.core import frames
-
-from .conftest import Armed
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,11 @@ import weakref
 from typing import Any
 
 import pytest
+from tests.agent.conftest import Armed, Measured, read_process
 
 from stepscope.agent.core import state as state_module
 from stepscope.agent.core.state import AgentState
 from stepscope.model.log.events import AgentDiagnostic, Name, Probe, ProcessEnded, ThreadSeen
-
-from .conftest import Armed, Measured, read_process
 
 
 def measured(armed: Armed) -> Measured:

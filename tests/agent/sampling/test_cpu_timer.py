@@ -8,11 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.agent.conftest import Armed
 
 from stepscope.model.log.events import Code, Stack
 from stepscope.wire.kinds import Flag, Kind
-
-from .conftest import Armed
 
 HEAD = """
 import os, signal, sys, threading, time, stepscope

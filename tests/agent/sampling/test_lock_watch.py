@@ -21,7 +21,7 @@ from stepscope.wire.kinds import Kind, LockState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .conftest import Armed
+    from tests.agent.conftest import Armed
 
 PROGRAM = """
 import threading, time, stepscope

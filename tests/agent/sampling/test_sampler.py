@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from tests.agent.conftest import Armed, Measured
+
 from stepscope.agent.sampling.cpu_timer import HZ
 from stepscope.agent.sampling.sampler import Sampler
 from stepscope.agent.sampling.stacks import MAX_FRAMES, StackTable
 from stepscope.model.log.events import AgentDiagnostic, Code, ProcessEnded, Stack, ThreadSeen
 from stepscope.wire.kinds import Flag, Kind
-
-from .conftest import Armed, Measured
 
 PROGRAM = """
 import sys, threading, time, stepscope

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.agent.conftest import Armed, Measured, read_process
 
 from stepscope.agent.sampling import calibrate, governor, short_calls
 from stepscope.model.log.events import AgentCost, AgentDiagnostic
 from stepscope.wire.kinds import Flag, Kind
-
-from .conftest import Armed, Measured, read_process
 
 if TYPE_CHECKING:
     from stepscope.agent.core.state import AgentState

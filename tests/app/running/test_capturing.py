@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 import pytest
-from tests.app.capture_job import KEY, MS, Job, S
+from tests.app.running.capture_job import KEY, MS, Job, S
 
 from stepscope.app.running.capturing import MAX_TRIES, REPEATS, RETRY_NS, Capturing
 from stepscope.collector.kernel import perf

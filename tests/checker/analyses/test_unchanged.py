@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.checker.analyses.unchanging_cases import CHANGES, STAYS, UNMOVED
 from tests.checker.checking import hits
-from tests.checker.unchanging_cases import CHANGES, STAYS, UNMOVED
 
 from stepscope.app import check as use_case
 from stepscope.app import check_fix

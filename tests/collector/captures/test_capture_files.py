@@ -50,7 +50,7 @@ def test_a_trace_that_was_read_keeps_its_number(tmp_path: Path) -> None:
     assert capture_files.take(raw, ["plugins/profile/run/host.xplane.pb"], captures, "ops") == ("ops-002.xplane.pb",)
 
 
-XPLANES = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "xplane"
+XPLANES = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "xplane"
 
 
 @pytest.mark.skipif(not XPLANES.is_dir(), reason="shared data")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.derive.graph_tables import Graph, Tables
 
 from stepscope.derive.graph import trace_size
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.graph.trace_size import MAX_CORES, NODE_EVENTS, OP_NS, POOL_NS
-
-from .graph_tables import Graph, Tables
 
 
 def events(tables: Tables, call_ns: float = 0.0, cores: int = 1) -> float:

@@ -10,7 +10,7 @@ from stepscope.derive.optrace import op_times
 from stepscope.formats.xplane import xspace
 from stepscope.model.session.optrace import PlaneKind
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SHARED = ROOT.parent / "shared" / "data" / "xplane"
 SAID = ROOT / "tests" / "data" / "xprof-2.24.2"
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data is not beside this checkout")

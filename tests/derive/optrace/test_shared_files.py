@@ -15,7 +15,7 @@ from stepscope.detectors.base import run
 from stepscope.formats.xplane import xspace
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "xplane"
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "xplane"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data is not beside this checkout")
 FILES = ("gpu-multi-worker", "jax-cpu", "tf-cpu-input-bound", "tf-cpu-input-fixed", "tpu-inference")
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import msgspec
 import pytest
+from tests.derive.op_traces import Maker
+from tests.derive.sessions import MS, SCRIPT, Job
 
 from stepscope.derive.optrace import traces
 from stepscope.derive.steps import step_work
@@ -14,9 +16,6 @@ from stepscope.model.log.events import Name
 from stepscope.model.session.optrace import TraceSource
 from stepscope.model.session.session import CaptureInfo, Session, StoredOpTrace
 from stepscope.wire.kinds import Kind
-
-from .op_traces import Maker
-from .sessions import MS, SCRIPT, Job
 
 
 def fitted(role: str = "train", loop: str = "fit") -> Job:

@@ -16,7 +16,7 @@ from stepscope.errors import FormatError
 from stepscope.formats.xplane import xspace
 from stepscope.model.session.optrace import LineKind, OpTrace, PlaneKind
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "xplane"
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "xplane"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data is not beside this checkout")
 FILES = ("gpu-multi-worker", "jax-cpu", "tf-cpu-input-bound", "tf-cpu-input-fixed", "tpu-inference")
 RENAMED = {"level 0": "tf_op"}
