@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.checker.fixing.test_rounds import FIRST, PIPELINE, SECOND, book
+from tests.checker.fixing.programs import FIRST, PIPELINE, SECOND, book
 
 from stepscope.app.check_output import Sources
 from stepscope.cli.check import check

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.checker.fixing.test_rounds import CALL, FIRST, PIPELINE, SECOND, book
+from tests.checker.fixing.programs import CALL, FIRST, PIPELINE, SECOND, book
 
 from stepscope.cli.check import check
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
-from tests.derive.machine import test_fault_causes as seen
+from tests.derive import memory_events as seen
 from tests.derive.sessions import Job, S
 from tests.detectors.jobs import PERIOD
 from tests.detectors.memory_jobs import HUGE_FAULT_NS, HUGE_RELEASE_NS, faulting, refaulting

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import msgspec
 import pytest
-from tests.derive.machine.test_address_space import HUGE, MB, look, packed, padded, row
+from tests.derive.memory_looks import HUGE, MB, look, packed, padded, row
 
 from stepscope.derive.machine import address_space
 from stepscope.model.report.finding import Report

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
-from tests.derive.machine.test_address_space import look, padded
+from tests.derive.memory_looks import look, padded
 from tests.derive.sessions import CWD, MS, SCRIPT, Job
 from tests.derive.sessions import Frame as Line
 from tests.derive.stack_profiles import of_samples

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient
-from tests.checker.fixing.test_rounds import CALL, PIPELINE
+from tests.checker.fixing.programs import CALL, PIPELINE
 
 from stepscope.checker.fixing.edits import Edit, Lines, apply
 from stepscope.model.session.session import Manifest

@@ -9,66 +9,38 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
+from tests.derive.memory_events import (
+    BLOCK,
+    BRK,
+    COPY,
+    FREE,
+    MADVISE,
+    MMAP,
+    MUNMAP,
+    SIZE,
+    Row,
+    events,
+    faults,
+    kernel,
+    native,
+    profile,
+)
 
 from stepscope.derive.machine import fault_causes
 from stepscope.derive.machine.fault_causes import FaultCauses
 from stepscope.derive.stacks.native_names import owner, short
-from stepscope.model.records import Mapped, MemoryEvent, MemoryEventTable
+from stepscope.model.records import Mapped
 from stepscope.model.session.session import Manifest, Session
-from stepscope.model.session.stacks import Frame, FrameKind, SampleTable, StackBuilder, StackProfile, Thread
+from stepscope.model.session.stacks import StackProfile
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
-
-PAGE = 4096
-BLOCK = 0x100000
-FAULT, MADVISE, MUNMAP, MMAP, BRK = (
-    *(MemoryEvent.FAULT, MemoryEvent.MADVISE, MemoryEvent.MUNMAP),
-    *(MemoryEvent.MMAP, MemoryEvent.BRK),
-)
-Row = tuple[int, MemoryEvent, int, int, int]
-
-
-def events(rows: Sequence[Row], window: int = 1) -> MemoryEventTable:
-    """(at, kind, address, bytes, detail) of each."""
-    columns = np.array([(at, window, 100, 101, kind, a, b, d, 10) for at, kind, a, b, d in rows], np.int64).T
-    return MemoryEventTable(**dict(zip(MemoryEventTable.__dataclass_fields__, columns, strict=True)))
-
-
-def faults(count: int, *, start: int = 1000, address: int = BLOCK, mapped: int = Mapped.ANONYMOUS) -> list[Row]:
-    return [(start + i, FAULT, address + i * PAGE, PAGE, mapped) for i in range(count)]
-
-
-def profile(event: str, stacks: Sequence[tuple[Sequence[Frame], float]]) -> StackProfile:
-    builder = StackBuilder()
-    ids = [builder.stack_of(frames) for frames, _ in stacks]
-    count = len(stacks)
-    return StackProfile(
-        event=event,
-        unit="",
-        name="window 1",
-        frames=builder.frames,
-        stacks=builder.stacks,
-        samples=SampleTable(
-            at_ns=np.zeros(count, np.int64),
-            thread=np.zeros(count, np.int64),
-            stack=np.array(ids, np.int64),
-            weight=np.array([weight for _, weight in stacks], np.float64),
-            count=np.ones(count, np.int64),
-            flags=np.ones(count, np.int64),
-            op_thread=np.zeros(count, np.int64),
-        ),
-        threads=(Thread(100, 101, "tf_Compute"),),
-    )
 
 
 def build(rows: Sequence[Row], *profiles: StackProfile) -> FaultCauses:
     found = fault_causes.build(Session(manifest=Manifest(), memory_events=events(sorted(rows)), stacks=profiles))
     assert found is not None
     return found
-
-
-SIZE = 100 * PAGE
 
 
 @pytest.mark.parametrize(
@@ -106,22 +78,6 @@ def test_too_few_faults_say_nothing() -> None:
     few = Session(manifest=Manifest(), memory_events=events(faults(fault_causes.MIN_FAULTS - 1)))
     assert fault_causes.build(few) is None
     assert fault_causes.build(Session(manifest=Manifest())) is None
-
-
-def native(*names: str, module: str = "/x/libtensorflow_cc.so.2") -> list[Frame]:
-    return [Frame(name, module=module, kind=FrameKind.NATIVE) for name in names]
-
-
-def kernel(*names: str) -> list[Frame]:
-    return [Frame(name, module="[kernel]", kind=FrameKind.KERNEL) for name in names]
-
-
-COPY = native("start_thread", "void tensorflow::ConcatCPU<float>(int)", "__memmove_avx512")
-FREE = [
-    *native("start_thread", "tensorflow::Buffer<float>::~Buffer()"),
-    *native("[libjemalloc.so.2]", "[libjemalloc.so.2]", module="/usr/lib/libjemalloc.so.2"),
-    *native("__madvise", module="/usr/lib/libc.so.6"),
-]
 
 
 def test_who_faults_and_who_gives_back() -> None:
