@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MS, US, Job
+from tests.derive.sessions import MS, SCRIPT, US, Frame, Job
+from tests.detectors.jobs import REPORT
 
 from stepscope.app.report import overhead
 from stepscope.model.log.events import AgentCost
 from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
-from stepscope.wire.kinds import Kind
+from stepscope.wire.kinds import Flag, Kind
 
 PERIOD = 10 * MS
 STEPS = 102
@@ -97,3 +98,17 @@ def test_without_steps_only_the_sidecar_is_accounted() -> None:
     """No step, no share of step time."""
     cost = overhead.account(Job().view())
     assert (cost.ratio, cost.low, cost.high, cost.sidecar_core_ratio) == (0, 0, 0, 0)
+
+
+def test_samples_of_the_cpu_timer_are_accounted() -> None:
+    """A CPU sample is taken on the thread of the steps: it costs, other than one of the agent's thread."""
+    job = Job()
+    job.step().every(PERIOD, STEPS, dur=0)
+    job.event(AgentCost(record_ns=400, wrapper_ns=600))
+    before = overhead.account(job.view()).ratio
+    number = job.stack(Frame(SCRIPT, "main", REPORT))
+    job.records += [
+        (job.records[0])._replace(start_ns=i * 25 * MS, dur_ns=25 * MS, kind=Kind.SAMPLE, name=number, flags=Flag.CPU)
+        for i in range(4, 380)
+    ]
+    assert overhead.account(job.view()).ratio > before

@@ -6,6 +6,7 @@ import base64
 
 import pytest
 from tests.derive.sessions import MS, POOL, SCRIPT, US, Job, S, node
+from tests.detectors.jobs import keras_fit
 
 from stepscope.derive.input import pipeline
 from stepscope.derive.input.pipeline import Pipeline
@@ -388,3 +389,10 @@ def test_only_iterators_that_fed_the_steps_count() -> None:
     found = build(job)
     assert [i.id for i in found.iterators] == [train]
     assert [d.line for d in found.datasets] == [2, 1]
+
+
+def test_a_read_with_other_letters_is_told() -> None:
+    """A read whose text is not even ASCII is a diagnostic as any damaged one."""
+    job = keras_fit(50 * MS)
+    job.event(IteratorModel(at=S, iterator=1, proto="é"))
+    assert len(pipeline.build(job.steps()).diagnostics) == 1

@@ -322,3 +322,9 @@ def test_a_part_of_the_model_before_the_call_is_no_input() -> None:
     text = "for i in data:\n    x = load(i)\n    h = stem(x)\n    g = tf.nn.relu(h)\n    loss = step(g)\n"
     assert [role_of_line(text, 5, line, {3}) for line in (2, 3, 4)] == ["feeds", "carries", "carries"]
     assert [role_of_line(text, 5, line) for line in (2, 3, 4)] == ["feeds"] * 3
+
+
+@pytest.mark.parametrize("text", ["-" * 100_000 + "1", "+".join(["x"] * 100_000)])
+def test_a_source_that_the_parser_gives_up_on(text: str) -> None:
+    """Source too deep for Python's own parser is unknown, not an error."""
+    assert role_of_line(f"for x in y:\n  {text}\n", 1, 2) == "unknown"
