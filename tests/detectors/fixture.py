@@ -17,6 +17,7 @@ from stepscope.detectors.base import Detector, run
 from stepscope.model.report.finding import Basis, Checked, Finding, PipelineStage, Severity, Stage
 
 Build = Callable[[], Job]
+AnyDetector = Detector[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,17 +53,17 @@ class Fixtures:
     at: Build
 
 
-Claim = Callable[[Detector[Any], Fixtures], None]
+Claim = Callable[[AnyDetector, Fixtures], None]
 
 
-def look(detector: Detector[Any], job: Job) -> tuple[tuple[Finding, ...], Checked]:
+def look(detector: AnyDetector, job: Job) -> tuple[tuple[Finding, ...], Checked]:
     """What one detector says of a job; it must not fail."""
     findings, (checked,), failures = run([detector], job.view())
     assert failures == ()
     return findings, checked
 
 
-def firing(detector: Detector[Any], fixtures: Fixtures) -> None:
+def firing(detector: AnyDetector, fixtures: Fixtures) -> None:
     """In its own case a detector finds one thing, and says what, where, how much and what to do."""
     expected = fixtures.expected
     findings, checked = look(detector, fixtures.firing())
@@ -84,14 +85,14 @@ def firing(detector: Detector[Any], fixtures: Fixtures) -> None:
     assert msgspec.json.decode(msgspec.json.encode(found), type=Finding) == found
 
 
-def silent(detector: Detector[Any], fixtures: Fixtures) -> None:
+def silent(detector: AnyDetector, fixtures: Fixtures) -> None:
     """In a session that looks like its case but is none, a detector finds nothing and says clear."""
     findings, checked = look(detector, fixtures.silent())
     assert findings == ()
     assert checked.outcome == "clear"
 
 
-def not_applicable(detector: Detector[Any], fixtures: Fixtures) -> None:
+def not_applicable(detector: AnyDetector, fixtures: Fixtures) -> None:
     """Without its signal a detector is not applicable, names the signal and says how to get it."""
     findings, checked = look(detector, fixtures.not_applicable())
     assert findings == ()
@@ -100,12 +101,12 @@ def not_applicable(detector: Detector[Any], fixtures: Fixtures) -> None:
     assert checked.hint
 
 
-def below_threshold(detector: Detector[Any], fixtures: Fixtures) -> None:
+def below_threshold(detector: AnyDetector, fixtures: Fixtures) -> None:
     """Just below its threshold a detector is silent."""
     assert look(detector, fixtures.below())[0] == ()
 
 
-def at_threshold(detector: Detector[Any], fixtures: Fixtures) -> None:
+def at_threshold(detector: AnyDetector, fixtures: Fixtures) -> None:
     """At its threshold, or next to it on the other side, a detector finds its case."""
     findings, _ = look(detector, fixtures.at())
     assert [f.code for f in findings] == [detector.code]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.derive.sessions import MAIN, MS, SCRIPT, Frame, Job, S
+from tests.derive.sessions import MAIN, MS, SCRIPT, Frame, S
 from tests.detectors.asking import find
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.jobs import CALL, pulled, train_loop
 from tests.detectors.lock_jobs import OTHER, SECONDS, beside
 from tests.detectors.resource_jobs import gpu_steps
 
-from stepscope.detectors.base import run
 from stepscope.detectors.host.gil_contention import DETECTOR
-from stepscope.model.report.finding import Checked, Finding
 from stepscope.wire.kinds import LockState
 
 FIXTURES = Fixtures(
@@ -48,13 +46,6 @@ def test_fixtures(claim: Claim) -> None:
     claim(DETECTOR, FIXTURES)
 
 
-def look(job: Job) -> tuple[tuple[Finding, ...], Checked]:
-    """What the detector alone says."""
-    findings, (checked,), failures = run([DETECTOR], job.view())
-    assert failures == ()
-    return findings, checked
-
-
 @pytest.mark.parametrize(
     "job",
     [
@@ -65,7 +56,7 @@ def look(job: Job) -> tuple[tuple[Finding, ...], Checked]:
 def test_without_looks_it_is_undecided(job: object) -> None:
     """A busy thread beside the steps may hold the lock or not: without looks that is not known."""
     assert callable(job)
-    findings, checked = look(job())
+    findings, checked = look(DETECTOR, job())
     assert findings == ()
     assert (checked.outcome, checked.missing) == ("undecided", ("looks at who waits for the interpreter lock",))
 
@@ -80,20 +71,20 @@ def test_without_looks_it_is_undecided(job: object) -> None:
 def test_what_cannot_be_needs_no_looks(job: object) -> None:
     """Where the kernel's counts leave no room for it, nobody needs to look."""
     assert callable(job)
-    assert look(job())[1].outcome == "clear"
+    assert look(DETECTOR, job())[1].outcome == "clear"
 
 
 def test_few_looks_that_might_all_be_chance_are_none() -> None:
     """The lower end of the interval must leave something: 18 looks leave nothing, 80 with the same share do."""
-    assert look(beside(70, waits=9, elsewhere=9, runs=0, own=30))[0] == ()
-    assert len(look(beside(70, waits=40, elsewhere=40, runs=0, own=30))[0]) == 1
+    assert look(DETECTOR, beside(70, waits=9, elsewhere=9, runs=0, own=30))[0] == ()
+    assert len(look(DETECTOR, beside(70, waits=40, elsewhere=40, runs=0, own=30))[0]) == 1
 
 
 def test_a_busy_device_has_less_to_win() -> None:
     """No more is claimed than the GPU is idle: it works through its queue while the host waits."""
     costs = []
     for busy in (20, 70, 95):
-        findings, _ = look(beside(70, job=gpu_steps([busy] * 10)))
+        findings, _ = look(DETECTOR, beside(70, job=gpu_steps([busy] * 10)))
         costs.append([round(f.cost.ratio, 2) for f in findings])
     assert costs == [[0.6], [0.3], []]
 
@@ -105,7 +96,7 @@ def test_a_pool_is_told_with_its_number() -> None:
     for thread in (21, 22):
         times = [S + i * 200 * MS for i in range(30)]
         job.samples(times, Frame("/job/pool.py", "parse", 5), thread=thread, arg=LockState.WAITS)
-    ((found,), _) = look(job)
+    ((found,), _) = look(DETECTOR, job)
     assert "2 other Python threads hold the GIL: parse computes on 0.7 CPUs" in found.title
 
 
@@ -113,12 +104,12 @@ def test_python_of_the_pipeline_gets_its_remedy() -> None:
     """Threads of a PyDataset that never keep the steps waiting for data may still keep them waiting for the lock."""
     job = beside(70)
     job.python("pydataset", "count", line=12).every(100 * MS, 100, dur=90 * MS, thread=OTHER)
-    ((found,), _) = look(job)
+    ((found,), _) = look(DETECTOR, job)
     assert (found.remedies[0].id, found.introduced_stage) == ("input-in-processes", "data preparation")
 
 
 def test_the_input_says_it_better() -> None:
     """Where the steps wait for what the thread makes, the input's finding about that code is the one that is told."""
     job = beside(70, job=pulled(60 * MS, python=58 * MS, role="generator"), frame=Frame(SCRIPT, "decode", 16))
-    assert [f.code for f in look(job)[0]] == ["HST011"]
+    assert [f.code for f in look(DETECTOR, job)[0]] == ["HST011"]
     assert [f.code for f in find(job)] == ["INP003"]

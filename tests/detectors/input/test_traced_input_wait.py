@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import Job
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
 from tests.detectors.jobs import nothing
 from tests.detectors.traced_jobs import TRACE, fed, loaded
 
-from stepscope.detectors.base import run
 from stepscope.detectors.input.traced_input_wait import DETECTOR
 from stepscope.model.report.finding import Finding
 
@@ -43,9 +42,7 @@ WAIT = 40_000.0
 
 
 def _found(job: Job) -> list[Finding]:
-    found, _, failures = run([DETECTOR], job.view())
-    assert failures == ()
-    return list(found)
+    return list(look(DETECTOR, job)[0])
 
 
 def test_a_loader_without_workers_is_told_with_its_time() -> None:
@@ -74,5 +71,5 @@ def test_a_loader_that_is_hardly_waited_for_is_none(wait: float, count: int) -> 
 
 def test_a_measured_job_is_left_to_those_that_measure_it() -> None:
     job = fed(60_000, work=0.95, kind="PyFunc")
-    _, (checked,), _ = run([DETECTOR], job.view())
+    _, checked = look(DETECTOR, job)
     assert checked.outcome == "not-applicable"
