@@ -140,8 +140,6 @@ class Context:
         """The same questions about another file of the project."""
         return self if module is self.module else Context(self.engine, module, self.rule)
 
-    # ---- names and values ----------------------------------------------------------------------------------------
-
     def name(self, expr: ast.expr) -> str:
         """The qualified name of what an expression stands for; "" when not known."""
         return self.engine.names.name(self.module, expr)
@@ -181,8 +179,6 @@ class Context:
         """The node around a node."""
         return self.module.parent(node)
 
-    # ---- functions -----------------------------------------------------------------------------------------------
-
     def function(self, expr: ast.expr) -> Function | None:
         """The project's function that an expression stands for: def, lambda, method, partial, tf.function of one."""
         return self.engine.chains.callable(self.module, expr)
@@ -195,13 +191,9 @@ class Context:
         """Whether a node runs while a graph is traced: inside of a tf.function, a map function, a Keras step."""
         return self.engine.tracing.traced(self.module, node)
 
-    # ---- datasets ------------------------------------------------------------------------------------------------
-
     def chains(self, expr: ast.expr) -> tuple[Chain, ...]:
         """The ways in which an expression's Dataset may be made, each from its source to its last stage."""
         return self.engine.chains.of(self.module, expr)
-
-    # ---- reporting -----------------------------------------------------------------------------------------------
 
     def text(self, node: ast.AST, limit: int = 60) -> str:
         """The source of a node on one line, for messages."""

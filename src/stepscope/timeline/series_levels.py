@@ -1,7 +1,7 @@
 """Series at several levels of detail. Points too close to be told apart on a screen become one point that keeps their
 lowest and highest values, so that no spike is lost.
 
-The rule is that of spans (``span_levels``): a value that holds for at least one bucket of time stays as it is; shorter
+The rule is that of spans (``levels``): a value that holds for at least one bucket of time stays as it is; shorter
 neighbours that begin in the same bucket become one point.
 """
 
