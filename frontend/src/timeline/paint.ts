@@ -1,6 +1,7 @@
 /** Draws marks into one picture of the device's pixels. Rectangles are written as numbers into rows of pixels and copied
 down, which is ten times as fast as asking the canvas for each; only text and outlines are drawn by it. */
 import * as format from "../format";
+import { DRAWN } from "../generated/components";
 import { drawArrows } from "./arrows";
 import { type Curves, drawCurve, type Ink, INKS } from "./curves";
 import { CURVE, LANE, type Layout, topOf, yOf } from "./layout";
@@ -47,18 +48,11 @@ export interface Drawn {
 }
 
 const INK: Record<string, string> = {
+  ...DRAWN,
   step: "--tl-step",
-  input: "--part-input-wait",
-  call: "--part-call",
   op: "--c6",
   kernel: "--c3",
   copy: "--part-evaluation",
-  callbacks: "--part-callbacks",
-  saving: "--part-saving",
-  tracing: "--part-retrace",
-  gc: "--part-gc",
-  python: "--part-other-python",
-  building: "--part-building",
   memory: "--tl-memory",
   runtime: "--tl-runtime",
   wait: "--tl-wait",
