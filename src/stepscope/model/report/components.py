@@ -249,13 +249,13 @@ REST: ComponentName = next(name for name, about in COMPONENTS.items() if not abo
 
 
 def components_with(trait: Trait) -> tuple[ComponentName, ...]:
-    """Components that have a trait, in the report's order."""
-    return tuple(name for name, about in COMPONENTS.items() if trait in about.traits)
+    """Components that have a trait, by name: sums over them do not depend on the table's order."""
+    return tuple(sorted(name for name, about in COMPONENTS.items() if trait in about.traits))
 
 
 def components_of(stage: PipelineStage) -> tuple[ComponentName, ...]:
-    """Components that count under a pipeline stage."""
-    return tuple(name for name, about in COMPONENTS.items() if about.stage == stage)
+    """Components that count under a pipeline stage, by name."""
+    return tuple(sorted(name for name, about in COMPONENTS.items() if about.stage == stage))
 
 
 def claimed_by(stage: PipelineStage) -> frozenset[str]:
