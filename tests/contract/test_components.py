@@ -11,7 +11,15 @@ import pytest
 
 import stepscope
 from stepscope.derive.steps.anatomy import MEASURED, NAMED_BY
-from stepscope.model.report.components import COMPONENTS, PAINTED, REST, ComponentName, Trait, components_with
+from stepscope.model.report.components import (
+    COMPONENTS,
+    PAINTED,
+    REST,
+    ComponentName,
+    Trait,
+    components_with,
+    stage_in_step,
+)
 from stepscope.model.report.step_summary import MakerKind
 from stepscope.reports.page import sheet
 
@@ -61,6 +69,13 @@ def test_colours_can_be_read() -> None:
 def test_every_trait_is_of_a_component() -> None:
     """Else the question is never asked with effect."""
     assert [trait.name for trait in Trait if not components_with(trait)] == []
+
+
+def test_time_in_a_step_counts_under_a_stage() -> None:
+    """What lies between steps elsewhere is output when it interrupts one; all else counts under its own stage."""
+    for name, about in COMPONENTS.items():
+        assert stage_in_step(name) == ("output-processing" if about.stage == "none" else about.stage)
+    assert stage_in_step("") == "none"
 
 
 def test_no_other_set_of_components() -> None:
