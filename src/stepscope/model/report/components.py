@@ -67,7 +67,7 @@ class About:
     dark: str
     """The same on a dark ground."""
     page: str
-    """Colour on the server's page, beside those of ops and kernels."""
+    """Colour on the server's page, whose timeline also colours ops and kernels."""
     part: str = ""
     """The part of a traced step that its records name; "": the op trace itself shows that part."""
     part_means: str = ""
