@@ -1,4 +1,4 @@
-"""Nodes of a step that work in some precision."""
+"""Nodes of a step that work in a given precision."""
 
 from __future__ import annotations
 
