@@ -30,8 +30,8 @@ memory is in huge pages, too; a window tells. Only the process that makes the st
 ## Remedy
 By allocator, as a setting that `stepscope whatif --try` measures and `run --apply` sets: let it keep what is freed.
 On x86 TensorFlow's oneDNN pool serves the tensors unless it is switched off: another malloc then changes nothing for
-them, and is not advised. Where TensorFlow's generator dataset (2.21) pins glibc's mmap threshold, that is said, with its
-line. ONNX Runtime's arena does the same for its tensors as oneDNN's pool; a session without it is named first.
+them, and is not advised. Where TensorFlow's generator dataset (2.21) pins glibc's mmap threshold, that is said, with
+its line. ONNX Runtime's arena does the same for its tensors as oneDNN's pool; a session without it is named first.
 
 ## References
 Library performance by flame graph (Gregg 2022): 10 % of CPU in page faults by madvise. Linux: proc(5), minflt;
