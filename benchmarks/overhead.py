@@ -42,7 +42,7 @@ core at the same time; mean over pairs, bootstrap interval of 95 %; *width* is h
 with stepscope, which is what the comparison itself is worth. *Alone*, on a core of its own for a minute or more: step
 time; *account* is the median of what the sessions say level 0 costs, *bound* the highest upper bound of theirs.
 *Gaps*: share of the time in which hot wrappers were detached. *Attached*: step time while they were attached against
-the rest that followed, in the same process, median (of so many windows)."""
+the gap that followed, in the same process, median (of so many windows)."""
 WINDOW_NS = 250_000_000
 LEAST_PAIRS = 8
 """Of two jobs side by side, before anything is said of them."""
@@ -63,7 +63,7 @@ class Ran:
     """When each chunk ended."""
     report: Mapping[str, object] | None
     attached: Sequence[float] = ()
-    """Step time in windows with all wrappers, over that in the rests beside them, less one."""
+    """Step time in windows with all wrappers, over that in the gaps beside them, less one."""
 
 
 class Running:

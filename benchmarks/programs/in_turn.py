@@ -56,11 +56,11 @@ class InTurn(tf.keras.callbacks.Callback):
             self.more.append((self.took[True] - self.took[False]) / 1e3)
 
     def wear(self, wrappers):
-        rest = self.state.rest
+        duty_cycle = self.state.duty_cycle
         if wrappers:
-            rest.end(self.state.now())
-        elif not rest.on:
-            rest._begin(self.state.now(), 10**12, self.state.records.newest_kinds(64))
+            duty_cycle.end(self.state.now())
+        elif not duty_cycle.detached:
+            duty_cycle._begin(self.state.now(), 10**12, self.state.records.newest_kinds(64))
 
 
 def main():
@@ -71,7 +71,7 @@ def main():
     model = tf.keras.Sequential([tf.keras.Input((WIDTH,)), tf.keras.layers.Dense(WIDTH), tf.keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     in_turn = InTurn(pairs)
-    in_turn.state.rest.hold(in_turn.state.now())  # the agent's thread begins none of its own
+    in_turn.state.duty_cycle.hold(in_turn.state.now())  # the agent's thread begins none of its own
     data = tf.data.Dataset.from_tensors((x, y)).repeat().prefetch(2)
     model.fit(data, steps_per_epoch=2000, epochs=1000, verbose=0, callbacks=[in_turn])
     in_turn.wear(True)

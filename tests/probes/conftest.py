@@ -156,7 +156,7 @@ def _make_run(run: Path) -> Path:
     (run / "procs").mkdir()
     config = {"version": 1, "session": "", "origin_ns": time.monotonic_ns(), "ring_dirs": [str(run)]}
     (run / "config.json").write_text(
-        json.dumps({**config, "sample_hz": 20, "slots": 65_536, "rest": False, "graph_settle_ns": 200_000_000})
+        json.dumps({**config, "sample_hz": 20, "slots": 65_536, "duty_cycle": False, "graph_settle_ns": 200_000_000})
     )
     return run
 

@@ -1,22 +1,23 @@
 """Detaches hot wrappers for most of the time where steps are so short that the wrappers would cost too much.
 
-A wrapper costs 0.5 us in a loop that does nothing else and 7 us in a training step (``wire.call_cost``): the step has
-used the caches for other things meanwhile. Six of them in a step of 1 ms are 4 %. So the agent's thread looks what the
-calls of the last *window* cost at most. Where that is over what its own CPU time leaves of the budget, the wrappers
-that are called most (``Patches``: those that rest) are put aside for as long as it takes to come down to the budget,
-then there is a window again. What is said about the steps is said of the windows; calls that make steps are still
-counted while the rest lasts.
+A wrapper costs 0.5 us in a loop that does nothing else and 7 us in a training step (``wire.call_cost``), because the
+step has used the caches for other things meanwhile. Six of them in a step of 1 ms are 4 %. So the agent's thread looks
+at what the calls of the last *window* cost at most. Where that is more than its own CPU time leaves of the budget, the
+wrappers that are called most (``Patches.detach``) are detached for as long as it takes to come down to the budget: a
+*gap*. Then comes the next window. Whatever is said about steps is said of the windows; in gaps, calls that make steps
+are still counted.
 
-What counts is ``functools.lru_cache`` without a cache: a function in C that calls the original and knows how often.
-In cold caches that costs 0.8 us, a wrapper in Python that does the same 3.7 us; and it shows in no traceback.
+They are counted by ``functools.lru_cache`` without a cache: a function in C that calls the original and counts its
+calls. In cold caches that costs 0.8 us, a wrapper in Python that does the same 3.7 us; and it shows in no traceback.
 
-No rest is longer than half of what went before it since calls first cost too much; what it lacks is made up for later.
-So a short job that warms up and then trains for two seconds is not unseen while it trains, and what is read when a
-window ends is read soon, then more rarely.
+A gap never exceeds half of the time since overhead first became too high; any shortfall is carried over. So a short job
+that warms up and then trains for two seconds is observed while it trains, and what is read when a window ends is read
+soon, then more rarely.
 
-Each second of a rest leaves REST records: when, how long, how many calls of which kind were only counted. A second in
-which what repeated does not ends the rest: the job does something else, and the rest of the rest is made up for later.
-What has been counted since is copied into the ring's header ten times a second, where it outlives a job that is killed.
+Each second of a gap leaves REST records (the stored format's word): when, how long, how many calls of which kind were
+only counted. If a full second passes without the repeating call, the gap ends early: the program has changed phase. The
+unused part is added to the next gap. Meanwhile counts are copied into the ring's header ten times a second, where they
+outlive a job that is killed.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from stepscope.wire.ring import Write
 
     class Host(Protocol):
-        """What is asked of the agent's state, which holds the one ``Rest``."""
+        """What is asked of the agent's state, which holds the one ``DutyCycle``."""
 
         config: dict[str, Any]
         now: Callable[[], int]
@@ -54,15 +55,15 @@ if TYPE_CHECKING:
 
 
 BUDGET_RATIO = 0.003
-"""Share of the wall time that wrappers, what counts while they rest, and the agent's thread may take, by the upper
-bounds of their costs. Source: DESIGN 3.1, level 0, less what the CPU timer takes."""
+"""Share of the wall time that wrappers, counting in gaps, and the agent's thread may take, by the upper bounds of
+their costs. Source: DESIGN 3.1, level 0, less what the CPU timer takes."""
 LEAST_RATIO = 0.0006
 """What wrappers may take where the others have taken the budget: something must be seen."""
 THREAD_RATIO = 0.001
 """What the agent's thread is taken to need before it has run for ``THREAD_KNOWN_NS``."""
 THREAD_KNOWN_NS = 3_000_000_000
 TOO_MUCH = 1.2
-"""A rest begins when the window took so many times its budget."""
+"""A gap begins when the window took so many times its budget."""
 CALIBRATED_NS = 700
 """What a call costs in a loop that does nothing else, unless ``calibrated`` says otherwise."""
 SHORT_COSTS = 0.8
@@ -73,13 +74,13 @@ MIN_CALLS = 100
 """Calls of a window, at least: it is as long as it takes."""
 LONG_WINDOW_NS = 3_000_000_000
 """No window waits longer for something that has not seen enough of it."""
-MIN_REST_NS = 250_000_000
-MAX_REST_NS = 20_000_000_000
+MIN_GAP_NS = 250_000_000
+MAX_GAP_NS = 20_000_000_000
 REPORT_NS = 1_000_000_000
 NOTE_NS = 90_000_000
 """How often counts are copied into the ring's header: a kill loses no more than what came since."""
 SLOTS = {kind: 1 + position for position, kind in enumerate(UNCOMMITTED_KINDS)}
-"""Where in ``Rest.uncommitted`` the calls of a kind stand; as many places further stands what has been told."""
+"""Where in ``DutyCycle.uncommitted`` the calls of a kind stand; as many places further stands what has been told."""
 TOLD = len(UNCOMMITTED_KINDS)
 COUNTED = tuple(kind for kind in UNCOMMITTED_KINDS if kind in kinds_with(Trait.LIGHT))
 """Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count."""
@@ -92,8 +93,8 @@ LATEST = 32
 """Of them, those that say whether Keras' steps still run: a loop of the user's own may follow a fit."""
 
 
-class Rest:
-    """Whether hot wrappers are aside, and since when. One per process; ``tick`` on the agent's thread."""
+class DutyCycle:
+    """Whether hot wrappers are detached, and since when. One per process; ``tick`` on the agent's thread."""
 
     __slots__ = (
         "_asked",
@@ -113,8 +114,8 @@ class Rest:
         "_window_ns",
         "_written",
         "before",
+        "detached",
         "enough",
-        "on",
         "steps_are_functions",
         "swaps",
         "uncommitted",
@@ -122,7 +123,8 @@ class Rest:
 
     def __init__(self, state: Host) -> None:
         self._state = state
-        self.on = False
+        self.detached = False
+        """Whether this is a gap."""
         self.uncommitted = memoryview(bytearray(UNCOMMITTED.size)).cast("Q")
         """Part of the ring's header: what has been counted, ``note`` writes it."""
         self.steps_are_functions = False
@@ -130,24 +132,24 @@ class Rest:
         self.before: list[Callable[[int], object]] = []
         """Called with the time when a window ends, on the agent's thread."""
         self.enough: list[Callable[[], bool]] = []
-        """Asked on the agent's thread whether a window has seen what it is there for: the calls of many to a step are
-        soon enough to see what they cost, and then their step has hardly been seen."""
+        """Asked on the agent's thread whether a window has observed what it is there for. With many wrapped calls per
+        step, enough calls to estimate cost arrive before one whole step has been observed."""
         self.swaps: list[Callable[..., object]] = []
-        """Called with ``rests=True`` when a rest begins, ``False`` when it ends, for what ``Patches`` does not hold."""
+        """Called with ``detached=True`` when a gap begins, ``False`` when it ends, for what ``Patches`` does not hold."""
         self._counters: dict[Kind, list[list[Foreign]]] = {kind: [] for kind in UNCOMMITTED_KINDS}
         """[weak reference to what counts, its count when last looked at], for each kind."""
         self._owed_ns = 0
-        """What rests were shorter than they should have been."""
+        """By how much gaps were shorter than they should have been."""
         self._repeats = False
-        """Whether something was counted in the last second of this rest."""
+        """Whether something was counted in the last second of this gap."""
         self._past = dict.fromkeys(UNCOMMITTED_KINDS, 0)
         """What those had counted that are gone."""
         self._counting: list[Kind] = []
-        """Kinds that are counted in this rest."""
+        """Kinds that are counted in this gap."""
         self._asked: tuple[int, int] | None = None
         """(when, CPU time of the agent's thread by then)."""
         self._call_ns = wrapped_ns(CALIBRATED_NS)[2]
-        self._forbidden = not state.config.get("rest", True)
+        self._forbidden = not state.config.get("duty_cycle", True)
         self._held = 0
         self._hot_since = 0
         """When the first window began in which calls cost too much."""
@@ -158,9 +160,9 @@ class Rest:
         self._written = (0, 0)
 
     def light(self, kind: Kind, original: Foreign) -> Foreign:
-        """What stands in for the wrapper of ``original`` while it rests: it calls it, and counts."""
+        """What stands in for the wrapper of ``original`` in gaps: it calls it, and counts."""
         counts = functools.lru_cache(maxsize=0)(original)
-        if len(self._counters[kind]) >= MANY:  # a job that makes models without end may never rest
+        if len(self._counters[kind]) >= MANY:  # a job that makes models without end may never have a gap
             self._forget()
         self._counters[kind].append([weakref.ref(counts), 0])
         return counts
@@ -174,7 +176,7 @@ class Rest:
         self._forbidden = True
 
     def hold(self, now_ns: int) -> None:
-        """On the agent's thread: end a rest, begin none until ``release``. Something needs every call for a while."""
+        """On the agent's thread: end a gap, begin none until ``release``. Something needs every call for a while."""
         self._held += 1
         self.end(now_ns)
 
@@ -183,13 +185,13 @@ class Rest:
         self._held -= 1
 
     def due_ns(self, now_ns: int) -> int:
-        """How long until there is something to do: the rest ends or is told of, or the window ends."""
-        if self.on:
+        """How long until there is something to do: the gap or the window ends, or counts are due."""
+        if self.detached:
             return min(self._until, self._told + REPORT_NS) - now_ns
         return self._since + self._window_ns - now_ns if self._since else 0
 
     def tick(self, now_ns: int) -> None:
-        """Begin, go on or end; about 20 times a second. After a failure there are no more rests."""
+        """Begin, go on or end; about 20 times a second. After a failure there are no more gaps."""
         try:
             self._tick(now_ns)
         except Exception:
@@ -198,7 +200,7 @@ class Rest:
             raise
 
     def _tick(self, now_ns: int) -> None:
-        if self.on:
+        if self.detached:
             if now_ns >= self._until or self._forbidden:
                 self.end(now_ns)
             elif now_ns - self._told >= REPORT_NS:
@@ -219,7 +221,7 @@ class Rest:
         written, counted = self._state.records.calls()
         calls, short = written - self._written[0], counted - self._written[1]
         if calls + short < MIN_CALLS:
-            if now_ns - self._since > MAX_REST_NS:
+            if now_ns - self._since > MAX_GAP_NS:
                 self._open_window(now_ns)
             return
         window = now_ns - self._since
@@ -233,16 +235,16 @@ class Rest:
         repeated = max((kinds.count(int(kind)) for kind in (Kind.EXECUTION, *COUNTED)), default=0)
         light = calls * repeated / max(1, len(kinds)) * LIGHT_NS[2] / window
         budget = max(LEAST_RATIO, BUDGET_RATIO - self._thread_ratio(now_ns) - light)
-        rest = int((cost / budget - 1) * window) + self._owed_ns
-        if cost < TOO_MUCH * budget or self._forbidden or self._held or rest < MIN_REST_NS:
+        gap = int((cost / budget - 1) * window) + self._owed_ns
+        if cost < TOO_MUCH * budget or self._forbidden or self._held or gap < MIN_GAP_NS:
             self._open_window(now_ns)
             return
         self._window_ns = WINDOW_NS
         self._hot_since = self._hot_since or self._since
-        longest = max(MIN_REST_NS, (now_ns - self._hot_since) // 2)
-        rest = min(rest, MAX_REST_NS)
-        self._begin(now_ns, min(rest, longest), kinds)
-        self._owed_ns = max(0, rest - longest)
+        longest = max(MIN_GAP_NS, (now_ns - self._hot_since) // 2)
+        gap = min(gap, MAX_GAP_NS)
+        self._begin(now_ns, min(gap, longest), kinds)
+        self._owed_ns = max(0, gap - longest)
 
     def _thread_ratio(self, now_ns: int) -> float:
         """What the agent's thread has taken of a core since this was first asked; what has a budget of its own is not
@@ -253,7 +255,7 @@ class Rest:
         since = now_ns - self._asked[0]
         return (used - self._asked[1]) / since if since >= THREAD_KNOWN_NS else THREAD_RATIO
 
-    def _begin(self, now_ns: int, rest_ns: int, kinds: list[int]) -> None:
+    def _begin(self, now_ns: int, gap_ns: int, kinds: list[int]) -> None:
         for function in self.before:
             function(now_ns)
         self._state.records.flush_regularly()
@@ -265,21 +267,21 @@ class Rest:
             counted = frozenset([kind for kind in COUNTED if 2 * kinds.count(int(kind)) >= max(most, 1)][:1])
         self._counting = [kind for kind in UNCOMMITTED_KINDS if kind == Kind.EXECUTION or kind in counted]
         counts = {kind: self._count(kind) for kind in self._counting}
-        self.on = True
-        self._state.patches.put_aside(counted)
+        self.detached = True
+        self._state.patches.detach(counted)
         self._swap()
         # Now, not before: what a wrapper recorded until here is left as it is, what begins later is counted.
         self._settle(self._state.now(), counts)
-        self._until = self._told + rest_ns
+        self._until = self._told + gap_ns
         self._repeats = False
 
     def end(self, now_ns: int) -> None:
-        """Attach again, and say what was counted. Nothing happens when there is no rest."""
-        if not self.on:
+        """Reattach, and say what was counted. Nothing happens outside of gaps."""
+        if not self.detached:
             return
         ends = self._state.now()  # what begins from here on may be recorded again
-        self._state.patches.put_back()
-        self.on = False
+        self._state.patches.reattach()
+        self.detached = False
         self._owed_ns += max(0, self._until - now_ns)
         self._swap()
         self._tell(ends)
@@ -288,7 +290,7 @@ class Rest:
 
     def _swap(self) -> None:
         for swap in self.swaps:
-            swap(rests=self.on)
+            swap(detached=self.detached)
 
     def _count(self, kind: Kind) -> int:
         """Calls of a kind that were only counted so far."""
@@ -336,9 +338,9 @@ class Rest:
 
     def after_fork(self) -> None:
         """In a forked child: attached, without a window; its own thread opens one."""
-        if self.on:
-            self._state.patches.put_back()
-            self.on = False
+        if self.detached:
+            self._state.patches.reattach()
+            self.detached = False
             self._swap()
         self._since = self._held = self._hot_since = 0
         self._asked = None

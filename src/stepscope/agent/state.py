@@ -7,7 +7,8 @@ handler that runs inside ours, passes through.
 A forked child drops its parent's ring and log at once and makes its own at its first record, with ids as they were:
 ``write`` stays the same object, what is behind it changes. A child that records nothing costs nothing.
 
-The state stands above its parts (``core``, ``rest``, ``capture``): they know each other, or a ``Protocol``, never it.
+The state stands above its parts (``core``, ``duty_cycle``, ``capture``): they know each other, or a ``Protocol``,
+never it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from stepscope.agent.core.lines import Lines
 from stepscope.agent.core.patches import Patches
 from stepscope.agent.core.records import Records
 from stepscope.agent.core.threads import Threads
-from stepscope.agent.duty_cycle import Rest
+from stepscope.agent.duty_cycle import DutyCycle
 from stepscope.wire.env import PROCS_NAME
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.core.guard import Guard
-    from stepscope.agent.core.patches import Rests
+    from stepscope.agent.core.patches import Hot
 
 CURRENT: AgentState | None = None
 """The state of this process; None when it is not measured."""
@@ -62,7 +63,7 @@ class AgentState:
         self.hooks = Hooks()
         self._opening = allocate_lock()
         self._attaching = ""
-        self.rest = Rest(self)
+        self.duty_cycle = DutyCycle(self)
         self.captures = Captures(self)
 
     # -- opening and leaving -------------------------------------------------------------------------------------
@@ -75,7 +76,7 @@ class AgentState:
             self.lines.dormant = False
             self.records.unbind()
             self.lines.open(process.make_folder(os.path.join(self.lines.run, PROCS_NAME)), origin)
-            self.rest.uncommitted = self.records.open(self.lines.folder, self.config, origin).uncommitted
+            self.duty_cycle.uncommitted = self.records.open(self.lines.folder, self.config, origin).uncommitted
             self.records.bind()
         except Exception as error:
             self.take_out("no ring: %s: %s" % (type(error).__name__, error))
@@ -98,7 +99,7 @@ class AgentState:
         log = self.lines.after_fork()
         self.threads.after_fork()
         self._opening = allocate_lock()
-        self.rest.after_fork()
+        self.duty_cycle.after_fork()
         self.captures.after_fork()
         self.hooks.ticks.clear()
         self.lines.dormant = True
@@ -109,7 +110,7 @@ class AgentState:
         """Stop measuring for good, and say why."""
         self.diagnostic("DX900", "the agent took itself out: " + why)
         self.captures.stop("the agent took itself out")
-        self.rest.end(self.now())  # while its record still reaches the ring
+        self.duty_cycle.end(self.now())  # while its record still reaches the ring
         self.lines.out = True
         self.lines.dormant = False
         self.records.leave()
@@ -119,7 +120,7 @@ class AgentState:
         """Write the last line. Records of what runs later at exit are still taken."""
         if self.lines.out or self.lines.dormant or not self.lines.is_open:
             return
-        self.rest.end(self.now())
+        self.duty_cycle.end(self.now())
         self.records.flush()
         self.hooks.finish()
         self.lines.end(self.records.written(), thread_cpu_ns)
@@ -140,12 +141,12 @@ class AgentState:
         finally:
             self._attaching = before
 
-    def patch(self, owner: Foreign, attribute: str, replacement: Foreign, rests: Optional[Rests] = None) -> None:
+    def patch(self, owner: Foreign, attribute: str, replacement: Foreign, hot: Optional[Hot] = None) -> None:
         """Set an attribute of a module, class or object; ``uninstall`` puts the original back.
 
-        ``rests``: (kind of its records, light replacement or None), see ``agent.duty_cycle``.
+        ``hot``: (kind of its records, light replacement or None), see ``agent.duty_cycle``.
         """
-        self.patches.set(self._attaching, owner, attribute, replacement, rests)
+        self.patches.set(self._attaching, owner, attribute, replacement, hot)
 
     def uninstall(self, probe: Optional[str] = None) -> None:
         """Put back what was patched (by one probe, or all). What others have patched over since is left alone."""

@@ -15,7 +15,7 @@ MISSES_NS = (3_500, 5_000, 7_000)
 EXECUTED = 3
 """What a call of a real probe executes, against the calibration's."""
 LIGHT_NS = (200, 750, 1_100)
-"""A call that is only counted, in C, while wrappers rest: at least, usually, at most."""
+"""A call that is only counted, in C, in a gap of the duty cycle: at least, usually, at most."""
 
 
 def wrapped_ns(calibrated_ns: float) -> tuple[float, float, float]:

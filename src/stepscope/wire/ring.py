@@ -60,7 +60,7 @@ READER_OFFSET = 32
 UNCOMMITTED_OFFSET = 64
 UNCOMMITTED = struct.Struct("<9Q")
 UNCOMMITTED_KINDS = (Kind.EXECUTION, Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
-"""Kinds whose calls are counted while wrappers rest: what a process has counted is not lost with it."""
+"""Kinds whose calls are counted in gaps of the duty cycle: what a process has counted is not lost with it."""
 DEFAULT_SLOTS = 1_250_000
 """60 s at 20,000 records a second (DESIGN 3)."""
 MIN_SLOTS = 8_192

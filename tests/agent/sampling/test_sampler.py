@@ -204,7 +204,7 @@ def test_denser_for_a_window(armed: Armed) -> None:
         + "used = time.thread_time() + 0.9\nwhile time.thread_time() < used: sum(range(1000))\n"
         + "end = time.monotonic() + 60\n"
         + "while running.sampler._dense_hz and time.monotonic() < end: time.sleep(0.01)\n"
-        + "print(running.sampler._dense_hz, state.CURRENT.rest._held)\n"
+        + "print(running.sampler._dense_hz, state.CURRENT.duty_cycle._held)\n"
     )
     assert (result.stdout, result.stderr) == ("0.0 0\n", "")
     (process,) = armed.processes()
@@ -213,16 +213,16 @@ def test_denser_for_a_window(armed: Armed) -> None:
 
 
 def test_a_window_that_sees_python_itself(armed: Armed) -> None:
-    """It asks for no more samples than there are, and nothing rests until it is over."""
+    """It asks for no more samples than there are, and there is no gap until it is over."""
     result = armed.start(
         PROGRAM
-        + "usual, held = running.sampler._hz, state.CURRENT.rest._held\n"
+        + "usual, held = running.sampler._hz, state.CURRENT.duty_cycle._held\n"
         + "running.sampler.denser(0, 0.5)\n"
-        + "print(running.sampler._dense_hz == usual, state.CURRENT.rest._held - held)\n"
+        + "print(running.sampler._dense_hz == usual, state.CURRENT.duty_cycle._held - held)\n"
         + "used = time.thread_time() + 0.5\nwhile time.thread_time() < used: sum(range(1000))\n"
         + "end = time.monotonic() + 60\n"
         + "while running.sampler._dense_hz and time.monotonic() < end: time.sleep(0.01)\n"
-        + "print(running.sampler._dense_hz, state.CURRENT.rest._held - held)\n"
+        + "print(running.sampler._dense_hz, state.CURRENT.duty_cycle._held - held)\n"
     )
     assert (result.stdout, result.stderr) == ("True 1\n0.0 0\n", "")
     (process,) = armed.processes()

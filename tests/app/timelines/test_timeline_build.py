@@ -359,7 +359,7 @@ def test_a_cache_that_others_may_write_is_not_used(tmp_path: Path, monkeypatch: 
 
 
 def test_a_step_that_stands_for_many_says_so(tmp_path: Path) -> None:
-    """Where wrappers rested, steps were only counted: the span is called another thing, and has another colour."""
+    """In gaps, steps were only counted: the span is called another thing, and has another colour."""
     job = Job(ended_ns=40 * STEP)
     job.framework()
     job.loop().at(0, 40 * STEP)

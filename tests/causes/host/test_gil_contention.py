@@ -82,7 +82,7 @@ def test_threads_of_one_function_are_one_holder() -> None:
     assert found.holders[0].cores == pytest.approx(0.3, abs=0.01)
 
 
-def test_looks_in_rests_count() -> None:
+def test_looks_in_gaps_count() -> None:
     """Steps are shortest where wrappers rest, and little else is known of them."""
     job = beside(70)
     job.gap(7 * S, S, 10, Kind.FUNCTION)

@@ -47,8 +47,8 @@ def test_evaluation_at_the_end_of_epochs_is_none() -> None:
     assert codes(read_models(validated(80 * MS, calls=4, every=20, hook="on_epoch_end"), wait=US)) == []
 
 
-def test_evaluations_are_counted_in_rests_too() -> None:
-    """One was seen inside of the callback: those called at that place while callbacks rested are its as well."""
+def test_evaluations_are_counted_in_gaps_too() -> None:
+    """One was seen inside of the callback: those called at that place in a gap are its as well."""
     job = keras_fit(10 * MS)
     job.callback("Watch.on_train_batch_end").at(PERIOD + 10 * MS, 61 * MS)
     evaluate = job.loop("evaluate", line=32)

@@ -80,7 +80,7 @@ def test_fit_called_again_and_again_is_found() -> None:
     assert "HST003" in [f.code for f in find(job)]
 
 
-def rested_predicts(batches: int) -> Job:
+def predicts_with_gaps(batches: int) -> Job:
     """Calls of predict on many batches of 10 ms each, of which only the first five of each call are recorded."""
     job = Job()
     loop, batch = job.loop("predict", line=LOOP_LINE), job.execution("predict")
@@ -94,9 +94,9 @@ def rested_predicts(batches: int) -> Job:
     return job
 
 
-def test_long_calls_that_all_hold_a_rest_have_steps() -> None:
-    """Where each predict holds a rest, its batches are the steps; what rests is no overhead of Keras'."""
-    job = rested_predicts(60)
+def test_long_calls_that_all_hold_a_gap_have_steps() -> None:
+    """Where each predict holds a gap, its batches are the steps; unobserved time is no overhead of Keras'."""
+    job = predicts_with_gaps(60)
     steps = job.view().steps
     assert steps is not None
     assert (steps.kind, steps.steady_count > 20) == (Kind.EXECUTION, True)

@@ -1,7 +1,7 @@
 """One capture at a time, on a thread of its own that lives as long as it does.
 
 Around the traced steps as many untraced ones are recorded in full, so that the session can say what tracing cost: while
-a capture lasts no wrapper rests and nothing is thinned (``agent.duty_cycle``, ``agent.sampling.governor``).
+a capture lasts there is no gap and nothing is thinned (``agent.duty_cycle``, ``agent.sampling.governor``).
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Captures:
     def _begin(self, order: Order) -> None:
         self._identity = order.identity
         watch = self._watch = StepWatch(order.anchors, order.thread, order.usual)
-        self._state.rest.hold(self._state.now())
+        self._state.duty_cycle.hold(self._state.now())
         try:
             side_thread.start(self._run, order, watch)
         except RuntimeError as error:
@@ -127,7 +127,7 @@ class Captures:
 
     def _end(self) -> None:
         self._watch = None
-        self._state.rest.release()
+        self._state.duty_cycle.release()
         self._busy.release()
 
     def _capture(self, order: Order, watch: StepWatch) -> None:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from stepscope.agent.core.guard import Failures, Guard
     from stepscope.agent.core.lines import Lines
     from stepscope.agent.core.records import Records
-    from stepscope.agent.duty_cycle import Rest
+    from stepscope.agent.duty_cycle import DutyCycle
 
     class Profiled(Protocol):
         """Who knows what else profiles."""
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         lines: Lines
         records: Records
         failures: Failures
-        rest: Rest
+        duty_cycle: DutyCycle
 
         @property
         def captures(self) -> Profiled:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from stepscope.agent.core.foreign import Foreign
 
-    Rests = tuple[int, Foreign]
-    """Kind of its records; what stands in for it while it rests and calls of that kind are counted, or None."""
+    Hot = tuple[int, Foreign]
+    """Kind of its records; what stands in for it in gaps in which calls of that kind are counted, or None."""
 
 _MISSING = object()
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -24,46 +24,44 @@ class Patches:
 
     def __init__(self) -> None:
         self._entries: list[tuple[str, Foreign, str, Foreign, Foreign]] = []
-        self._resting: dict[int, tuple[int, Foreign]] = {}
-        """Entries that rest, by position: kind of their records, light replacement or None."""
-        self._aside: Optional[frozenset[int]] = None
-        """While they rest: the kinds that have their light replacement."""
+        self._hot: dict[int, tuple[int, Foreign]] = {}
+        """Entries that are detached in gaps, by position: kind of their records, light replacement or None."""
+        self._counted: Optional[frozenset[int]] = None
+        """In a gap: the kinds that have their light replacement."""
 
-    def set(
-        self, probe: str, owner: Foreign, attribute: str, replacement: Foreign, rests: Optional[Rests] = None
-    ) -> None:
-        """Replace an attribute of a module, class or object; ``rests``: see ``put_aside``."""
+    def set(self, probe: str, owner: Foreign, attribute: str, replacement: Foreign, hot: Optional[Hot] = None) -> None:
+        """Replace an attribute of a module, class or object; ``hot``: it is detached in gaps, see ``detach``."""
         original = vars(owner).get(attribute, _MISSING)
-        if self._aside is not None and any(owner is e[1] and attribute == e[2] for e in self._entries):
+        if self._counted is not None and any(owner is e[1] and attribute == e[2] for e in self._entries):
             return
         self._entries.append((probe, owner, attribute, original, replacement))
-        if rests is None:
+        if hot is None:
             setattr(owner, attribute, replacement)
             return
         position = len(self._entries) - 1
-        self._resting[position] = rests
-        if self._aside is None:
+        self._hot[position] = hot
+        if self._counted is None:
             setattr(owner, attribute, replacement)
         else:
-            self._exchange(position, replacement, self._while_resting(position))
+            self._exchange(position, replacement, self._in_gap(position))
 
-    def put_aside(self, counted: frozenset[int]) -> None:
-        """Replace what rests by its light replacement, where its kind is in ``counted``, else by the original."""
-        self._aside = counted
-        for position in self._resting:
-            self._exchange(position, self._entries[position][4], self._while_resting(position))
+    def detach(self, counted: frozenset[int]) -> None:
+        """A gap begins: replace hot wrappers by their light ones where the kind is in ``counted``, else by the original."""
+        self._counted = counted
+        for position in self._hot:
+            self._exchange(position, self._entries[position][4], self._in_gap(position))
 
-    def put_back(self) -> None:
-        """The opposite of ``put_aside``. Nothing happens where nothing is aside."""
-        if self._aside is None:
+    def reattach(self) -> None:
+        """The gap ends: the opposite of ``detach``. Nothing happens where nothing is detached."""
+        if self._counted is None:
             return
-        for position in self._resting:
-            self._exchange(position, self._while_resting(position), self._entries[position][4])
-        self._aside = None
+        for position in self._hot:
+            self._exchange(position, self._in_gap(position), self._entries[position][4])
+        self._counted = None
 
-    def _while_resting(self, position: int) -> Foreign:
-        kind, light = self._resting[position]
-        return light if light is not None and kind in (self._aside or ()) else self._entries[position][3]
+    def _in_gap(self, position: int) -> Foreign:
+        kind, light = self._hot[position]
+        return light if light is not None and kind in (self._counted or ()) else self._entries[position][3]
 
     def _exchange(self, position: int, before: Foreign, after: Foreign) -> None:
         """Set ``after`` unless somebody else has put something over ``before``."""
@@ -77,7 +75,7 @@ class Patches:
 
     def undo(self, probe: Optional[str] = None) -> None:
         """Put back what one probe replaced, or all. What others have put over it since is left alone."""
-        self.put_back()
+        self.reattach()
         copies: dict[int, tuple[Foreign, Foreign]] = {}
         for entry_probe, owner, attribute, original, replacement in reversed(self._entries):
             if probe is not None and entry_probe != probe:
@@ -91,7 +89,7 @@ class Patches:
             else:
                 setattr(owner, attribute, original)
         kept = [p for p, entry in enumerate(self._entries) if probe is not None and entry[0] != probe]
-        self._resting = {new: self._resting[old] for new, old in enumerate(kept) if old in self._resting}
+        self._hot = {new: self._hot[old] for new, old in enumerate(kept) if old in self._hot}
         self._entries = [self._entries[position] for position in kept]
         _undo_copies(copies)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stepscope.agent.state import AgentState
 
 OTHER = "__stepscope_other__"
-"""On the wrapper of a step function what counts in its stead while it rests, on that the wrapper: both live as long as
+"""Attribute of the wrapper of a step function: its light replacement in gaps. There, the wrapper. Both live as long as
 the model that they hang on."""
 
 
@@ -134,12 +134,12 @@ class Wrapped:
         kept = [entry for entry in self._entries if entry[0]() is not None and entry != (weakref.ref(model), attribute)]
         self._entries = [*kept, (weakref.ref(model), attribute)]
 
-    def swap(self, *, rests: bool) -> None:
+    def swap(self, *, detached: bool) -> None:
         """Hang on every model the one of the two that belongs there. What a user has set instead stays."""
         for reference, attribute in list(self._entries):
             names = getattr(reference(), "__dict__", {})
             present = names.get(attribute)
-            if isinstance(present, types.FunctionType) is rests and hasattr(present, OTHER):
+            if isinstance(present, types.FunctionType) is detached and hasattr(present, OTHER):
                 names[attribute] = getattr(present, OTHER)
 
 

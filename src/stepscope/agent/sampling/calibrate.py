@@ -39,7 +39,7 @@ class Calibration:
             return
         self._done = True
         record, wrapped = measure(self._state)
-        self._state.rest.calibrated(wrapped)
+        self._state.duty_cycle.calibrated(wrapped)
         line: dict[str, object] = {"t": "cost", "at": self._state.now(), "record_ns": record}
         line.update(wrapper_ns=max(0, wrapped - record), samples=_ROUNDS * _CALLS)
         self._state.log(line)

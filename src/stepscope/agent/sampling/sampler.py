@@ -10,7 +10,7 @@ its CPU time has samples of its own (``agent.sampling.cpu_timer``). Bias to know
 it sees other threads where they let go of it: one that computes for less than 5 ms between two waits is always seen to
 wait. The period jitters by a quarter, so that it does not beat with the period of the steps.
 
-During a window of native stacks nothing rests (``denser``); where the window cannot see Python's frames itself, this
+During a window of native stacks there is no gap (``denser``); where the window cannot see Python's frames itself, this
 samples as often as the window does: its samples name the frames there. That is part of the window's cost, not of what
 is always measured.
 
@@ -127,7 +127,7 @@ class Sampler:
     def denser(self, hz: float, seconds: float) -> None:
         """On the agent's thread: sample so often for so long, whatever it costs; 0: as often as so far.
 
-        No wrapper rests meanwhile.
+        There is no gap meanwhile.
 
         Raises:
             ValueError: more than ``MAX_DENSE_HZ`` or ``MAX_DENSE_S``, or less than once.
@@ -138,7 +138,7 @@ class Sampler:
             )
         now = self._state.now()
         if not self._dense_hz:
-            self._state.rest.hold(now)
+            self._state.duty_cycle.hold(now)
         self._dense_hz, self._dense_until = hz or self._hz, now + int(seconds * _SECOND_NS)
         self._timer.rate(hz or HZ)
 
@@ -146,7 +146,7 @@ class Sampler:
         """The window is over."""
         self._dense_hz = 0.0
         self._timer.rate(HZ)
-        self._state.rest.release()
+        self._state.duty_cycle.release()
 
     def _run(self) -> None:
         state = self._state
@@ -172,19 +172,19 @@ class Sampler:
                 return
             if self._dense_hz and now >= self._dense_until:
                 self._usual()
-            rested = state.rest.on
-            if not rested:
+            detached = state.duty_cycle.detached
+            if not detached:
                 self._sample(now, now - last)
             last = now
             ticks += 1
-            self._call(state.rest.tick, now)
-            self._timer.pause(paused=state.rest.on)
+            self._call(state.duty_cycle.tick, now)
+            self._timer.pause(paused=state.duty_cycle.detached)
             whole_second = now - second >= _SECOND_NS
-            if whole_second or not (rested and state.rest.on):
+            if whole_second or not (detached and state.duty_cycle.detached):
                 for function in list(state.hooks.ticks):
                     self._call(function, now)
-            if rested and not state.rest.on:
-                self._main_cpu = self._timer.used_ns()  # what it used in the rest is no part of the next period
+            if detached and not state.duty_cycle.detached:
+                self._main_cpu = self._timer.used_ns()  # what it used in the gap is no part of the next period
             if whole_second:
                 state.records.flush_regularly()
                 self._governor.tick(now)
@@ -206,29 +206,29 @@ class Sampler:
                 self._state.hooks.ticks[:] = [tick for tick in self._state.hooks.ticks if tick is not function]
 
     def _wait(self) -> bool:
-        """Until the next tick, True: the end. In a rest counts are copied meanwhile; an errand goes on."""
+        """Until the next tick, True: the end. In a gap counts are copied meanwhile; an errand goes on."""
         wait = self._stop.acquire  # on an event it would cost ten times as much
         pause = self._pause()
-        rest, errand = self._state.rest, self._state.hooks.errand
-        if rest.on or errand is not None:
-            step = _NOTE_S if rest.on else _ERRAND_S
+        duty_cycle, errand = self._state.duty_cycle, self._state.hooks.errand
+        if duty_cycle.detached or errand is not None:
+            step = _NOTE_S if duty_cycle.detached else _ERRAND_S
             for _ in range(int(pause / step)):
                 if wait(timeout=step):
                     return True
-                if rest.on:
-                    self._look_in_rest(self._state.now())
-                    rest.note()
+                if duty_cycle.detached:
+                    self._look_in_gap(self._state.now())
+                    duty_cycle.note()
                 if errand is not None:
                     self._call(errand, self._state.now())
             pause %= step
         return wait(timeout=pause)
 
     def _pause(self) -> float:
-        """Seconds to the next tick: the period, give or take a quarter; in a rest, until it ends or is told of."""
+        """Seconds to the next tick: the period, give or take a quarter; in a gap, until it ends or counts are due."""
         self._noise = (self._noise * 1_103_515_245 + 12_345) & 0x7FFFFFFF
         pause = (0.75 + 0.5 * self._noise / 0x7FFFFFFF) / (self._dense_hz or self._hz)
-        due = self._state.rest.due_ns(self._state.now()) / _SECOND_NS
-        if self._state.rest.on:
+        due = self._state.duty_cycle.due_ns(self._state.now()) / _SECOND_NS
+        if self._state.duty_cycle.detached:
             return max(_LEAST_PAUSE_S, due)
         return min(pause, max(_LEAST_PAUSE_S, due)) if due > 0 else pause
 
@@ -276,8 +276,8 @@ class Sampler:
             self._beside = self._beside or state.threads.known() > _OURS
             self._look_due = now + _LOOKS_NS
 
-    def _look_in_rest(self, now: int) -> None:
-        """Of the main thread alone; the sample stands for no time. Steps are shortest where wrappers rest."""
+    def _look_in_gap(self, now: int) -> None:
+        """Look at the main thread alone. The sample stands for no time. Jobs with gaps have the shortest steps."""
         if not self._beside or now < self._look_due:
             return
         lock = self._locks.look(self._main)

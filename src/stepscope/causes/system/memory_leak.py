@@ -94,7 +94,7 @@ def own_bytes(table: ProcessTable) -> I64:
 
 
 def step_numbers(steps: Steps, at: I64) -> F64:
-    """How many steps have begun at each time, with the part of the step that runs. Steps in rests are spread evenly."""
+    """How many steps have begun at each time, with the part of the step that runs. Steps in gaps are spread evenly."""
     number = np.clip(np.searchsorted(steps.starts, at, side="right") - 1, 0, len(steps) - 1)
     part = (at - steps.starts[number]) / np.maximum(1, steps.durations[number])
     result: F64 = (number.astype(np.float64) + np.clip(part, 0.0, 1.0)) * (steps.count / len(steps))

@@ -9,7 +9,7 @@ Validation runs forward only: for each sample it should cost a third of training
 call, Keras' loop and the scheduling of the ops; with batches of one sample every sample pays it.
 
 ## Evidence
-`validation_ratio`: share of the steady time inside of `evaluate`, times included in which wrappers rest.
+`validation_ratio`: share of the steady time inside of `evaluate`, gaps of the duty cycle included.
 `cost_ratio`: time for a validated sample to time for one that is trained on. `validation_batch`, `training_batch`.
 
 Measured (bench/cases/36-validation-of-single-rows): 3.9 times as fast without `validation_batch_size=1`; said was that

@@ -79,7 +79,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     records = steps.worker.records
     lo, hi = steps.windows
     mine = (records.thread == steps.thread) & (records.start_ns >= lo[0]) & (records.start_ns < hi[-1])
-    seen = int(((steps.starts >= lo[0]) & (steps.starts < hi[-1])).sum())  # those with a rest in them as well
+    seen = int(((steps.starts >= lo[0]) & (steps.starts < hi[-1])).sum())  # those with a gap in them as well
     loops = mine & (records.kind == Kind.LOOP) & ((records.flags & Flag.NESTED) == 0)
     inner_mask = mine & np.isin(records.kind, kinds_with(Trait.COMPILED))
     inner = intervals.merge(records.start_ns[inner_mask], records.start_ns[inner_mask] + records.dur_ns[inner_mask])
@@ -95,7 +95,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         starts, ends, ids = starts[outside], ends[outside], records.name[rows][outside]
         if len(starts) < params.min_calls or _batches(view, role) > params.max_batches:
             continue
-        # Only the steady steps: what a call runs while wrappers rest is not recorded, and is no overhead.
+        # Only the steady steps: what a call runs in a gap is not recorded, and is no overhead.
         whole = intervals.clipped_sum(starts, ends, steps.windows)
         overhead = whole - intervals.clipped_sum(starts, ends, intervals.clip(inner, steps.windows))
         ratio = float(overhead.sum()) / steps.steady_ns

@@ -59,7 +59,7 @@ def attach(state: AgentState, module: Foreign) -> None:
         return
     for hook in HOOKS:
         if hook in cls.__dict__ and not lacking(cls, hook, ("self",)):
-            state.patch(cls, hook, _wrap_list(state, cls.__dict__[hook], hook), _rests(hook, Kind.HOOK))
+            state.patch(cls, hook, _wrap_list(state, cls.__dict__[hook], hook), _hot(hook, Kind.HOOK))
     heirs: Heirs = {}
     _adopt_on(state, cls, "set_model", getattr(module, "Callback", None), heirs)
     _adopt_on(state, cls, "append", getattr(module, "Callback", None), heirs)
@@ -103,8 +103,8 @@ def _wrap_list(state: AgentState, original: Foreign, hook: str) -> Callable[...,
     return on_hook
 
 
-def _rests(hook: str, kind: Kind) -> tuple[int, None] | None:
-    """Hooks of batches rest where steps are short."""
+def _hot(hook: str, kind: Kind) -> tuple[int, None] | None:
+    """Hooks of batches are detached in gaps."""
     return (int(kind), None) if BATCH in hook else None
 
 
@@ -208,7 +208,7 @@ def _adopt(state: AgentState, callback: Foreign, base: Foreign, heirs: Heirs) ->
             names = heirs.setdefault((cls, hook), {})
             if not hasattr(method, MARK):
                 wrapper = _wrap_hook(state, method, hook, cls.__name__, names)
-                state.patch(cls, hook, wrapper, _rests(hook, Kind.CALLBACK))
+                state.patch(cls, hook, wrapper, _hot(hook, Kind.CALLBACK))
             if not inherited and cls is not type(callback) and type(callback) not in names:
                 names[type(callback)] = _name(state, type(callback).__name__, hook, method)
             inherited = True

@@ -55,7 +55,7 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], role: str) -> Cal
     local = shared(state).local
     common = shared(state)
     sites = Sites(state, ("loop", role), text=role, role=role)
-    note = state.guard("keras_loops.note")(state.rest.note)
+    note = state.guard("keras_loops.note")(state.duty_cycle.note)
     kind = int(Kind.LOOP)
     now = state.now
     caller = sys._getframe
@@ -79,7 +79,7 @@ def _wrap(state: AgentState, original: Callable[..., Foreign], role: str) -> Cal
             state.write(this.start, end - this.start, samples, name, kind, flags, state.thread())
             if this.consumed and common.read_models is not None:
                 common.read_models(this)
-            if state.rest.on:  # the model, on which its counts hang, may go now
+            if state.duty_cycle.detached:  # the model, on which its counts hang, may go now
                 note()
 
     return loop

@@ -2,8 +2,8 @@
 
 Where that is a tf.function object (Keras 2 throughout, Keras 3's predict) nothing is replaced: the object is noted,
 and the wrapper of ``Function.__call__`` (``tf_function``) writes EXECUTION for it. Where it is a plain Python function
-(Keras 3, and ``run_eagerly``) it is replaced by a wrapper that carries its attributes; while wrappers rest, by what
-only counts its calls (``agent.duty_cycle``).
+(Keras 3, and ``run_eagerly``) it is replaced by a wrapper that carries its attributes; in gaps, by what only counts
+its calls (``agent.duty_cycle``).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def attach(state: AgentState, module: Foreign) -> None:
         report(state, label, "no trainer class")
         return
     swap = shared(state).wrapped.swap
-    if swap not in state.rest.swaps:
-        state.rest.swaps.append(swap)
+    if swap not in state.duty_cycle.swaps:
+        state.duty_cycle.swaps.append(swap)
     why = ""
     for role in ROLES:
         why = why or _patch_make(state, cls, role)
@@ -84,8 +84,8 @@ def _patch_make(state: AgentState, cls: Foreign, role: str) -> str:
                     made = after
                 wrapped = shared(state).wrapped
                 wrapped.add(self, attribute)
-                if state.rest.on:
-                    wrapped.swap(rests=True)
+                if state.duty_cycle.detached:
+                    wrapped.swap(detached=True)
         return made
 
     setattr(make, MARK, True)
@@ -108,7 +108,7 @@ def _adopt(state: AgentState, model: Foreign, function: Foreign, role: str) -> F
     if isinstance(function, types.FunctionType):
         return _wrap(state, execution, function)
     common.executions.set(function, execution)
-    state.rest.steps_are_functions = True
+    state.duty_cycle.steps_are_functions = True
     return function
 
 
@@ -181,7 +181,7 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
 
     wrapper = step if _takes_iterator(original) else general
     functools.update_wrapper(wrapper, original)
-    counts = state.rest.light(Kind.EXECUTION, original)
+    counts = state.duty_cycle.light(Kind.EXECUTION, original)
     for function, other in ((wrapper, counts), (counts, wrapper)):
         setattr(function, MARK, True)
         setattr(function, OTHER, other)

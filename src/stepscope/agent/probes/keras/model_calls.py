@@ -24,8 +24,8 @@ def attach_model(state: AgentState, module: Foreign) -> None:
     cls = getattr(module, "Model", None)
     why = "no Model" if cls is None else lacking(cls, "__call__", ("self",))
     if cls is not None and not why:
-        rests = (int(Kind.MODEL_CALL), state.rest.light(Kind.MODEL_CALL, cls.__call__))
-        state.patch(cls, "__call__", _wrap_call(state, cls.__call__), rests)
+        hot = (int(Kind.MODEL_CALL), state.duty_cycle.light(Kind.MODEL_CALL, cls.__call__))
+        state.patch(cls, "__call__", _wrap_call(state, cls.__call__), hot)
     report(state, "model_calls:%s" % module.__name__, why)
 
 

@@ -1,8 +1,8 @@
 """Hooks of MonitoredSession, one by one (CALLBACK), by the class that the user made and the line of the method.
 
 A hook's method is wrapped in the class that defines it, for as long as the agent is there; only the outermost call on
-a thread is recorded: what a hook's method reaches by ``super()`` is a part of it. Methods of every run rest where runs
-are short (``agent.duty_cycle``).
+a thread is recorded: what a hook's method reaches by ``super()`` is a part of it. Methods of every run are detached
+in gaps, where runs are short (``agent.duty_cycle``).
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def _adopt(state: AgentState, known: Known, hook: object, base: object, made: di
             names = known.get((cls, method))
             if names is None:
                 names = known[cls, method] = {}
-                rests = (int(Kind.CALLBACK), None) if method in EACH_RUN else None
-                state.patch(cls, method, _wrap(state, found, names, always=method in ONCE), rests)
+                hot = (int(Kind.CALLBACK), None) if method in EACH_RUN else None
+                state.patch(cls, method, _wrap(state, found, names, always=method in ONCE), hot)
             if type(hook) not in names:
                 names[type(hook)] = _name(state, type(hook), method, found, made)
             break

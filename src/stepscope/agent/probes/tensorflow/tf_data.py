@@ -292,8 +292,8 @@ def attach_iterators(state: AgentState, module: Foreign) -> None:
         state.patch(cls, "__init__", _wrap_iterator(state, cls.__dict__["__init__"]))
         for method in ("__next__", "get_next"):
             original = cls.__dict__[method]
-            rests = (int(Kind.NEXT), state.rest.light(Kind.NEXT, original))
-            state.patch(cls, method, _wrap_next(state, original, method), rests)
+            hot = (int(Kind.NEXT), state.duty_cycle.light(Kind.NEXT, original))
+            state.patch(cls, method, _wrap_next(state, original, method), hot)
     report(state, "tf_data.iterators", why)
 
 

@@ -51,15 +51,15 @@ class Reader:
         self._spent = 0
 
     def tick(self, now_ns: int) -> None:
-        """On the agent's thread: read every iterator that is due. During a rest, nobody counts executions."""
-        if sys.is_finalizing() or self._state.rest.on or not self._affordable(now_ns, CALM_COST):
+        """On the agent's thread: read every iterator that is due. In a gap, executions are not counted."""
+        if sys.is_finalizing() or self._state.duty_cycle.detached or not self._affordable(now_ns, CALM_COST):
             return
         for iterator, consumed in self._common.iterators.alive():
             if consumed.ended and not consumed.told and hasattr(iterator, RESOURCE) and self._due(consumed, now_ns):
                 self._read(iterator, consumed)
 
     def window_ends(self, now_ns: int) -> None:
-        """On the agent's thread, before a rest: what the last executions waited."""
+        """On the agent's thread, before a gap: what the last executions waited."""
         for iterator, consumed in self._common.iterators.alive():
             new = consumed.ended - (consumed.reads[1] if consumed.reads else 0)
             if new >= FEW and not consumed.told and hasattr(iterator, RESOURCE):
@@ -158,8 +158,8 @@ def attach(state: AgentState, module: Foreign) -> None:
     reader = Reader(state, read)
     shared(state).read_models = state.guard("tf_data_model.loop")(reader.loop_ends)
     state.hooks.on_tick(reader.tick)
-    state.rest.before.append(reader.window_ends)
-    state.rest.enough.append(reader.enough)
+    state.duty_cycle.before.append(reader.window_ends)
+    state.duty_cycle.enough.append(reader.enough)
     report(state, "tf_data_model")
 
 

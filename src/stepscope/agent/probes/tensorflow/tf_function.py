@@ -84,8 +84,8 @@ def attach_calls(state: AgentState, module: Foreign) -> None:
             return Entry(name if execution is None else execution.name, execution, {"text": text, **where})
 
         original = cls.__dict__["__call__"]
-        rests = (int(Kind.FUNCTION), state.rest.light(Kind.FUNCTION, original))
-        state.patch(cls, "__call__", _wrap_call(state, original, entries, make), rests)
+        hot = (int(Kind.FUNCTION), state.duty_cycle.light(Kind.FUNCTION, original))
+        state.patch(cls, "__call__", _wrap_call(state, original, entries, make), hot)
         _remember_options(state, cls)
     report(state, "tf_function.calls", why)
 
@@ -106,8 +106,8 @@ def attach_concrete(state: AgentState, module: Foreign) -> None:
             return Entry(state.name(("concrete", text), text), None)
 
         original = cls.__dict__["__call__"]
-        rests = (int(Kind.FUNCTION), state.rest.light(Kind.FUNCTION, original))
-        state.patch(cls, "__call__", _wrap_call(state, original, entries, make), rests)
+        hot = (int(Kind.FUNCTION), state.duty_cycle.light(Kind.FUNCTION, original))
+        state.patch(cls, "__call__", _wrap_call(state, original, entries, make), hot)
     report(state, "tf_function.concrete", why)
 
 
@@ -145,7 +145,7 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
         """The first of a few arguments that is an iterator."""
         for slot, arg in enumerate(args[:LOOK_ARGS]):
             if id(arg) in iterators or distributed(arg) is not None:
-                state.rest.forbid()  # each call takes batches: they must be counted
+                state.duty_cycle.forbid()  # each call takes batches: they must be counted
                 return slot
         return NO_ITERATOR
 

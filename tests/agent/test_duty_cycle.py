@@ -1,4 +1,4 @@
-"""Rest: hot wrappers go aside when they cost too much, come back, and what was called meanwhile is counted."""
+"""Duty cycle: hot wrappers are detached when they cost too much, come back, and calls meanwhile are counted."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def loop(opened: AgentState) -> type[Loop]:
         return "light"
 
     opened.patch(Patched, "hook", lambda _: "wrapped", (int(Kind.HOOK), None))
-    opened.patch(Patched, "call", lambda _: "wrapped", (int(Kind.FUNCTION), opened.rest.light(Kind.FUNCTION, light)))
+    opened.patch(
+        Patched, "call", lambda _: "wrapped", (int(Kind.FUNCTION), opened.duty_cycle.light(Kind.FUNCTION, light))
+    )
     opened.patch(Patched, "save", lambda _: "wrapped")
     return Patched
 
@@ -73,44 +75,44 @@ def busy(state: AgentState, records: int, kind: Kind = Kind.FUNCTION) -> None:
         state.write(1, 1, 0, 1, int(kind), 0, 1)
 
 
-def second_rest(state: AgentState) -> None:
-    """Into a rest that may be long: the first is no longer than what went before it."""
-    state.rest.tick(START)
+def second_gap(state: AgentState) -> None:
+    """Into a gap that may be long: the first is no longer than what went before it."""
+    state.duty_cycle.tick(START)
     busy(state, 1000)
-    state.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
-    state.rest.end(state.now())
+    state.duty_cycle.tick(START + duty_cycle.FIRST_WINDOW_NS)
+    state.duty_cycle.end(state.now())
     busy(state, 1000)
-    state.rest.tick(state.now() + duty_cycle.FIRST_WINDOW_NS)
+    state.duty_cycle.tick(state.now() + duty_cycle.FIRST_WINDOW_NS)
 
 
-def test_a_slow_job_never_rests(opened: AgentState, loop: type[Loop]) -> None:
+def test_a_slow_job_has_no_gaps(opened: AgentState, loop: type[Loop]) -> None:
     """Few calls in a long window are within the budget: all wrappers stay."""
-    opened.rest.tick(START)
+    opened.duty_cycle.tick(START)
     busy(opened, duty_cycle.MIN_CALLS)
-    opened.rest.tick(START + 100 * duty_cycle.WINDOW_NS)
-    assert not opened.rest.on
+    opened.duty_cycle.tick(START + 100 * duty_cycle.WINDOW_NS)
+    assert not opened.duty_cycle.detached
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
 
 
-def test_what_cannot_rest_is_no_reason_to(opened: AgentState, loop: type[Loop]) -> None:
-    """A generator that is called for every element makes records that a rest would not save."""
-    opened.rest.tick(START)
+def test_what_cannot_be_detached_is_no_reason_for_a_gap(opened: AgentState, loop: type[Loop]) -> None:
+    """A generator that is called for every element makes records that a gap would not save."""
+    opened.duty_cycle.tick(START)
     busy(opened, 2000, Kind.PYFUNC)
-    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
+    opened.duty_cycle.tick(START + duty_cycle.FIRST_WINDOW_NS)
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
 
 
-def test_a_fast_job_rests_and_wakes(opened: AgentState, loop: type[Loop], armed: Armed) -> None:
+def test_a_fast_job_is_detached_and_reattached(opened: AgentState, loop: type[Loop], armed: Armed) -> None:
     """Many calls in a short window: hot wrappers go aside, the light one counts, the record says how many; then a new
     window begins."""
-    opened.rest.tick(START)
+    opened.duty_cycle.tick(START)
     busy(opened, 1000)
-    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
-    assert opened.rest.on
+    opened.duty_cycle.tick(START + duty_cycle.FIRST_WINDOW_NS)
+    assert opened.duty_cycle.detached
     for _ in range(7):
         assert calls(loop) == ("own", "light", "wrapped")
-    opened.rest.tick(opened.now() + duty_cycle.MAX_REST_NS)
-    assert not opened.rest.on
+    opened.duty_cycle.tick(opened.now() + duty_cycle.MAX_GAP_NS)
+    assert not opened.duty_cycle.detached
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
     told = {r.flags >> 8: r.arg for r in measured(armed).kinds(Kind.REST)}
     assert told == {int(Kind.EXECUTION): 0, int(Kind.FUNCTION): 7}
@@ -118,13 +120,13 @@ def test_a_fast_job_rests_and_wakes(opened: AgentState, loop: type[Loop], armed:
 
 def test_what_is_counted_outlives_the_process(opened: AgentState, loop: type[Loop], armed: Armed) -> None:
     """Before it is told, the count stands in the ring: a reader of a dead process makes the record of it, once."""
-    second_rest(opened)
+    second_gap(opened)
     for _ in range(7):
         calls(loop)
-    opened.rest.tick(opened.now() + duty_cycle.REPORT_NS)
+    opened.duty_cycle.tick(opened.now() + duty_cycle.REPORT_NS)
     for _ in range(5):
         calls(loop)
-    opened.rest.note()
+    opened.duty_cycle.note()
     (folder,) = (armed.folder / "procs").iterdir()
     reader = RingReader(str(folder / "ring"))
     told = reader.drain(opened.now(), final=True).records
@@ -133,11 +135,11 @@ def test_what_is_counted_outlives_the_process(opened: AgentState, loop: type[Loo
     assert {int(r["flags"]) >> 8: int(r["arg"]) for r in batch.records} == {Kind.EXECUTION: 0, Kind.FUNCTION: 5}
     assert list(batch.indexes) == [reader.cursor - 2, reader.cursor - 1]
     assert len(reader.take_untold(opened.now()).records) == 0
-    opened.rest.end(opened.now())
+    opened.duty_cycle.end(opened.now())
     assert len(RingReader(str(folder / "ring")).take_untold(opened.now()).records) == 0
 
 
-def test_a_step_function_counts_in_a_rest_and_after_its_model_went(opened: AgentState) -> None:
+def test_a_step_function_counts_in_a_gap_and_after_its_model_went(opened: AgentState) -> None:
     """What hangs on a model is exchanged for what counts, in C; its count stays when the model goes."""
 
     class Model:
@@ -150,92 +152,92 @@ def test_a_step_function_counts_in_a_rest_and_after_its_model_went(opened: Agent
         return iterator
 
     model, wrapped = Model(), Wrapped()
-    counts = opened.rest.light(Kind.EXECUTION, step)
+    counts = opened.duty_cycle.light(Kind.EXECUTION, step)
     setattr(wrapper, OTHER, counts)
     setattr(counts, OTHER, wrapper)
     vars(model)["train_function"] = wrapper
     wrapped.add(model, "train_function")
-    opened.rest.swaps.append(wrapped.swap)
-    opened.rest.tick(START)
+    opened.duty_cycle.swaps.append(wrapped.swap)
+    opened.duty_cycle.tick(START)
     busy(opened, 1000, Kind.EXECUTION)
-    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
+    opened.duty_cycle.tick(START + duty_cycle.FIRST_WINDOW_NS)
     assert vars(model)["train_function"] is counts
     assert [vars(model)["train_function"](number) for number in range(3)] == [0, 1, 2]
-    opened.rest.note()
+    opened.duty_cycle.note()
     delattr(wrapper, OTHER)
     del model, counts
     gc.collect()
-    assert opened.rest.uncommitted[duty_cycle.SLOTS[Kind.EXECUTION]] == 3
-    opened.rest.end(opened.now())
-    opened.rest.tick(opened.now() + duty_cycle.FIRST_WINDOW_NS)
+    assert opened.duty_cycle.uncommitted[duty_cycle.SLOTS[Kind.EXECUTION]] == 3
+    opened.duty_cycle.end(opened.now())
+    opened.duty_cycle.tick(opened.now() + duty_cycle.FIRST_WINDOW_NS)
     other = Model()
     vars(other)["train_function"] = "the user's own"
     wrapped.add(other, "train_function")
-    wrapped.swap(rests=True)
+    wrapped.swap(detached=True)
     assert vars(other)["train_function"] == "the user's own"
 
 
 def test_models_without_end_leave_nothing(opened: AgentState) -> None:
-    """What counts goes with its model, also in a job that never rests."""
+    """What counts goes with its model, also in a job without gaps."""
     for _ in range(5 * duty_cycle.MANY):
-        opened.rest.light(Kind.EXECUTION, lambda: None)
+        opened.duty_cycle.light(Kind.EXECUTION, lambda: None)
     gc.collect()
-    kept = opened.rest.light(Kind.EXECUTION, lambda: None)
-    assert len(opened.rest._counters[Kind.EXECUTION]) <= duty_cycle.MANY + 1
+    kept = opened.duty_cycle.light(Kind.EXECUTION, lambda: None)
+    assert len(opened.duty_cycle._counters[Kind.EXECUTION]) <= duty_cycle.MANY + 1
     assert kept() is None
 
 
 def test_the_budget_follows_what_a_call_costs_here(opened: AgentState, loop: type[Loop]) -> None:
-    """The same calls make a rest, but where the calibration says that a call is cheap."""
+    """The same calls make a gap, but where the calibration says that a call is cheap."""
     count = 3 * duty_cycle.MIN_CALLS
     costs = [wrapped_ns(loop)[2] for loop in (1, 100_000)]
     spare = duty_cycle.BUDGET_RATIO - duty_cycle.THREAD_RATIO
     window = int(count * (costs[0] * costs[1]) ** 0.5 / spare)
-    opened.rest.calibrated(1)
-    opened.rest.tick(START)
+    opened.duty_cycle.calibrated(1)
+    opened.duty_cycle.tick(START)
     busy(opened, count)
-    opened.rest.tick(START + window)
+    opened.duty_cycle.tick(START + window)
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
-    opened.rest.calibrated(100_000)
+    opened.duty_cycle.calibrated(100_000)
     busy(opened, count)
-    opened.rest.tick(START + 2 * window)
-    assert opened.rest.on
+    opened.duty_cycle.tick(START + 2 * window)
+    assert opened.duty_cycle.detached
 
 
 def test_a_window_lasts_until_enough_was_seen(opened: AgentState, loop: type[Loop]) -> None:
     """What needs more steps than the window has holds it open, but not for long."""
     seen: list[bool] = []
-    opened.rest.enough.append(lambda: bool(seen))
-    opened.rest.tick(START)
+    opened.duty_cycle.enough.append(lambda: bool(seen))
+    opened.duty_cycle.tick(START)
     busy(opened, 10_000)
-    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
-    assert not opened.rest.on
+    opened.duty_cycle.tick(START + duty_cycle.FIRST_WINDOW_NS)
+    assert not opened.duty_cycle.detached
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
     seen.append(True)
-    opened.rest.tick(START + 2 * duty_cycle.FIRST_WINDOW_NS)
-    assert opened.rest.on
-    opened.rest.end(opened.now())
+    opened.duty_cycle.tick(START + 2 * duty_cycle.FIRST_WINDOW_NS)
+    assert opened.duty_cycle.detached
+    opened.duty_cycle.end(opened.now())
     seen.clear()
     now = opened.now()
-    opened.rest.tick(now)
+    opened.duty_cycle.tick(now)
     busy(opened, 10_000)
-    opened.rest.tick(now + duty_cycle.LONG_WINDOW_NS)
-    assert opened.rest.on
+    opened.duty_cycle.tick(now + duty_cycle.LONG_WINDOW_NS)
+    assert opened.duty_cycle.detached
 
 
 def test_nobody_counts_functions_inside_of_keras_steps(opened: AgentState, loop: type[Loop]) -> None:
     """Where Keras' step function is what repeats, it counts itself and the function inside is as it was."""
-    opened.rest.tick(START)
+    opened.duty_cycle.tick(START)
     busy(opened, 1000, Kind.EXECUTION)
-    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
+    opened.duty_cycle.tick(START + duty_cycle.FIRST_WINDOW_NS)
     assert calls(loop) == ("own", "own", "wrapped")
 
 
-def test_what_is_patched_during_a_rest_waits_for_its_end(opened: AgentState, loop: type[Loop]) -> None:
+def test_what_is_patched_during_a_gap_waits_for_its_end(opened: AgentState, loop: type[Loop]) -> None:
     """A class that is met while wrappers are aside gets its wrapper when they come back, and only one."""
-    opened.rest.tick(START)
+    opened.duty_cycle.tick(START)
     busy(opened, 1000)
-    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
+    opened.duty_cycle.tick(START + duty_cycle.FIRST_WINDOW_NS)
     opened.patch(loop, "hook", lambda _: "second", (int(Kind.HOOK), None))
 
     class Late(Loop):
@@ -243,78 +245,78 @@ def test_what_is_patched_during_a_rest_waits_for_its_end(opened: AgentState, loo
 
     opened.patch(Late, "hook", lambda _: "late", (int(Kind.HOOK), None))
     assert (loop().hook(), Late().hook()) == ("own", "own")
-    opened.rest.end(opened.now())
+    opened.duty_cycle.end(opened.now())
     assert (loop().hook(), Late().hook()) == ("wrapped", "late")
     opened.uninstall()
     assert (loop().hook(), Late().hook(), calls(loop)) == ("own", "own", ("own", "own", "own"))
 
 
-def test_uninstalling_in_a_rest_puts_everything_back(opened: AgentState, loop: type[Loop]) -> None:
+def test_uninstalling_in_a_gap_puts_everything_back(opened: AgentState, loop: type[Loop]) -> None:
     """The agent may take itself out at any time."""
-    opened.rest.tick(START)
+    opened.duty_cycle.tick(START)
     busy(opened, 1000)
-    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
+    opened.duty_cycle.tick(START + duty_cycle.FIRST_WINDOW_NS)
     opened.uninstall()
     assert calls(loop) == ("own", "own", "own")
 
 
 def test_what_others_put_over_it_is_left_alone(opened: AgentState, loop: type[Loop]) -> None:
-    """A user who patches during a rest keeps the patch."""
-    opened.rest.tick(START)
+    """A user who patches during a gap keeps the patch."""
+    opened.duty_cycle.tick(START)
     busy(opened, 1000)
-    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
+    opened.duty_cycle.tick(START + duty_cycle.FIRST_WINDOW_NS)
     loop.hook = lambda _: "user"  # type: ignore[method-assign, assignment]
-    opened.rest.end(opened.now())
+    opened.duty_cycle.end(opened.now())
     assert calls(loop) == ("user", "wrapped", "wrapped")
 
 
 def test_who_needs_every_call_forbids_it(opened: AgentState, loop: type[Loop]) -> None:
     """A function that takes batches from an iterator is never aside."""
-    opened.rest.forbid()
-    opened.rest.tick(START)
+    opened.duty_cycle.forbid()
+    opened.duty_cycle.tick(START)
     busy(opened, 1000)
-    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
+    opened.duty_cycle.tick(START + duty_cycle.FIRST_WINDOW_NS)
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
 
 
 def test_a_forked_child_has_all_its_wrappers(opened: AgentState, loop: type[Loop]) -> None:
     """The child of a resting job records from the start."""
-    opened.rest.tick(START)
+    opened.duty_cycle.tick(START)
     busy(opened, 1000)
-    opened.rest.tick(START + duty_cycle.FIRST_WINDOW_NS)
-    opened.rest.after_fork()
-    assert not opened.rest.on
+    opened.duty_cycle.tick(START + duty_cycle.FIRST_WINDOW_NS)
+    opened.duty_cycle.after_fork()
+    assert not opened.duty_cycle.detached
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
 
 
-def test_a_rest_ends_when_what_repeated_does_not(opened: AgentState, loop: type[Loop]) -> None:
-    """A second without a call that counts: wrappers are back, and the next rest makes up for it."""
-    counts = opened.rest.light(Kind.FUNCTION, lambda: None)
-    second_rest(opened)
+def test_a_gap_ends_when_what_repeated_does_not(opened: AgentState, loop: type[Loop]) -> None:
+    """A second without a call that counts: wrappers are back, and the next gap makes up for it."""
+    counts = opened.duty_cycle.light(Kind.FUNCTION, lambda: None)
+    second_gap(opened)
     began = opened.now()
-    length = opened.rest.due_ns(began)
-    assert opened.rest.on
+    length = opened.duty_cycle.due_ns(began)
+    assert opened.duty_cycle.detached
     assert length > 0
     for second in (1, 2):
         counts()
-        opened.rest.tick(began + second * duty_cycle.REPORT_NS + second)
-        assert opened.rest.on
-    opened.rest.tick(began + 3 * duty_cycle.REPORT_NS + 3)
+        opened.duty_cycle.tick(began + second * duty_cycle.REPORT_NS + second)
+        assert opened.duty_cycle.detached
+    opened.duty_cycle.tick(began + 3 * duty_cycle.REPORT_NS + 3)
     assert calls(loop) == ("wrapped", "wrapped", "wrapped")
-    assert opened.rest._owed_ns > 0
+    assert opened.duty_cycle._owed_ns > 0
 
 
-def test_no_rest_is_longer_than_half_of_what_went_before(opened: AgentState) -> None:
+def test_no_gap_is_longer_than_half_of_what_went_before(opened: AgentState) -> None:
     """The first is as long as its window, each other as half of what has passed; what they lack is made up for."""
-    opened.rest.tick(START)
+    opened.duty_cycle.tick(START)
     now = START
-    for passed in (1, 1.5, 2.75):  # in first windows; half of: it, a rest as long, one more; these, a rest, one more
+    for passed in (1, 1.5, 2.75):  # in first windows; half of: it, a gap as long, one more; these, a gap, one more
         busy(opened, 20_000)
         now += duty_cycle.FIRST_WINDOW_NS
-        opened.rest.tick(now)
-        assert opened.rest.on
-        assert opened.rest._until - opened.rest._told == int(passed * duty_cycle.FIRST_WINDOW_NS)
-        assert opened.rest._owed_ns > 0
+        opened.duty_cycle.tick(now)
+        assert opened.duty_cycle.detached
+        assert opened.duty_cycle._until - opened.duty_cycle._told == int(passed * duty_cycle.FIRST_WINDOW_NS)
+        assert opened.duty_cycle._owed_ns > 0
         now += int(passed * duty_cycle.FIRST_WINDOW_NS)
-        opened.rest.end(opened.now() + duty_cycle.MAX_REST_NS)
-        opened.rest._since = now
+        opened.duty_cycle.end(opened.now() + duty_cycle.MAX_GAP_NS)
+        opened.duty_cycle._since = now
