@@ -135,7 +135,7 @@ class DutyCycle:
         """Asked on the agent's thread whether a window has observed what it is there for. With many wrapped calls per
         step, enough calls to estimate cost arrive before one whole step has been observed."""
         self.swaps: list[Callable[..., object]] = []
-        """Called with ``detached=True`` when a gap begins, ``False`` when it ends, for what ``Patches`` does not hold."""
+        """Called with ``detached=True`` when a gap begins, ``False`` when it ends: what ``Patches`` lacks."""
         self._counters: dict[Kind, list[list[Foreign]]] = {kind: [] for kind in UNCOMMITTED_KINDS}
         """[weak reference to what counts, its count when last looked at], for each kind."""
         self._owed_ns = 0

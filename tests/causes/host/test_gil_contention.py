@@ -83,7 +83,7 @@ def test_threads_of_one_function_are_one_holder() -> None:
 
 
 def test_looks_in_gaps_count() -> None:
-    """Steps are shortest where wrappers rest, and little else is known of them."""
+    """Jobs with gaps have the shortest steps, and little else is known of them."""
     job = beside(70)
     job.gap(7 * S, S, 10, Kind.FUNCTION)
     times = [7 * S + i * 100 * MS for i in range(1, 10)]
