@@ -46,7 +46,7 @@ class Patches:
             self._exchange(position, replacement, self._in_gap(position))
 
     def detach(self, counted: frozenset[int]) -> None:
-        """A gap begins: put light replacements over hot wrappers of a kind in ``counted``, over others the originals."""
+        """A gap begins: set light replacements of hot wrappers of a kind in ``counted``, of others the originals."""
         self._counted = counted
         for position in self._hot:
             self._exchange(position, self._entries[position][4], self._in_gap(position))
