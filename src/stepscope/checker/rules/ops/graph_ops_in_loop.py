@@ -254,7 +254,7 @@ def _first(ctx: Context, call: Call, loop: Loop) -> bool:
 
 
 def _made_inside(ctx: Context, name: ast.AST, loop: Loop) -> bool:
-    """Whether a name stands for an op built in the same iteration: if that op is reported, this one is too."""
+    """Whether a name stands for an op built in the same iteration: the report of that op covers this one."""
     if not isinstance(name, ast.Name) or loop.via:
         return False
     made = [b.value for b in ctx.definitions(name) if b.kind == "assign" and isinstance(b.value, ast.Call)]
