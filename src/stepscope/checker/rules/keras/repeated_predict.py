@@ -196,7 +196,9 @@ def _repeats(ctx: Context, call: Call, data: ast.expr, loop: Loop, *, row: bool)
 
 
 def _over_batches(ctx: Context, data: ast.expr, loop: Loop) -> bool:
-    """Whether the loop goes over data and predicts its elements, which may be large batches, where a call costs little."""
+    """Whether the loop predicts elements of the data it goes over: they may be large batches, where a call costs
+    little.
+    """
     if loop.via or not isinstance(loop.node, ast.For) or any(_fits(part) for s in loop.body for part in ast.walk(s)):
         return False
     counts = isinstance(loop.node.iter, ast.Call) and last_word(loop.node.iter.func) in ("range", "arange", "trange")

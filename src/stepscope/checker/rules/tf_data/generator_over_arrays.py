@@ -117,7 +117,9 @@ def _later(ctx: Context, call: Call) -> bool:
 
 
 def _rows_of_lambda(ctx: Context, body: ast.Call | ast.GeneratorExp) -> str:
-    """The arrays of ``lambda: zip(x, y)``, ``lambda: iter(x)``, ``lambda: (row for row in x)`` or ``lambda: rows(x)``."""
+    """The arrays of ``lambda: zip(x, y)``, ``lambda: iter(x)``, ``lambda: rows(x)`` or a lambda's generator
+    expression.
+    """
     if isinstance(body, ast.GeneratorExp):
         plain = isinstance(body.elt, (ast.Name, ast.Tuple)) and not body.generators[0].ifs
         return _array(ctx, body.generators[0].iter) if plain and len(body.generators) == 1 else ""

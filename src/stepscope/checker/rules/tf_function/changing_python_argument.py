@@ -203,7 +203,7 @@ def _signature(ctx: Context, call: Call, function: Function | None) -> bool:
 
 
 def _severity(loop: Loop, loops: tuple[Loop, ...]) -> CheckSeverity:
-    """Error for one trace per step; a warning for one per epoch with a loop of steps inside, which costs only seconds."""
+    """Error for a trace per step; warning for a trace per epoch with a loop of steps inside, a matter of seconds."""
     outer = loops.index(loop) > 0
     if loop.iterations is not None and loop.iterations < MANY:
         return "info" if outer else "warning"

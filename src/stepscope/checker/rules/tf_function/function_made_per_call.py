@@ -178,7 +178,7 @@ def _out(ctx: Context, made: Made) -> FixPlan | None:
 
 
 def _made(ctx: Context, node: ast.AST) -> Made | None:
-    """The tf.function that a node makes, if any: a decorated function, ``g = tf.function(f)``, ``tf.function(f)(x)``."""
+    """The tf.function that a node makes: a decorated function, ``g = tf.function(f)`` or ``tf.function(f)(x)``."""
     if isinstance(node, ast.FunctionDef):
         function = ctx.engine.names.function(ctx.module, node)
         if function.cls is not None or ctx.graph_decorator(function) is None:

@@ -210,7 +210,7 @@ def _computes(ctx: Context, loop: ast.For) -> bool:
 
 
 def _needs_python(ctx: Context, loop: ast.For, *, lists: bool) -> bool:
-    """Whether the number must be a Python one: it indexes a list, is part of a name, or (with ``lists``) a list grows."""
+    """Whether the number must be a Python one: it indexes a list, is part of a name, or (``lists``) a list grows."""
     target = loop.target.id if isinstance(loop.target, ast.Name) else ""
     for part in walk(loop.body):
         if isinstance(part, ast.Subscript) and _uses(part.slice, target):

@@ -113,7 +113,7 @@ def _from_step(ctx: Context, expr: ast.expr) -> bool:
 
 
 def _for_show(ctx: Context, node: ast.AST, loop: ast.AST) -> bool:
-    """Whether a value is printed, logged, collected or added up and could be read later. Any other use may need it now."""
+    """Whether a value is printed, logged, collected or added up, so that reading it can wait; other uses may not."""
     parent = ctx.parent(node)
     while parent is not None and parent is not loop:
         if isinstance(parent, ast.AugAssign):
