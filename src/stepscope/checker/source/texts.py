@@ -15,8 +15,8 @@ _CALLED = re.compile(r"\(\s*(\w+)")
 """Pattern of a called name in reversed text, so that no word without a bracket is tried."""
 _CLASS = re.compile(r"class\s+(\w+)\s*\(([^()]*)\)\s*:")
 _IMPORT = re.compile(r"import(?<!\wimport)\s+(\([^)]{0,20000}\)|(?:[^\n\\]|\\\r?\n)*)")
-"""Pattern that, like the next, begins with plain letters, which are found many times faster than the start of a word or
-line."""
+"""Pattern of an import. Like ``_CLASS`` it begins with plain letters, which are found many times faster than the start
+of a word or line."""
 _FROM = re.compile(r"\bfrom\s+([.\w]+)\s+\Z")
 _LONGEST = 250
 """Maximum number of letters between ``from`` and ``import``, or before ``class``."""
