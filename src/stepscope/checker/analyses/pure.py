@@ -84,7 +84,7 @@ def same(ctx: Context, expr: ast.expr, loop: Loop) -> bool:
 
 
 def movable(ctx: Context, statement: ast.Assign, loop: Loop) -> bool:
-    """Whether a statement runs in every iteration, is the only binding of its one name, and all reads follow it."""
+    """Whether a statement runs in every iteration and binds its one name alone, so that reads get its value."""
     target = statement.targets[0]
     if len(statement.targets) != 1 or not isinstance(target, ast.Name) or ctx.parent(statement) is not loop.node:
         return False

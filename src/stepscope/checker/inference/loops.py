@@ -22,7 +22,7 @@ _CHANGING = frozenset(
 
 
 _Open = set[Binding | ast.AST]
-"""Questions in progress: one that depends on itself asks about the previous iteration."""
+"""Questions in progress: one that depends on itself asks about the earlier value."""
 
 
 @dataclass(frozen=True, slots=True)
