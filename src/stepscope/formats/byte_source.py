@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _SPARE = 16
-"""Divisor of a window's size that gives the room added in advance: windows of a file differ little in length."""
+"""Fraction (one part in so many) by which memory for a window exceeds its size: windows of a file differ little in
+length."""
 
 
 class ByteSource:
