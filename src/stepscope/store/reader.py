@@ -1,4 +1,4 @@
-"""Reads a session, from a directory or from one packed file, and says what it could not read.
+"""Reads a session, from a directory or from one packed file, and reports what it could not read.
 
 Everything in a session is hostile: it may have come by mail. Sizes are bounded, names are matched against patterns
 before they are opened, and a damaged segment costs that segment, not the session.

@@ -19,7 +19,7 @@ class Capture(Struct, frozen=True, kw_only=True):
     """Upper end of the bootstrap interval of 95 %."""
     id: str = ""
     way: str = ""
-    """Method. profiler: TensorFlow's own, run concurrently with the job. run-metadata: the session's own trace of single
+    """Method. profiler: TensorFlow's own, concurrent with the job. run-metadata: the session's own trace of single
     runs."""
     asked_by: str = ""
     """Requester: user, schedule, or the code of a detector."""
