@@ -1,6 +1,6 @@
-"""What the processors are like here: how many a job may use, who else wants them, how fast they are let run.
+"""Checks of the processors: how many a job may use, competition for them, and their frequency.
 
-Frameworks make as many threads as the affinity mask has CPUs; none of them looks at a quota.
+Frameworks make as many threads as the affinity mask has CPUs; none of them considers a quota.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from stepscope.collector.samplers import cgroup
 from stepscope.model.report.doctor import Check, Outcome
 
 _POOLS = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
-"""What sets the sizes of TensorFlow's two pools and of OpenMP's."""
+"""Variables that set the sizes of TensorFlow's two pools and of OpenMP's."""
 _MIN_THROTTLED_RATIO = 0.01
-"""Of the quota's periods."""
+"""Share of the quota's periods above which throttling is reported."""
 _MIN_PRESSURE_PERCENT = 10.0
-"""Source: knowledge of the field; a stalled tenth is beyond what a job's own threads cost each other."""
+"""Pressure above which waiting is reported. Source: knowledge of the field; a stalled tenth is beyond what a job's own
+threads cost each other."""
 _OWN_SCALING = ("intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp", "cppc_cpufreq")
-"""Drivers with which the processor chooses its own frequency, also under "powersave"."""
+"""Drivers with which the processor chooses its own frequency, even under "powersave"."""
 _FAST_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page", "xen")
 
 
@@ -28,7 +29,7 @@ def _check(name: str, title: str, outcome: Outcome, found: str, why: str = "", r
 
 
 def checks(host: Host) -> Iterator[Check]:
-    """All about processors."""
+    """All checks of processors."""
     yield _quota(host)
     yield from _throttled(host)
     yield _cpuset(host)

@@ -1,7 +1,7 @@
-"""What a job's Python brings along: whether its packages fit each other, the processor and the GPU; its malloc.
+"""Checks of a job's Python: whether its packages fit each other, the processor and the GPU; its malloc.
 
-Whether packages fit is what they say themselves (their requirements), not a table of ours. An allocator is never
-advised here: which one serves the tensors, and whether pages are faulted in again and again, only a job shows.
+Compatibility is judged by the packages' own requirements, not by a table of ours. An allocator is never recommended
+here: which one serves the tensors, and whether pages are faulted in repeatedly, only a job shows.
 
 Source: CUDA's drivers: CUDA Compatibility, "Minor version compatibility"; build_info.py of TensorFlow.
 """
@@ -18,10 +18,10 @@ from stepscope.formats.native.elf import ElfFile
 from stepscope.model.report.doctor import Check, Outcome
 
 _OLDEST = (3, 9)
-"""The oldest Python that the agent runs on."""
+"""Oldest Python that the agent runs on."""
 _WHEELS = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tensorflow-macos", "tensorflow-rocm")
 _HOLLOW = ("tensorflow-intel", "tensorflow-macos")
-"""What "tensorflow" brings along on other systems: not a second one."""
+"""Packages that "tensorflow" requires on other systems, which do not count as a second installation."""
 _SHOWN = (
     "keras",
     "tf-keras",
@@ -44,7 +44,7 @@ def _check(name: str, title: str, outcome: Outcome, found: str, why: str = "", r
 
 
 def checks(host: Host, python: PythonFacts) -> Iterator[Check]:
-    """All about packages."""
+    """All checks of packages."""
     yield _python(python)
     wheels = [name for name in _WHEELS if name in python.packages]
     yield _tensorflow(python, wheels)
@@ -197,7 +197,7 @@ def _allocator(host: Host, python: PythonFacts) -> Iterator[Check]:
 
 
 def _symbols(host: Host, python: PythonFacts) -> Iterator[Check]:
-    """Of the C library: distributions strip it, and then only what it exports has a name."""
+    """Check the names of the C library's functions: distributions strip it, and then only its exports have names."""
     if python.allocator is None or python.allocator.name != "glibc" or python.allocator.how != "default":
         return
     library = python.allocator.library

@@ -1,7 +1,7 @@
-"""What memory is like here: limits, huge pages, swap, nodes, shared memory.
+"""Checks of memory: limits, huge pages, swap, nodes, shared memory.
 
-Huge pages are said to be worth a measurement, never to be a fix: what they bring depends on the job. What the kernel
-does with a job's own mappings is a matter of these mappings (``stepscope memory``), never of the kernel's version.
+Huge pages are said to be worth a measurement, never to be a fix: their gain depends on the job. The kernel's treatment
+of a job's mappings depends on these mappings (``stepscope memory``), not on the kernel's version.
 
 Source: Documentation/admin-guide/mm/transhuge.rst, cgroup-v2.rst; numastat: Documentation/admin-guide/numastat.rst.
 """
@@ -21,11 +21,11 @@ _THP = "/sys/kernel/mm/transparent_hugepage/"
 _FULL_RATIO = 0.9
 _SHARED = "/dev/" + "shm"
 _SMALL_SHARED = 64 << 20
-"""What container engines give when nobody asks."""
+"""Default size of container engines."""
 _REMOTE_RATIO = 0.2
-"""Source: knowledge of the field."""
+"""Share of remote pages above which it is reported. Source: knowledge of the field."""
 _GLIBC_HUGE_PAGES = (2, 35)
-"""The first version that knows glibc.malloc.hugetlb. Source: NEWS of glibc 2.35."""
+"""First version with glibc.malloc.hugetlb. Source: NEWS of glibc 2.35."""
 
 
 def _check(name: str, title: str, outcome: Outcome, found: str, why: str = "", remedy: str = "") -> Check:
@@ -33,7 +33,7 @@ def _check(name: str, title: str, outcome: Outcome, found: str, why: str = "", r
 
 
 def checks(host: Host) -> Iterator[Check]:
-    """All about memory."""
+    """All checks of memory."""
     yield from _limit(host)
     yield _huge_pages(host)
     yield _swap(host)
@@ -170,7 +170,7 @@ def _shared(host: Host) -> Check:
 
 
 def _size(options: str) -> int:
-    """Bytes of tmpfs' option size; 0 where it is not given in bytes."""
+    """The bytes of tmpfs' option size; 0 if it is not given in bytes."""
     found = re.search(r"(?:^|,)size=(\d+)([kmg]?)(?:,|$)", options)
     return int(found.group(1)) << {"": 0, "k": 10, "m": 20, "g": 30}[found.group(2)] if found else 0
 

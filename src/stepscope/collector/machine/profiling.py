@@ -1,4 +1,4 @@
-"""What stepscope may see here: perf, the kernel's stacks and names, system calls, other processes.
+"""Checks of what stepscope may observe: perf, the kernel's stacks and names, system calls, other processes.
 
 Source: Documentation/admin-guide/perf-security.rst, Documentation/admin-guide/sysctl/kernel.rst, Yama.rst.
 """
@@ -13,11 +13,11 @@ from stepscope.model.report.doctor import Check, Outcome
 _KERNEL = "/proc/sys/kernel/"
 _PAGE_KB = 4
 _RING_KB = 512 + _PAGE_KB
-"""What perf record locks for each CPU when it is not told otherwise."""
+"""Memory that perf record locks for each CPU by default."""
 _NOBODY = 3
-"""Of ptrace_scope: not even root may; it stays until the next boot."""
+"""Value of ptrace_scope that forbids even root; it stays until the next boot."""
 _LOW_RATE = 1000
-"""Samples a second. A window of stepscope's takes at most 200 for each event and CPU."""
+"""Samples per second. A window of stepscope takes at most 200 for each event and CPU."""
 
 
 def _check(name: str, title: str, outcome: Outcome, found: str, why: str = "", remedy: str = "") -> Check:
@@ -25,7 +25,7 @@ def _check(name: str, title: str, outcome: Outcome, found: str, why: str = "", r
 
 
 def checks(host: Host) -> Iterator[Check]:
-    """What can be seen, and what would allow the rest."""
+    """All checks of visibility, with the settings that would allow more."""
     yield _perf(host)
     yield _kernel_names(host)
     yield _calls(host)
@@ -68,7 +68,7 @@ def _kernel_names(host: Host) -> Check:
         return _check("kernel-names", "names in the kernel", "ok", found)
     why = "functions of the kernel stand as addresses in stacks: a page fault cannot be told from a system call"
     remedy = "sudo sysctl kernel.kptr_restrict=0"
-    if not level:  # addresses are hidden from users without rights under 0, too, where perf_event_paranoid is above 1
+    if not level:  # under 0, too, addresses are hidden from unprivileged users if perf_event_paranoid is above 1
         remedy = "sudo sysctl kernel.perf_event_paranoid=1, or run stepscope as root"
     return _check("kernel-names", "names in the kernel", "blind", found, why, remedy)
 
