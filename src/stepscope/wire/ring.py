@@ -10,7 +10,7 @@ Layout (little endian)::
     32   Q   reader: number of records made durable (written by the reader)
     40   Q   start_ns: CLOCK_MONOTONIC when the ring was made
     64   Q   untold_ns: start of counting without a REST record so far; 0: calls are not being counted
-    72   4Q  number of calls only counted so far, for each of UNTOLD_KINDS
+    72   4Q  number of calls only counted so far, for each of UNCOMMITTED_KINDS
     104  4Q  the same numbers at untold_ns
     4096 ... slots x record
 
@@ -56,9 +56,9 @@ _RECORD_STEP = RECORD_BYTES // 2
 """Distance between two kinds in units of two bytes; ``_KIND_AT`` is the position of the first."""
 HEADER = struct.Struct("<8sIIQQQQ")
 READER_OFFSET = 32
-UNTOLD_OFFSET = 64
-UNTOLD = struct.Struct("<9Q")
-UNTOLD_KINDS = (Kind.EXECUTION, Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
+UNCOMMITTED_OFFSET = 64
+UNCOMMITTED = struct.Struct("<9Q")
+UNCOMMITTED_KINDS = (Kind.EXECUTION, Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
 """Kinds whose calls are counted in the ring while wrappers rest, so that the counts survive the process."""
 DEFAULT_SLOTS = 1_250_000
 """Default size: 60 s at 20,000 records per second (DESIGN 3)."""
@@ -97,7 +97,7 @@ class RingWriter:
             raise
         finally:
             os.close(fd)
-        self.untold = memoryview(self.buffer)[UNTOLD_OFFSET : UNTOLD_OFFSET + UNTOLD.size].cast("Q")
+        self.uncommitted = memoryview(self.buffer)[UNCOMMITTED_OFFSET : UNCOMMITTED_OFFSET + UNCOMMITTED.size].cast("Q")
         """View of ``untold_ns`` and the counts after it."""
         self._counter = itertools.count()
         self.claim: Callable[[], int] = self._counter.__next__

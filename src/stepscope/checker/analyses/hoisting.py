@@ -103,7 +103,7 @@ def known_before(ctx: Context, node: ast.AST, loop: Loop, known: frozenset[str] 
     """Whether a node reads nothing bound by the loop, except its own names and those in ``known``."""
     own = _own(node) | known
     names = [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id not in own]
-    return not any(ctx.inside(b.node, loop) for n in names for b in ctx.definitions(n))
+    return not any(ctx.loops.inside(b.node, loop) for n in names for b in ctx.definitions(n))
 
 
 def _needs(made: ast.stmt) -> ast.AST:

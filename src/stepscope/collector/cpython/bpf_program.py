@@ -1,4 +1,4 @@
-"""BPF programs that select a process's samples, and follow CPython's frames at each (``frame_watch``); their output.
+"""BPF programs that select a process's samples, and follow CPython's frames at each (``bpf_attach``); their output.
 
 Source: CPython, Include/internal/pycore_frame.h, pycore_interp.h, pycore_runtime.h, Include/cpython/pystate.h, and up
 to 3.10 Include/cpython/frameobject.h; bpf-helpers(7).
@@ -128,7 +128,7 @@ LAYOUTS = {
         owner=6,
     ),
 }
-"""Layouts by version, of 3.10.13, 3.11.7, 3.12.1 and 3.13.0. ``frame_fit`` checks whether a process matches."""
+"""Layouts by version, of 3.10.13, 3.11.7, 3.12.1 and 3.13.0. ``layout_check`` checks whether a process matches."""
 
 
 class Watched(NamedTuple):

@@ -1,4 +1,4 @@
-"""The place of CPython in a process, and a check in its memory that it has the layout that ``frame_program`` follows.
+"""The place of CPython in a process, and a check in its memory that it has the layout that ``bpf_program`` follows.
 
 Thread states hold the number of their thread from 3.11 on. Up to 3.10 they hold pthread_self(): the address of the C
 library's own record of the thread. glibc itself states the offset of the number in that record, for debuggers.

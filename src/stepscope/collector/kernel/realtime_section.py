@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class AtOnce:
+class RealtimeSection:
     """A reusable context, entered by one thread at a time."""
 
     def __init__(self) -> None:

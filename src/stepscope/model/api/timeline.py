@@ -32,7 +32,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True):
     """Op trace that it comes from; empty: from records."""
 
 
-class Series(msgspec.Struct, frozen=True, kw_only=True):
+class TimelineSeries(msgspec.Struct, frozen=True, kw_only=True):
     """Activity of a machine's resource over time."""
 
     key: str
@@ -98,7 +98,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     names: int = 0
     lanes_per_tile: int = 0
     tracks: tuple[Track, ...] = ()
-    series: tuple[Series, ...] = ()
+    series: tuple[TimelineSeries, ...] = ()
     """Series in the order that tiles of curves use."""
     left_out: tuple[LeftOut, ...] = ()
     steps_worker: str = ""

@@ -70,7 +70,7 @@ BYTES = 16
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """Report a Dense whose input size can be computed."""
-    units = ctx.integer(call.argument(0, "units"))
+    units = ctx.loops.integer(call.argument(0, "units"))
     if units is None or units <= 0:
         return
     given = dense_input(ctx, call)

@@ -98,7 +98,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         f"{role} {function.name} goes over the batch in Python: the graph contains the loop's body once per row",
         severity="warning" if whole else "info",
         confidence=0.85 if whole else 0.6,
-        also=[ctx.span(node.body[0])],
+        also=[ctx.places.span(node.body[0])],
     )
 
 

@@ -82,7 +82,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         f"a Python loop evaluates {ctx.text(asked[0].test)} for each row of {ctx.text(found.tensor)}",
         confidence=0.85,
         severity="warning" if often(ctx, node) else "info",
-        also=[ctx.span(node.iter)],
+        also=[ctx.places.span(node.iter)],
     )
 
 
