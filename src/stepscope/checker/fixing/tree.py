@@ -136,7 +136,7 @@ class Tree:
                 break
             if isinstance(above, Statement):
                 return above
-        raise CannotFixError("its statement has no line of its own")
+        raise CannotFixError("its statement is not on a separate line")
 
     def _offsets(self, span: Span) -> tuple[int, int]:
         return self.lines.offset(span.line, span.column), self.lines.offset(span.end_line, span.end_column)

@@ -52,7 +52,7 @@ def _quota(host: Host) -> Check:
     wanted = {name: host.environment.get(name, "") for name in _POOLS}
     if all(value.isdigit() and 0 < int(value) <= max(threads, cores) for value in wanted.values()):
         return _check("cpu-quota", title, "ok", f"{found}; pools are set to it by {', '.join(_POOLS)}")
-    why = f"TensorFlow, tf.data and OpenMP make {cpus} threads each: they use the quota up, then all stand still"
+    why = f"TensorFlow, tf.data and OpenMP make {cpus} threads each: they use up the quota, then all of them stop"
     remedy = (
         " ".join(f"{name}={threads}" for name in _POOLS)
         + f", and tf.data's options.threading.private_threadpool_size={threads}"
@@ -69,11 +69,11 @@ def _throttled(host: Host) -> Iterator[Check]:
         periods, throttled = values.get("nr_periods", 0), values.get("nr_throttled", 0)
         if not periods:
             continue
-        found = f"in {throttled:,} of {periods:,} periods since the group was made"
+        found = f"in {throttled:,} of {periods:,} periods since the group was created"
         if throttled / periods < _MIN_THROTTLED_RATIO:
             yield _check("cpu-throttled", "throttling", "ok", found)
             return
-        why = "all threads of the group stood still for the rest of these periods"
+        why = "all threads of the group were stopped for the rest of these periods"
         remedy = "fewer threads (see CPU quota), or a larger quota"
         yield _check("cpu-throttled", "throttling", "note", found, why, remedy)
         return
@@ -93,7 +93,7 @@ def _pressure(host: Host) -> Check:
     text = host.text("/proc/pressure/cpu")
     found = re.search(r"some avg10=([\d.]+) avg60=([\d.]+) avg300=([\d.]+)", text or "")
     if not found:
-        why = "whether others take the CPUs away is then seen only of a running job"
+        why = "competition for the CPUs then shows only in a running job"
         remedy = "boot with psi=1, where the kernel has it; stepscope run reads waiting threads either way"
         return _check("cpu-pressure", title, "blind", "no /proc/pressure/cpu", why, remedy)
     minute, minutes = float(found[2]), float(found[3])
@@ -101,11 +101,11 @@ def _pressure(host: Host) -> Check:
     if min(minute, minutes) < _MIN_PRESSURE_PERCENT:
         return _check("cpu-pressure", title, "ok", said)
     why = (
-        "something is ready to run and does not: neighbours, or one job with more threads than CPUs; times "
-        "that are measured now are not the job's own"
+        "tasks are ready but cannot run: other processes compete, or one job has more threads than CPUs; times "
+        "measured now include this waiting"
     )
     remedy = (
-        "see who it is with top; stepscope run tells a starved job (CFG001) from one with too many threads (CFG003)"
+        "find the processes with top; stepscope run distinguishes a starved job (CFG001) from too many threads (CFG003)"
     )
     return _check("cpu-pressure", title, "note", said, why, remedy)
 

@@ -56,10 +56,10 @@ def _limit(host: Host) -> Iterator[Check]:
     stat = {key: int(value) for key, value in zip(words[::2], words[1::2], strict=False) if value.isdigit()}
     held = max(0, used - stat.get("total_inactive_file", stat.get("inactive_file", 0)))
     found = (
-        f"{format_bytes(limit)} of the host's {format_bytes(total)}, {format_bytes(held)} held beside idle page cache"
+        f"{format_bytes(limit)} of the host's {format_bytes(total)}, {format_bytes(held)} held besides idle page cache"
     )
     if held > _FULL_RATIO * limit:
-        why = "what a job asks for now is taken from its page cache first; then the kernel kills it"
+        why = "further memory is taken from the job's page cache first; then the kernel kills the job"
         remedy = "smaller cache() and shuffle() buffers, or a larger limit"
         yield _check("memory-limit", title, "change", found, why, remedy)
     else:
@@ -76,7 +76,7 @@ def _limit(host: Host) -> Iterator[Check]:
             "kills",
             "note",
             found,
-            "a job that died without a word may be one of them",
+            "a job that died without a message may be one of them",
             "dmesg names them",
         )
 
@@ -94,16 +94,16 @@ def _huge_pages(host: Host) -> Check:
     found = f"transparent_hugepage {mode}, defrag {defrag}"
     allowed = host.fields("/proc/self/status").get("THP_enabled", "1")
     if allowed == "0":
-        why = "switched off for what is started from here (prctl PR_SET_THP_DISABLE of a parent)"
-        return _check("huge-pages", title, "note", found, why, "start the job from a shell that has them")
+        why = "disabled for processes started from here (prctl PR_SET_THP_DISABLE of a parent)"
+        return _check("huge-pages", title, "note", found, why, "start the job from a shell in which they are enabled")
     if mode == "always":
         return _check("huge-pages", title, "ok", found)
     why = (
         "a job's memory is in pages of 4 KiB unless it asks; that matters for random access to gigabytes (1.2 times, "
-        "measured on gathers from a table of 1 GB) and where memory is faulted in anew in every step, else hardly"
+        "measured on gathers from a table of 1 GB) and if memory is faulted in again in every step, otherwise hardly"
     )
     if mode == "never":
-        remedy = "none for one job while the host says never; an administrator can choose madvise, which changes nobody"
+        remedy = "none for one job: the host says never; an administrator can set madvise, which alone changes nothing"
         return _check("huge-pages", title, "note", found, why, remedy)
     if host.libc and host.libc < _GLIBC_HUGE_PAGES:
         remedy = "this C library has no switch for it (glibc 2.35 has); measure with madvise in the program itself"
@@ -127,8 +127,8 @@ def _swap(host: Host) -> Check:
     found = f"{format_bytes(used)} of {format_bytes(total)} used"
     if used < total // 100:
         return _check("swap", "swap", "ok", found)
-    why = "what was swapped out comes back from disk when it is touched; stepscope memory PID says how much is a job's"
-    return _check("swap", "swap", "note", found, why, "more memory, or fewer jobs beside each other")
+    why = "swapped-out memory is read from disk when it is touched; stepscope memory PID shows how much is a job's"
+    return _check("swap", "swap", "note", found, why, "more memory, or fewer jobs at the same time")
 
 
 def _nodes(host: Host) -> Check:
