@@ -158,7 +158,7 @@ def test_text_shows_shares_and_what_would_show_the_rest() -> None:
     lines = shown.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("stages"))
     assert "preprocessing 40 %" in lines[at]
-    assert "could not look: host to device, gradient sharing (needs an op trace)" in lines[at + 1]
+    assert "not measured: host to device, gradient sharing (needs an op trace)" in lines[at + 1]
 
 
 def test_a_trace_shows_what_only_a_device_can() -> None:
@@ -167,7 +167,7 @@ def test_a_trace_shows_what_only_a_device_can() -> None:
     assert found["host-to-device"].ratio == pytest.approx(0.4, abs=0.01)
     assert "11 traced steps" in found["host-to-device"].basis
     assert found["gradient-sharing"].ratio == 0
-    assert shares(transposed(10_000))["host-to-device"].basis == "could not look: the op trace shows no device's work"
+    assert shares(transposed(10_000))["host-to-device"].basis == "not measured: the op trace contains no device work"
 
 
 def test_an_imported_trace_has_all_eight_from_its_parts() -> None:
