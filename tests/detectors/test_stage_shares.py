@@ -44,7 +44,7 @@ def test_a_job_without_steps_says_what_would_show_them() -> None:
     """No stage of such a job has a share, and the reason names ``stepscope.step()``."""
     found = stage_shares.build(nothing().view())
     assert all(s.ratio is None for s in found)
-    assert words.blind_stages(found) == ["all eight (no steps; stepscope.step() marks those of any loop)"]
+    assert words.blind_stages(found) == ["all eight (no steps were seen; stepscope.step() marks the steps of any loop)"]
 
 
 def test_python_of_the_loop_that_makes_the_batch_is_preprocessing() -> None:
@@ -85,7 +85,7 @@ def test_what_a_decoder_makes_of_its_own_results_is_no_input() -> None:
     attended = shares(decoder(3, Frame(SCRIPT, "attend", 12), op))
     assert attended["preprocessing"].ratio == pytest.approx(0.0, abs=0.01)
     assert attended["forward-backward"].ratio == pytest.approx(1.0, abs=0.05)
-    assert "ops of the model between them" in attended["forward-backward"].basis
+    assert "model ops between them" in attended["forward-backward"].basis
 
 
 def test_choosing_the_next_token_is_python_on_results() -> None:

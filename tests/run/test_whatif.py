@@ -43,7 +43,7 @@ def test_the_gain_is_measured_and_stands_in_an_interval(project: Project) -> Non
     folder = project.root / report["folder"]
     assert all((folder / run["session"] / "report.json").is_file() for run in report["runs"])
     assert "waiting 0.004 --epochs 2" in (folder / "1-jemalloc-keep.log").read_text("utf-8")
-    assert "round 3 of 3: as it is" in done.stderr
+    assert "round 3 of 3: unchanged" in done.stderr
 
 
 def test_a_run_that_fails_ends_it(project: Project) -> None:

@@ -161,7 +161,7 @@ class AgentState:
 
     def take_out(self, why: str) -> None:
         """Stop measuring for good, and say why."""
-        self.diagnostic("DX900", "the agent took itself out: " + why)
+        self.diagnostic("DX900", "the agent stopped measuring: " + why)
         self.captures.stop("the agent took itself out")
         self.rest.end(self.now())  # while its record still reaches the ring
         self.out = True
@@ -248,7 +248,7 @@ class AgentState:
         if known is not None:
             return known
         if len(self.names) >= _MAX_NAMES:
-            self.diagnostic("DX912", "more than %d names of records: the rest goes by one name" % _MAX_NAMES)
+            self.diagnostic("DX912", "more than %d record names: further ones share one name" % _MAX_NAMES)
             key, text, fields = _OTHERS, "(others)", {}
             if key in self.names:
                 return self.names[key]
@@ -393,5 +393,5 @@ class AgentState:
         text = "%s: %s: %s%s" % (where, type(error).__name__, error, place_of(error))
         self.diagnostic("DX901", text)
         if self._failures[probe] == MAX_FAILURES:
-            self.diagnostic("DX902", "probe %s failed %d times and was taken out" % (probe, MAX_FAILURES))
+            self.diagnostic("DX902", "probe %s failed %d times and was removed" % (probe, MAX_FAILURES))
             self.uninstall(probe)

@@ -111,7 +111,9 @@ class NativeCaptures:
         try:
             commands.send(str(worker.folder / commands.COMMANDS_NAME), command)
         except (OSError, ValueError) as error:  # it takes none: the usual samples are what there is
-            self._recording.note("DX147", f"Python stacks are not sampled more often in a native window: {error}")
+            self._recording.note(
+                "DX147", f"Python stacks could not be sampled more often during the native window: {error}"
+            )
 
     def poll(self, now_ns: int, *, final: bool = False) -> CaptureInfo | None:
         """The window that has come to its end, once; its entry stands in the manifest then."""

@@ -122,7 +122,7 @@ class NativeWindow:
         return None
 
     def _note_no_frames(self, why: str) -> None:
-        text = f"Python's functions between two calls of native code are of samples close by, not of the moment: {why}"
+        text = f"Python functions between native calls come from nearby samples, not from the same moment: {why}"
         self._missing.append(Diagnostic(code=NO_FRAMES, text=text))
 
     def _bare_gate(self) -> bpf.Program | None:

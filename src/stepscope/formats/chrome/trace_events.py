@@ -280,7 +280,9 @@ class _Assembly:
             if count:
                 builder.diagnostic("DX123", f"{self.name}: {count} {what}")
         if self.file.left_out_bytes:
-            builder.diagnostic("DX123", f"{self.name}: cut: the last {self.file.left_out_bytes} bytes were left out")
+            builder.diagnostic(
+                "DX123", f"{self.name}: truncated file: the last {self.file.left_out_bytes} bytes were ignored"
+            )
 
 
 _KINDS = {

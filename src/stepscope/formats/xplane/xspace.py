@@ -305,10 +305,10 @@ class _Assembly:
         return next((value for value in values if isinstance(value, int)), 0)
 
     def _diagnostics(self) -> tuple[Diagnostic, ...]:
-        said = [f"the profiler reports an error: {text}" for text in self.space.errors]
-        said += [f"the profiler warns: {text}" for text in self.space.warnings]
+        said = [f"the profiler reported an error: {text}" for text in self.space.errors]
+        said += [f"the profiler warned: {text}" for text in self.space.warnings]
         if self.strings.has(_UNKNOWN):
-            said.append("some events name metadata that the file does not hold")
+            said.append("some events refer to metadata that is missing from the file")
         return tuple(Diagnostic(code="DX120", text=f"{self.source.name}: {text}") for text in said)
 
 
