@@ -120,11 +120,11 @@ def test_a_wait_that_may_hide_is_no_share() -> None:
 @pytest.mark.parametrize(
     ("error", "fed", "why"),
     [
-        ("no-op", True, "TensorFlow 2.15.1 does not show tf.data's model"),
+        ("no-op", True, "TensorFlow 2.15.1 does not expose tf.data's model"),
         ("no-model", True, "autotune is off"),
         ("InternalError()", True, "InternalError()"),
         ("", True, "the steps ended before"),
-        ("", False, "no iterator was seen to feed the step"),
+        ("", False, "no iterator was seen feeding the step"),
     ],
 )
 def test_a_hidden_wait_has_the_reason_of_this_run(error: str, why: str, *, fed: bool) -> None:

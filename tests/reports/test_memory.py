@@ -33,7 +33,7 @@ def test_padding_is_told_with_its_kernel_only_where_it_is_seen() -> None:
     assert "only a measurement shows" in " ".join(seen.split())
     assert "Linux 6.7 to 6.11 align" in seen
     for other in ("6.12.1", "6.6.30", "5.14.0-503.el9"):  # a fix was taken over, or not yet: the version tells nothing
-        assert "and the mappings show it" not in memory_text.render([of(padded(8), other)])
+        assert "and the mappings show the alignment" not in memory_text.render([of(padded(8), other)])
         assert other not in memory_text.render([of(packed(8), other)])
     by_program = memory_text.render([of(padded(8))])
     assert "the program or its allocator requests it" in by_program

@@ -247,7 +247,7 @@ def test_disk_that_fills_up(project: Project) -> None:
         pytest.skip("needs root and mount namespaces")
     assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr
     assert "No space left on device" in done.stderr
-    assert "make room, then: stepscope report" in done.stderr
+    assert "free some space, then run: stepscope report" in done.stderr
     kept = project.root / "kept"
     assert open_session(kept).manifest.command[-1] == str(script)
 

@@ -54,9 +54,7 @@ def test_a_run_that_fails_ends_it(project: Project) -> None:
     assert done.returncode == 67
     assert done.stdout == ""
     last = done.stderr.splitlines()[-1]
-    assert (
-        last == "stepscope: the run 1-jemalloc-keep ended with exit code 3; what it printed: tried/1-jemalloc-keep.log"
-    )
+    assert last == "stepscope: the run 1-jemalloc-keep ended with exit code 3; its output: tried/1-jemalloc-keep.log"
     assert (project.root / "tried" / "1-jemalloc-keep.log").read_text("utf-8") == "no such data\n"
 
 
@@ -64,14 +62,14 @@ def test_nothing_to_try(project: Project) -> None:
     project.script("train.py", "print('fine')\n")
     done = project.run("whatif", "--folder", "tried", "train.py")
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "nothing to try: no finding names a setting of the environment\n"
+    assert done.stdout == "nothing to try: no finding names an environment setting\n"
     assert (project.root / "tried" / "0-as-it-is.stepscope" / "report.json").is_file()
 
 
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--try", "nothing", "train.py"], "--try nothing: no such remedy; expected one of onednn-pool"),
+        (["--try", "nothing", "train.py"], "--try nothing: unknown remedy; expected one of onednn-pool"),
         (["--rounds", "2", "train.py"], "Invalid value for '--rounds'"),
         (["--try", "glibc-keep", "--folder", ".", "train.py"], "--folder .: it is there already"),
         ([], "nothing to run"),

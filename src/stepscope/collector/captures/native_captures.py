@@ -79,7 +79,7 @@ class NativeCaptures:
             CaptureError: another one goes on, the process has ended, or perf is not there or may do nothing.
         """
         if self._flight is not None:
-            raise CaptureError("another capture goes on")
+            raise CaptureError("another capture is in progress")
         pid = self._pid(asked.worker)
         can = perf.abilities()
         for missing in can.missing:

@@ -93,7 +93,7 @@ class NativeWindow:
         try:
             self._root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)  # outlives the process
         except OSError as error:
-            raise CaptureError(f"process {pid}: {error.strerror}; expected one of yours that runs") from error
+            raise CaptureError(f"process {pid}: {error.strerror}; expected a running process of yours") from error
         self._memory = Memory(pid)
         self._missing: list[Diagnostic] = []
         self.watch = self._watch_frames()

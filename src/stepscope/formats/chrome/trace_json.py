@@ -79,7 +79,7 @@ def decode(content: bytes, name: str) -> TraceFile:
     try:
         return _read(text, name, 0)
     except UnicodeDecodeError as error:
-        raise FormatError(f"{name}: damaged: text that is no UTF-8 ({error.reason}); expected trace events") from error
+        raise FormatError(f"{name}: damaged: not UTF-8 text ({error.reason}); expected trace events") from error
     except msgspec.DecodeError as error:
         return _repaired(text, name, error)
 
@@ -91,9 +91,9 @@ def _unpacked(content: bytes, name: str) -> bytes:
     except zlib.error as error:
         raise FormatError(f"{name}: damaged gzip file ({error}); expected trace events as JSON") from error
     if unpacker.unconsumed_tail:
-        raise FormatError(f"{name}: more than {MAX_BYTES >> 30} GiB when unpacked; expected less")
+        raise FormatError(f"{name}: more than {MAX_BYTES >> 30} GiB when unpacked; this is too large")
     if not unpacker.eof:
-        raise FormatError(f"{name}: cut: its gzip stream has no end; expected a whole file")
+        raise FormatError(f"{name}: truncated: its gzip stream has no end; expected a complete file")
     return text
 
 
