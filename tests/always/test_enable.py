@@ -155,7 +155,7 @@ def test_a_foreign_file_is_left_alone(environment: Environment) -> None:
     ("options", "code", "words"),
     [
         (("--python", "/no/such/python"), 67, "no such program"),
-        (("--python", "/bin/true"), 67, "does not run as a Python"),
+        (("--python", "/bin/true"), 67, "is not a working Python"),
         (("--quota", "x"), 64, "x is no size"),
         (("--quota", "10M"), 64, "expected at least"),
         (("--job-quota", "1K"), 64, "expected at least"),

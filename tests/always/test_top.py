@@ -198,7 +198,7 @@ def test_nothing_known_yet() -> None:
     looked = live.Row(status=Status(pid=7, analysed_unix_s=1.0), user="ann", state="running", name="ps.py")
     assert "no repeating work at present" in live.table([looked], width=160)
     assert "no repeating work at present" in live.text(looked, width=120)
-    assert "no job is measured" in live.table([], width=80)
+    assert "no job is being measured" in live.table([], width=80)
 
 
 def test_hostile_status(tmp_path: Path) -> None:

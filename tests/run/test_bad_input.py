@@ -77,7 +77,7 @@ def test_two_runs_into_one_session(project: Project) -> None:
     before = (project.root / "s.stepscope" / "manifest.json").read_bytes()
     done = project.run("run", "--session", "s.stepscope", "mark.py")
     assert done.returncode == 65
-    assert "s.stepscope exists already" in one_line(done.stderr)
+    assert "s.stepscope already exists" in one_line(done.stderr)
     assert not (project.root / "ran").exists()
     assert (project.root / "s.stepscope" / "manifest.json").read_bytes() == before
 
