@@ -275,7 +275,7 @@ def test_full_disk_that_gets_room_again(project: Project) -> None:
         )
         done = project.run("run", "--session", str(session), script.name)
         assert done.returncode == 0
-        assert "make room" in done.stderr
+        assert "free some space" in done.stderr
         filler.unlink()
         recovered = open_session(session)
         assert recovered.manifest.state == "recovered"

@@ -15,12 +15,12 @@ THOUSAND, MILLION = 1_000, 1_000_000
 
 
 def cost(capture: Capture | LiveCapture) -> str:
-    """``traced steps +1.2 % (-0.5 to +2.9) against neighbouring steps, 120 ms in total``."""
-    total = f"{format_ns(capture.cost_ns)} in total"
+    """``traced steps +1.2 % (-0.5 to +2.9) against neighbouring steps; total cost 120 ms``."""
+    total = f"total cost {format_ns(capture.cost_ns)}"
     if capture.ratio is None or capture.low is None or capture.high is None:
-        return f"too few steps to compare, {total}"
+        return f"too few steps to compare; {total}"
     interval = f"{100 * capture.low:+.1f} to {100 * capture.high:+.1f}"
-    return f"traced steps {100 * capture.ratio:+.1f} % ({interval}) against neighbouring steps, {total}"
+    return f"traced steps {100 * capture.ratio:+.1f} % ({interval}) against neighbouring steps; {total}"
 
 
 def what(capture: Capture) -> str:

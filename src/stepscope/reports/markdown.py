@@ -175,7 +175,7 @@ def _stages(report: Report) -> str:
     rows = [
         (
             words.stage_word(s.stage),
-            "not measured" if s.ratio is None else f"{words.percent(s.ratio)} %",
+            "no figure" if s.ratio is None else f"{words.percent(s.ratio)} %",
             escape(words.basis_text(s)),
         )
         for s in report.stages

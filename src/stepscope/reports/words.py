@@ -171,8 +171,8 @@ def overhead_text(overhead: Overhead, *, steps: int = 1) -> str:
     if not steps:
         return f"profiling overhead {100 * overhead.sidecar_core_ratio:.1f} % of a core"
     captures = f", captures {100 * overhead.captures_ratio:.1f} %" if overhead.captures else ""
-    low, high = 100 * overhead.low, 100 * overhead.high
-    return f"profiling overhead {100 * overhead.ratio:.1f} % ({low:.1f}-{high:.1f}){captures}"
+    bounds = f"{100 * overhead.low:.1f}-{100 * overhead.high:.1f}"
+    return f"profiling overhead {100 * overhead.ratio:.1f} % ({bounds}){captures}"
 
 
 MEMBER_LIMIT = 4
@@ -363,10 +363,9 @@ def checked_items(checked: Iterable[Checked], *, found: bool = False) -> list[st
     items.append(f"{clear} clear" if rows else "no detector ran")
     if blind:
         reasons = blind_reasons(blind)
-        named = "; ".join(reasons[:MISSING_LIMIT])
         more = len(reasons) - MISSING_LIMIT
-        others = f"; {plural(more, 'more reason')}" if more > 0 else ""
-        items.append(f"{len(blind)} could not decide: {named}{others}")
+        named = "; ".join([*reasons[:MISSING_LIMIT], *([plural(more, "more reason")] if more > 0 else [])])
+        items.append(f"{len(blind)} could not decide: {named}")
     if idle:
         items.append(f"{idle} not applicable")
     if failed:

@@ -105,7 +105,7 @@ def test_terminal_of_an_imported_file() -> None:
     lines = text.render(_imported(), width=160).splitlines()
     parts = ("the step    20 ms on average over 11 traced steps", "input wait 60 %", "device compute 40 %")
     assert " \u00b7 ".join(parts) in lines
-    assert "input       stage Map<i> takes 11 ms per batch, one call at a time (PyFunc, Cast)" in lines
+    assert "input       bottleneck: stage Map<i> takes 11 ms per batch, one call at a time (PyFunc, Cast)" in lines
     said = "/device:GPU:0 idle 60 % of the time, 60 % with an empty queue; longest 12 ms (input wait)"
     assert f"idle        {said}" in lines
     assert "          89 % a/MatMul (MatMul) on /device:GPU:0" in lines

@@ -159,11 +159,11 @@ def _stages(report: Report) -> str:
     for stage in report.stages:
         name = escape(words.stage_word(stage.stage))
         if stage.ratio is None:
-            share = '<td class="n blind" colspan="2">not measured</td>'
+            share = '<td class="n blind" colspan="2">no figure</td>'
         else:
             share = f'<td class="n">{words.percent(stage.ratio)} %</td><td class="b">{bars.share_bar(stage.ratio)}</td>'
         rows.append(f'<th scope="row">{name}</th>{share}<td>{escape(words.basis_text(stage))}</td>')
-    head = ("Stage", "Share", "", "Basis, or why not measured")
+    head = ("Stage", "Share", "", "Basis, or why there is none")
     return f'<div class="card">{table(head, rows, numeric=(1,))}</div>'
 
 

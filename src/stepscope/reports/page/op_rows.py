@@ -91,8 +91,8 @@ def _row(maker: MakerTime) -> Row:
 
 def summary(table: OpTable) -> str:
     """What the table covers."""
-    steps = f" of {words.plural(table.steps, 'traced step')}" if table.steps else " of the trace"
-    found = f"; {format_ratio(table.named_ratio)} made by known lines and layers" if table.named_ratio else ""
+    steps = f" in {words.plural(table.steps, 'traced step')}" if table.steps else " of the trace"
+    found = f"; {format_ratio(table.named_ratio)} attributed to lines and layers" if table.named_ratio else ""
     return f"{format_ns(table.ns)} of op time over all threads{steps}{found}"
 
 
@@ -106,7 +106,7 @@ def short(table: OpTable, count: int) -> list[str]:
             found.append(f"{format_ratio(op.ratio)} {_cut(short_name(op.name))}{kind}{device}")
     for row in rows(table, count) if table.makers else ():
         what = {NO_LAYER: row.types, NO_MAKER: f"{NO_MAKER} ({row.types})"}.get(row.maker, row.maker)
-        gradients = f", {row.gradients} in gradients" if row.gradients else ""
+        gradients = f", including {row.gradients} in gradients" if row.gradients else ""
         found.append(f"{row.share} {what}{gradients}: {row.where}" if row.where else f"{row.share} {what}{gradients}")
     return found
 

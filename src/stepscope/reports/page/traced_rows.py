@@ -108,7 +108,7 @@ def lines(traced: TracedSteps) -> list[tuple[str, str]]:
     """Label and text of the short summary."""
     found = [("the step", SEPARATOR.join([whole(traced), *part_items(traced.parts)]))]
     if stage := blocking(traced):
-        found.append(("input", stage))
+        found.append(("input", f"bottleneck: {stage}"))
     if traced.idle is not None and traced.idle.ratio >= SMALL:
         found.append(("idle", idle_text(traced.idle)))
     return found
