@@ -23,13 +23,13 @@ def question(what: str) -> CaptureRequest:
     )
 
 
-def places(session: SessionView, index: GraphIndex, rows: Iterable[int]) -> tuple[Place, ...]:
+def places(view: SessionView, index: GraphIndex, rows: Iterable[int]) -> tuple[Place, ...]:
     """The lines of user code that made some nodes, else those that built their layers; the first ones first."""
     found: list[Place] = []
     for row in rows:
         line, layer = index.maker_of(row)
         if line is not None:
-            found.append(session.place(line[0], line[2], function=line[1]))
+            found.append(view.place(line[0], line[2], function=line[1]))
         elif layer is not None and layer.line:
-            found.append(session.place(layer.file, layer.line, function=layer.function))
+            found.append(view.place(layer.file, layer.line, function=layer.function))
     return tuple(dict.fromkeys(found))[:MAX_PLACES]

@@ -175,15 +175,15 @@ def overhead_text(overhead: Overhead, *, steps: int = 1) -> str:
     return f"profiling overhead {100 * overhead.ratio:.1f} % ({bounds}){captures}"
 
 
-MEMBER_LIMIT = 4
+PROCESS_ROLE_LIMIT = 4
 """Most processes listed one by one; beyond this, only a count per role is given."""
 
 
-def member_items(summary: SessionSummary) -> list[str]:
+def process_role_items(summary: SessionSummary) -> list[str]:
     """What each process of a multi-process job does; empty for a single process that runs the steps."""
-    if not any(m.role == "server" for m in summary.members) and len(summary.members) < MEMBER_LIMIT // 2:
+    if not any(m.role == "server" for m in summary.members) and len(summary.members) < PROCESS_ROLE_LIMIT // 2:
         return []
-    if len(summary.members) > MEMBER_LIMIT:
+    if len(summary.members) > PROCESS_ROLE_LIMIT:
         kinds = Counter(m.role for m in summary.members)
         return [f"{count} {ROLE_COUNT_WORDS[role]}" for role, count in kinds.items()]
     return [f"{printable(m.member) or 'process'} ({m.pid}) {ROLE_WORDS[m.role]}" for m in summary.members]

@@ -11,10 +11,10 @@ from stepscope.app import bundle
 from stepscope.app.report import (
     capture_account,
     exclusive,
-    members,
     op_table,
-    op_traces,
+    op_trace_summaries,
     overhead,
+    process_roles,
     series,
     stage_shares,
     step_summary,
@@ -89,12 +89,12 @@ def report_of(session: Session) -> Report:
     lines = HotLines(view)
     findings, source_check, problems = _with_sources(view, lines, found, checked)
     ops, unread = op_table.build(view)
-    traces, told = op_traces.build(session)
+    traces, told = op_trace_summaries.build(session)
     traced, unseen = traced_steps.build(view)
     anatomy = components(view)
     return Report(
         session=_summary(view),
-        overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.op_traces.others),
+        overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
         anatomy=anatomy,
         stages=stage_shares.build(view),
         findings=exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy),
@@ -166,8 +166,8 @@ def _summary(view: SessionView) -> SessionSummary:
         exit_code=manifest.exit_code,
         processes=len(session.workers),
         step_times=_step_times(steps) if steps else None,
-        members=members.build(view),
-        inference=members.inference(view),
+        members=process_roles.build(view),
+        inference=process_roles.inference(view),
         step_makers=step_summary.makers(view, makers),
         step_choice=step_summary.choice(view),
     )
@@ -244,7 +244,7 @@ def _diagnostics(view: SessionView, failures: tuple[Diagnostic, ...]) -> tuple[D
             text = f"process {worker.info.pid}: {worker.info.lost_lines} lines could not be written to the log"
             found.append(Diagnostic(code="DX011", text=text))
     found += [Diagnostic(code="DX118", text=text) for text in capture_account.failures(session.manifest)]
-    found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.op_traces.problems]
+    found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.traces.problems]
     if view.pipeline is not None:
         found += [Diagnostic(code="DX020", text=text) for text in view.pipeline.diagnostics[:1]]
     unique = list(dict.fromkeys((d.code, d.text) for d in [*found, *failures]))

@@ -24,7 +24,7 @@ _READERS = ("TFRecord", "TextLine", "FixedLengthRecord")
 
 def build(view: SessionView) -> tuple[StageShare, ...]:
     """The eight stages, in the pipeline's order."""
-    anatomy, trace = view.anatomy, view.op_traces.main
+    anatomy, trace = view.anatomy, view.traces.main
     if anatomy is None and trace is not None:
         return _of_trace(trace)
     if anatomy is None:

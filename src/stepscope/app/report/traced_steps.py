@@ -21,7 +21,7 @@ LEAST_GAIN = 0.005
 
 def build(view: SessionView) -> tuple[TracedSteps | None, tuple[Diagnostic, ...]]:
     """Traced steps of the report's trace; None without a trace or without ops in it."""
-    trace = view.op_traces.shown
+    trace = view.traces.shown
     try:
         if trace is None or not len(trace.stats):
             return None, ()

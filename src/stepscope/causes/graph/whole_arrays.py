@@ -1,4 +1,7 @@
-"""Ops of a step that work on the whole of a large weight: found by the shape, since nothing else has it."""
+"""Ops of a step that work on the whole of a large weight: found by the shape, since nothing else has it.
+
+Serves oversized_weight_after_flatten and double_precision_in_step.
+"""
 
 from __future__ import annotations
 

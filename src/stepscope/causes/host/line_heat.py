@@ -15,6 +15,8 @@ was seen and no more. It is known in two cases:
   of a compiled call is not counted: it is the work that the line asks for, whichever way it is written. Nor is tracing,
   which is told by function, or a line that only leads to another one of the user's. Waiting for the input counts where
   the caller says so: it is the input's cost, not that of the loop's head.
+
+Serves the report, which joins findings with the source.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Source: tensorflow/core/kernels/data/cache_dataset_ops.cc ("the partially cached contents of the dataset will be
 discarded").
+
+Serves slow_start_of_pass, and the advice of several detectors (``detectors.cut_cache``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Why steps wait for their input: the slow stage, or user Python inside of the pipeline."""
+"""Why steps wait for their input: the slow stage, or user Python inside of the pipeline.
+
+Serves all detectors of the input.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.causes.job import hidden_wait
-from stepscope.causes.system import contention, disk_input, network, producer, uploads
+from stepscope.causes.system import contention, network, producer, slow_disk_input, uploads_squeeze_input
 from stepscope.derive.input import pipeline_python
 
 if TYPE_CHECKING:
@@ -115,7 +118,7 @@ def build(view: SessionView) -> InputCause | None:
 
 def _outside(view: SessionView, wait: float) -> Limit | None:
     """The network or the disk, where that is what the pipeline waits for, whatever code of it does the waiting."""
-    link, sent, disk = view.get(network.build), view.get(uploads.build), view.get(disk_input.build)
+    link, sent, disk = view.get(network.build), view.get(uploads_squeeze_input.build), view.get(slow_disk_input.build)
     if link is not None and (link.is_full or link.is_choppy):
         return "network"
     if sent is not None and sent.lost_ratio > SQUEEZED_RATIO * wait:

@@ -1,10 +1,13 @@
-"""Whether the steps of Keras' fit see the same examples again, pass after pass, and nothing made them anew."""
+"""Whether the steps of Keras' fit see the same examples again, pass after pass, and nothing made them anew.
+
+Serves frozen_features_recomputed, beside the cause of its name.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph.frozen_layers import VARYING
+from stepscope.causes.graph.frozen_features_recomputed import VARYING
 from stepscope.derive.steps import epochs
 from stepscope.model.log.events import IteratorMade, Traced
 from stepscope.wire.kinds import Kind

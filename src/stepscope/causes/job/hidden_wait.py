@@ -1,4 +1,7 @@
-"""Whether the wait for input may hide inside of the compiled step, where nothing could show it."""
+"""Whether the wait for input may hide inside of the compiled step, where nothing could show it.
+
+Serves several detectors and causes.
+"""
 
 from __future__ import annotations
 

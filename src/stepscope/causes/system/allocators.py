@@ -1,6 +1,8 @@
 """Which allocator serves a process: what the collector saw from outside, the agent from inside, and windows of stacks.
 
 TensorFlow's tensors are oneDNN's pool's where oneDNN is on: malloc, whichever it is, then serves the rest.
+
+Serves steady_page_faults, beside the cause of its name.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Each part of the step is looked at alone, as in ``rising``: a shared machine del
 what a program does every N steps stands out in its own part. Stalls by chance have intervals of any length; an interval
 counts as regular when it is one, two or three times the median one, within a tenth. Of exponential intervals one in
 five is, so that four of five say period with an error of half a percent. Ends of epochs are left out: they are wanted.
+
+Serves periodic_stall and utilisation_dips.
 """
 
 from __future__ import annotations
@@ -159,10 +161,10 @@ def _of_part(view: SessionView, component: str, part: F64, step_ns: float, usual
 def _other_calls_ns(view: SessionView, windows: tuple[I64, I64]) -> int:
     """Time of calls that begin in the windows and are not the step's own."""
     steps = view.steps
-    if steps is None or steps.anchors is None:
+    if steps is None or steps.call is None:
         return 0
     records = steps.worker.records
-    others = [n.id for n in view.names.values() if n.text != steps.anchors.text]
+    others = [n.id for n in view.names.values() if n.text != steps.call.text]
     mine = (
         np.isin(records.kind, kinds_with(Trait.CALLED))
         & np.isin(records.name, others)

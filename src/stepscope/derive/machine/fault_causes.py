@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from stepscope.derive.stacks import native_names
-from stepscope.derive.stacks.op_of_pool_thread import with_ops
+from stepscope.derive.stacks.op_of_pool_thread import with_ops_of_pool_threads
 from stepscope.derive.stacks.session_stacks import within
 from stepscope.model.records import Mapped, MemoryEvent
 from stepscope.model.session.stacks import FrameKind
@@ -103,7 +103,7 @@ class FaultCauses:
 def build(session: Session, steps: Steps | None = None) -> FaultCauses | None:
     """Causes from the newest window with enough faults; None if there is none."""
     span = steps.span if steps is not None and steps.steady_count else None
-    events, stacks = session.memory_events, with_ops(session.stacks)
+    events, stacks = session.memory_events, with_ops_of_pool_threads(session.stacks)
     for window in sorted({int(w) for w in np.unique(events.window)}, reverse=True):
         mine = events.take(events.window == window)
         faults = mine.take(mine.kind == MemoryEvent.FAULT)

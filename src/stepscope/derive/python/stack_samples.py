@@ -205,14 +205,14 @@ def loop_function(taken: Sequence[Sample], steps: Steps) -> tuple[str, str] | No
     """(file, function) of the loop that makes the steps.
 
     The user's innermost function that stands both on the stacks of the step's calls and on those between them; without
-    samples of calls, the caller in the anchor's name line, else the innermost function common to all stacks.
+    samples of calls, the caller in the call's name line, else the innermost function common to all stacks.
     """
     calls = [s for s in taken if s.component == "call"]
     between = [s for s in taken if s.component == "other-python"]
     common = _common(calls) & _common(between) if calls and between else set()
-    anchor = steps.anchors
-    if not common and anchor is not None and anchor.call_file and anchor.call_function:
-        return anchor.call_file, anchor.call_function
+    call = steps.call
+    if not common and call is not None and call.call_file and call.call_function:
+        return call.call_file, call.call_function
     common = common or _common(taken)
     depth: Counter[tuple[str, str]] = Counter()
     for sample in taken:

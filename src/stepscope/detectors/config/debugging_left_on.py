@@ -40,7 +40,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 MODES = {
@@ -63,44 +63,44 @@ class Params:
     """Of the traced steps."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding."""
-    index, on = session.graphs, _mode(session)
+    index, on = view.graphs, _mode(view)
     if index is None or on is None:
         return
     rows = [row for row in index.table.of_types(*CHECKS).tolist() if not index.of_data(int(index.table.graph[row]))]
     if not rows:
         return
-    if session.step_ops is None:
+    if view.node_costs is None:
         yield graph_cost.question(
             f"{len(rows):,} ops of the graphs check what the others give ({MODES[on.name]}); their cost"
         )
-    elif sum(_ratios(session.step_ops, rows)) >= params.min_ratio:
-        yield _finding(session, session.step_ops, on, rows, params)
+    elif sum(_ratios(view.node_costs, rows)) >= params.min_ratio:
+        yield _finding(view, view.node_costs, on, rows, params)
 
 
-def _ratios(ops: StepOps, rows: list[int]) -> tuple[float, float]:
+def _ratios(ops: NodeCosts, rows: list[int]) -> tuple[float, float]:
     """Shares of the steps: in the checks themselves, and in what handing them out takes, by their part of all ops."""
     mine, every = ops.of_nodes(rows), ops.of_nodes(range(len(ops.index.table)))
     part = mine.calls_per_step / every.calls_per_step if every.calls_per_step else 0.0
     return mine.ratio, part * ops.trace.breakdown.ratio("runtime")
 
 
-def _finding(session: SessionView, ops: StepOps, on: Setting, rows: list[int], params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, on: Setting, rows: list[int], params: Params) -> Seen:
     checks, handing = _ratios(ops, rows)
     ratio = min(1.0, checks + handing)
     return Seen(
         title=f"{MODES[on.name]} is on: {format_ratio(ratio)} of the step goes to {len(rows):,} ops that check "
         "what the others give",
         confidence=0.95,
-        where=(session.place(on.file, on.line, function=on.function),) if on.file else (),
+        where=(view.place(on.file, on.line, function=on.function),) if on.file else (),
         evidence=(
             trace_evidence.evidence(ops.trace, "checking_ratio", ratio, "ratio", params.min_ratio),
             trace_evidence.evidence(ops.trace, "handing_out_ratio", handing, "ratio"),
             Evidence(metric="checking_ops", value=len(rows), unit="ops"),
             trace_evidence.steps(ops.trace),
         ),
-        cost=cost_of(session, ratio, low=checks, high=1.0),
+        cost=cost_of(view, ratio, low=checks, high=1.0),
         remedies=(
             Remedy(
                 id="debugging-off",
@@ -114,18 +114,18 @@ def _finding(session: SessionView, ops: StepOps, on: Setting, rows: list[int], p
     )
 
 
-def _mode(session: SessionView) -> Setting | None:
+def _mode(view: SessionView) -> Setting | None:
     """The debugging mode that was turned on last, and not off again."""
     on: dict[str, Setting] = {}
-    for setting in session.worker.all(Setting) if session.worker is not None else ():
+    for setting in view.worker.all(Setting) if view.worker is not None else ():
         on.pop(setting.name, None)
         if setting.value and setting.name in MODES:
             on[setting.name] = setting
     return next(reversed(on.values()), None)
 
 
-def _off(session: SessionView) -> str:
-    return "" if session.steps is None or _mode(session) is not None else "no debugging mode is on"
+def _off(view: SessionView) -> str:
+    return "" if view.steps is None or _mode(view) is not None else "no debugging mode is on"
 
 
 DETECTOR = Detector(

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 DOUBLE = frozenset({"float64", "complex128"})
@@ -61,16 +61,16 @@ class Params:
     """Of the traced steps, that single precision is predicted to save."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding."""
-    index = session.graphs
+    index = view.graphs
     if index is None:
         return
     rows = precision.working_in(index, DOUBLE)
     weights = whole_arrays.weights(index)
     if not rows or not weights or any(weight.dtype in DOUBLE for weight in weights):
         return
-    ops = session.step_ops
+    ops = view.node_costs
     if ops is None:
         if any(_large(index, row) for row in rows):
             yield graph_cost.question(
@@ -79,7 +79,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | 
         return
     share = ops.of_nodes(rows)
     if GAIN * share.ratio >= params.min_ratio:
-        yield _finding(session, ops, rows, params)
+        yield _finding(view, ops, rows, params)
 
 
 def _large(index: GraphIndex, row: int) -> bool:
@@ -87,7 +87,7 @@ def _large(index: GraphIndex, row: int) -> bool:
     return any(spec.elements >= MIN_ELEMENTS or -1 in (spec.shape or ()) for spec in made)
 
 
-def _finding(session: SessionView, ops: StepOps, rows: list[int], params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, rows: list[int], params: Params) -> Seen:
     share = ops.of_nodes(rows)
     saved = GAIN * share.ratio
     costliest = ops.costliest(rows)
@@ -95,13 +95,13 @@ def _finding(session: SessionView, ops: StepOps, rows: list[int], params: Params
         title=f"{format_ratio(share.ratio)} of the step is computed in double precision (float64), though the weights "
         "are of single precision",
         confidence=0.8,
-        where=graph_cost.places(session, ops.index, costliest),
+        where=graph_cost.places(view, ops.index, costliest),
         evidence=(
             trace_evidence.evidence(ops.trace, "double_ratio", share.ratio, "ratio"),
             trace_evidence.evidence(ops.trace, "saved_ratio", saved, "ratio", params.min_ratio),
             trace_evidence.steps(ops.trace),
         ),
-        cost=cost_of(session, saved, low=LEAST * share.low, high=MOST * share.high, basis="modelled"),
+        cost=cost_of(view, saved, low=LEAST * share.low, high=MOST * share.high, basis="modelled"),
         remedies=(
             Remedy(
                 id="single-precision",

@@ -41,7 +41,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import invariant_work
+from stepscope.causes.graph import invariant_work_in_loop
 from stepscope.detectors import graph_cost, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Remedy
@@ -50,8 +50,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.graph.invariant_work import InvariantWork
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.causes.graph.invariant_work_in_loop import InvariantWork
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 _NAMED = 2
@@ -85,31 +85,31 @@ class _Cost:
         return self.share.ratio * self.left_out
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: the loop in which most could be saved."""
-    index = session.graphs
-    found = invariant_work.build(index) if index is not None else ()
+    index = view.graphs
+    found = invariant_work_in_loop.build(index) if index is not None else ()
     if not found:
         return
-    ops = session.step_ops
+    ops = view.node_costs
     if ops is None:
         yield graph_cost.question("a loop of the graph computes the same in each of its turns; what that costs")
         return
     worst = max((_cost(ops, work) for work in found), key=lambda cost: cost.saved)
     if worst.saved >= params.min_ratio:
-        yield _finding(session, ops, worst, params)
+        yield _finding(view, ops, worst, params)
 
 
-def _cost(ops: StepOps, work: InvariantWork) -> _Cost:
+def _cost(ops: NodeCosts, work: InvariantWork) -> _Cost:
     begun = max(1.0, ops.turns(work.around))
     return _Cost(work=work, share=ops.of_nodes(work.nodes, gradients=True), turns=ops.turns(work.nodes) / begun)
 
 
-def _finding(session: SessionView, ops: StepOps, cost: _Cost, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, cost: _Cost, params: Params) -> Seen:
     share, saved = cost.share, cost.saved
     heavy = ops.costliest(cost.work.heavy) or list(cost.work.heavy)
     kinds = list(dict.fromkeys(ops.index.table.type_of(row) for row in heavy))[:_NAMED]
-    places = graph_cost.places(session, ops.index, heavy)
+    places = graph_cost.places(view, ops.index, heavy)
     where = f" in {places[0].function}" if places and places[0].function else ""
     return Seen(
         title=f"a loop of the graph computes the same {' and '.join(kinds)}{where} in each of its "
@@ -122,7 +122,7 @@ def _finding(session: SessionView, ops: StepOps, cost: _Cost, params: Params) ->
             trace_evidence.evidence(ops.trace, "turns", cost.turns, "turns"),
             trace_evidence.steps(ops.trace),
         ),
-        cost=cost_of(session, saved, low=share.low * cost.left_out, high=share.high * cost.left_out, basis="modelled"),
+        cost=cost_of(view, saved, low=share.low * cost.left_out, high=share.high * cost.left_out, basis="modelled"),
         remedies=(
             Remedy(
                 id="compute-before-loop",

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.graph.whole_arrays import FlatProduct
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 
@@ -57,13 +57,13 @@ class Params:
     """Of the weight: 16 MB, and 48 MB more of gradient and moments, beyond the caches of a core."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: the costliest weight."""
-    index = session.graphs
+    index = view.graphs
     found = list(whole_arrays.flat_products(index, params.min_elements)) if index is not None else []
     if not found:
         return
-    ops = session.step_ops
+    ops = view.node_costs
     if ops is None:
         yield graph_cost.question(
             f"a dense layer on flattened maps has {found[0].weight.elements:,} weights; what that costs"
@@ -71,24 +71,24 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | 
         return
     ratio, worst = max(((ops.of_nodes(one.nodes).ratio, one) for one in found), key=lambda cost: cost[0])
     if ratio >= params.min_ratio:
-        yield _finding(session, ops, worst, params)
+        yield _finding(view, ops, worst, params)
 
 
-def _finding(session: SessionView, ops: StepOps, found: FlatProduct, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, found: FlatProduct, params: Params) -> Seen:
     share = ops.of_nodes(found.nodes)
     saved = share.ratio * (1 - 1 / found.places)
     return Seen(
         title=f"a dense layer on flattened maps of {found.places:,} positions has {found.weight.elements:,} weights: "
         f"{format_ratio(share.ratio)} of the step is work on them",
         confidence=0.75,
-        where=graph_cost.places(session, ops.index, [found.product]),
+        where=graph_cost.places(view, ops.index, [found.product]),
         evidence=(
             trace_evidence.evidence(ops.trace, "weight_ratio", share.ratio, "ratio", params.min_ratio),
             Evidence(metric="weight_elements", value=found.weight.elements, unit="elements"),
             Evidence(metric="positions", value=found.places, unit="positions"),
             trace_evidence.steps(ops.trace),
         ),
-        cost=cost_of(session, saved, low=share.low * (1 - 1 / found.places), high=share.high),
+        cost=cost_of(view, saved, low=share.low * (1 - 1 / found.places), high=share.high),
         remedies=(
             Remedy(
                 id="pool-before-dense",

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.graph.independent_loops import IndependentLoop, LoopPart
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 START_NS = 10_000
@@ -62,35 +62,35 @@ class Params:
     """Of the traced steps, that working on the whole batch is predicted to save."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding: the loops of one step, the costliest first."""
-    index = session.graphs
+    index = view.graphs
     loops = independent_loops.build(index) if index is not None else ()
     if not loops:
         return
-    ops = session.step_ops
+    ops = view.node_costs
     if ops is None:
         yield graph_cost.question("a loop of the graph works row by row; whether that costs anything")
         return
     costs = [(_saved(ops, [loop]), loop) for loop in loops]
     costs = sorted((c for c in costs if c[0] > 0), key=lambda cost: -cost[0])
     if costs and _saved(ops, [loop for _, loop in costs]) >= params.min_ratio:
-        yield _finding(session, ops, [loop for _, loop in costs], params)
+        yield _finding(view, ops, [loop for _, loop in costs], params)
 
 
 def _parts(loops: list[IndependentLoop]) -> list[LoopPart]:
     return [part for loop in loops for part in loop.parts]
 
 
-def _saved(ops: StepOps, loops: list[IndependentLoop]) -> float:
+def _saved(ops: NodeCosts, loops: list[IndependentLoop]) -> float:
     share = ops.of_loops(_parts(loops), START_NS)
     return max(0.0, share.ratio - share.beyond)
 
 
-def _finding(session: SessionView, ops: StepOps, loops: list[IndependentLoop], params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, loops: list[IndependentLoop], params: Params) -> Seen:
     share = ops.of_loops(_parts(loops), START_NS)
     saved = max(0.0, share.ratio - share.beyond)
-    places = graph_cost.places(session, ops.index, [loop.row for loop in loops])
+    places = graph_cost.places(view, ops.index, [loop.row for loop in loops])
     where = f" in {places[0].function}" if places and places[0].function else ""
     turns = f"{share.turns:,.0f} turns of small ops a step, " if share.turns else "small ops, "
     return Seen(
@@ -105,7 +105,7 @@ def _finding(session: SessionView, ops: StepOps, loops: list[IndependentLoop], p
             trace_evidence.steps(ops.trace),
         ),
         cost=cost_of(
-            session,
+            view,
             saved,
             low=max(0.0, share.low - share.beyond),
             high=share.high,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
     from stepscope.model.log.graph import TensorSpec
 
@@ -70,22 +70,22 @@ class Params:
     """Of the steps, in ops on padded tensors."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding."""
-    index, anatomy = session.graphs, session.anatomy
-    seen = session.worker.all(Padding) if session.worker is not None else []
+    index, anatomy = view.graphs, view.anatomy
+    seen = view.worker.all(Padding) if view.worker is not None else []
     padded = min((p for p in seen if _used(p) <= params.max_used_ratio), key=_used, default=None)
     if padded is None or index is None or anatomy is None:
         return
     rows = _on_positions(index, padded.columns)
     if not rows:
         return
-    if session.step_ops is None:
+    if view.node_costs is None:
         yield graph_cost.question(f"sequences are padded to {padded.columns} positions; what the step does with them")
         return
-    ratio = anatomy.ratio("call") * _part(session.step_ops, rows)
+    ratio = anatomy.ratio("call") * _part(view.node_costs, rows)
     if ratio * (1 - _used(padded)) >= params.min_ratio:
-        yield _finding(session, padded, ratio, params)
+        yield _finding(view, padded, ratio, params)
 
 
 def _used(padded: Padding) -> float:
@@ -93,7 +93,7 @@ def _used(padded: Padding) -> float:
     return min(1.0, BUCKETS * padded.mean / padded.columns)
 
 
-def _part(ops: StepOps, rows: list[int]) -> float:
+def _part(ops: NodeCosts, rows: list[int]) -> float:
     """Of the time of all ops of the steps."""
     every = ops.of_nodes(range(len(ops.index.table))).high
     return min(1.0, ops.of_nodes(rows, gradients=True).high / every) if every > 0 else 0.0
@@ -132,24 +132,22 @@ def _in_positions(spec: TensorSpec, columns: int) -> bool:
     return columns in (shape[:-1] if len(shape) > MATRIX else shape) and (len(shape) > MATRIX or spec.dtype in WORDS)
 
 
-def _finding(session: SessionView, padded: Padding, ratio: float, params: Params) -> Seen:
-    trace = session.op_traces.main
+def _finding(view: SessionView, padded: Padding, ratio: float, params: Params) -> Seen:
+    trace = view.traces.main
     used = _used(padded)
     saved = ratio * (1 - used)
     return Seen(
         title=f"sequences are padded to {padded.columns} positions, and use {padded.mean:.0f} of them in the mean: "
         f"{format_ratio(saved)} of the time goes to padding",
         confidence=0.7,
-        where=(session.place(padded.file, padded.line, function=padded.function),) if padded.file else (),
+        where=(view.place(padded.file, padded.line, function=padded.function),) if padded.file else (),
         evidence=(
             Evidence(metric="used_ratio", value=used, unit="ratio", threshold=params.max_used_ratio),
             Evidence(metric="used_positions", value=padded.mean, unit="positions"),
             Evidence(metric="columns", value=padded.columns, unit="positions"),
             *([trace_evidence.evidence(trace, "padded_ratio", ratio, "ratio")] if trace is not None else []),
         ),
-        cost=cost_of(
-            session, saved, low=ratio * max(0.0, 1 - padded.p95 / padded.columns), high=ratio, basis="modelled"
-        ),
+        cost=cost_of(view, saved, low=ratio * max(0.0, 1 - padded.p95 / padded.columns), high=ratio, basis="modelled"),
         remedies=(
             Remedy(
                 id="bucket-by-length",

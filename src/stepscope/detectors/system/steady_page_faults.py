@@ -44,7 +44,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.job import purpose
-from stepscope.causes.system import allocators, contention, page_faults
+from stepscope.causes.system import allocators, contention, steady_page_faults
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.system.allocators import Serving
-    from stepscope.causes.system.page_faults import Faults
+    from stepscope.causes.system.steady_page_faults import Faults
     from stepscope.derive.machine.fault_causes import FaultCauses
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Place, Stage
@@ -93,19 +93,19 @@ class Params:
     """Of the window, for a share of CPU time."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding, and a request where what causes it is not known."""
-    paging = session.get(page_faults.build)
+    paging = view.get(steady_page_faults.build)
     if paging is None or paging.kept_ratio > params.max_kept_ratio:
         return
     if paging.lasting_ratio * paging.busy < params.min_ratio:
         return
-    causes = session.get(allocators.build).causes
+    causes = view.get(allocators.build).causes
     if causes is not None and causes.pid != paging.pid:
         causes = None
     if paging.huge and causes is not None and _cleared(paging, causes, params):
         return
-    yield _finding(session, paging, causes, params)
+    yield _finding(view, paging, causes, params)
     if causes is None:
         yield CaptureRequest(
             kind="native",
@@ -121,7 +121,7 @@ def _cleared(faults: Faults, causes: FaultCauses, params: Params) -> bool:
     return (causes.fault_ratio + causes.release_ratio) * faults.busy < params.min_ratio
 
 
-def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, params: Params) -> Seen:
+def _finding(view: SessionView, faults: Faults, causes: FaultCauses | None, params: Params) -> Seen:
     sampled = causes is not None and causes.fault_ratio is not None and causes.cpu_samples >= params.min_cpu_samples
     if sampled and causes is not None and causes.fault_ratio is not None:
         share, lost = causes.fault_ratio, causes.fault_ratio + causes.release_ratio
@@ -130,9 +130,9 @@ def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, p
         share, lost = faults.ratio, faults.churn_ratio
         high = lost * faults.cost.high_ns / faults.cost.fault_ns
     ratio = lost * faults.busy
-    others = session.get(contention.build)
+    others = view.get(contention.build)
     starved = others is not None and others.lost_ratio >= params.max_lost_ratio
-    serving = session.get(allocators.build)
+    serving = view.get(allocators.build)
     call = _call(causes, params)
     return Seen(
         title=f"page faults {_how_many(faults)} take {format_ratio(share)} of the CPU time; "
@@ -140,17 +140,17 @@ def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, p
         confidence=(0.6 if starved else 0.8) + (0.15 if call else 0.0),
         cause="System: allocator" if call else "unknown",
         introduced_stage="environment setting" if call else "unknown",
-        exposed_stage=_exposed(session),
-        where=_where(session, serving),
+        exposed_stage=_exposed(view),
+        where=_where(view, serving),
         evidence=_evidence(faults, causes, params),
         cost=cost_of(
-            session,
+            view,
             ratio,
             low=PUBLISHED_GAIN * ratio,
             high=max(high, FURTHER_GAIN * lost) * faults.busy,
             basis="measured" if sampled else "modelled",
         ),
-        remedies=_remedies(session, serving, call),
+        remedies=_remedies(view, serving, call),
         explanation=_explanation(causes, serving, call),
     )
 
@@ -163,16 +163,16 @@ def _how_many(faults: Faults) -> str:
     return f"all the time: {faults.per_second:,.0f} a second{of_huge}"
 
 
-def _exposed(session: SessionView) -> Stage:
-    if session.steps is None:
+def _exposed(view: SessionView) -> Stage:
+    if view.steps is None:
         return "unknown"
-    return "training" if session.get(purpose.trains) else "prediction"
+    return "training" if view.get(purpose.trains) else "prediction"
 
 
-def _where(session: SessionView, serving: Serving) -> tuple[Place, ...]:
+def _where(view: SessionView, serving: Serving) -> tuple[Place, ...]:
     """Settings of the environment have no line; a session that was made without its arena has one."""
     made = serving.without_arena
-    return (session.place(made.file, made.line, function=made.function),) if made is not None and made.file else ()
+    return (view.place(made.file, made.line, function=made.function),) if made is not None and made.file else ()
 
 
 def _call(causes: FaultCauses | None, params: Params) -> str:
@@ -244,7 +244,7 @@ def _of_huge(faults: Faults) -> tuple[Evidence, ...]:
     return number, Evidence(metric="huge_fault_ns", value=faults.cost.huge_ns, unit="ns")
 
 
-def _remedies(session: SessionView, serving: Serving, call: str) -> tuple[Remedy, ...]:
+def _remedies(view: SessionView, serving: Serving, call: str) -> tuple[Remedy, ...]:
     if not call:
         text = (
             "find out which call gives the memory back, and which allocator serves the tensors, before any is changed"
@@ -253,7 +253,7 @@ def _remedies(session: SessionView, serving: Serving, call: str) -> tuple[Remedy
     names = _REMEDIES.get(serving.allocator, _OTHERWISE)
     if serving.tensors_on_malloc:
         names = (*names, "onednn-pool")
-    command = shlex.join(session.session.manifest.command)
+    command = shlex.join(view.session.manifest.command)
     return _arena(serving) + tuple(
         Remedy(
             id=name,

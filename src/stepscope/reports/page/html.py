@@ -238,7 +238,7 @@ def _about(report: Report) -> str:
         ("Framework", escape(words.framework_text(summary))),
         ("Hosts", f"{summary.hosts}"),
         ("Measured processes", f"{summary.processes}"),
-        *((("Roles", escape(", ".join(members))),) if (members := words.member_items(summary)) else ()),
+        *((("Roles", escape(", ".join(members))),) if (members := words.process_role_items(summary)) else ()),
         *((("ONNX Runtime", "<br>".join(map(escape, setups))),) if (setups := words.inference_items(summary)) else ()),
         ("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown"),
         ("End", escape(words.exit_text(summary.exit_code)) or "exit code 0"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, op_traces
+from stepscope.reports import capture_text, op_trace_text
 from stepscope.reports.page import bars, traced_rows
 from stepscope.reports.page.charts import Key
 from stepscope.reports.page.svg import escape
@@ -50,8 +50,8 @@ def recorded(report: Report) -> str:
     """The section on the contents of the op traces; empty without any."""
     rows = []
     for trace in report.op_traces:
-        lines = "".join(f"<p>{escape(text)}</p>" for label, text in op_traces.lines_of(trace) if label == "steps")
-        said = {label: text for label, text in op_traces.lines_of(trace) if label != "steps"}
+        lines = "".join(f"<p>{escape(text)}</p>" for label, text in op_trace_text.lines_of(trace) if label == "steps")
+        said = {label: text for label, text in op_trace_text.lines_of(trace) if label != "steps"}
         rows.append(
             f'<th scope="row">{code(trace.file or trace.name)}</th><td>{escape(trace.format)}</td>'
             f'<td class="n">{trace.events:,}</td><td>{lines}</td><td>{escape(said.get("captured", ""))}</td>'

@@ -1,4 +1,4 @@
-"""Anchors: calls that repeat and may be what makes a step, each of one kind, one meaning and one thread."""
+"""Candidates: calls that repeat and may be what makes a step, each of one kind, one meaning and one thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Place = tuple[str, str, int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Anchor:
+class Candidate:
     """A call that repeats and may be what makes a step."""
 
     rank: int

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.causes.system.memory_growth import own_bytes, step_numbers
+from stepscope.causes.system.memory_leak import own_bytes, step_numbers
 from stepscope.derive.machine import counters
 
 if TYPE_CHECKING:

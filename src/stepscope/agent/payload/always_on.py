@@ -43,9 +43,9 @@ class StepscopeWaits:
             self._load()
         elif not any(os.path.realpath(p) == self.package for p in list(getattr(known, "__path__", ()))[:1]):
             return None  # another stepscope is at work here
-        from stepscope.agent import always
+        from stepscope.agent import always_on
 
-        return always.arm(self.pth)
+        return always_on.arm(self.pth)
 
     def _load(self) -> None:
         """Make ``stepscope`` importable from where it is, without touching the search path."""

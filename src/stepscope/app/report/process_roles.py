@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from stepscope.causes.host import tasks
 from stepscope.model.log.events import InferenceSession, ServerStarted
 from stepscope.model.report.finding import InferenceSetup
-from stepscope.model.report.members import ProcessSummary
+from stepscope.model.report.process_roles import ProcessSummary
 
 if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.members import ProcessRole
+    from stepscope.model.report.process_roles import ProcessRole
     from stepscope.model.session.session import Worker
 
 

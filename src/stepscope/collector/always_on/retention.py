@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from stepscope._version import __version__
-from stepscope.collector.enable.enabled import MIN_JOB_QUOTA, Settings
+from stepscope.collector.always_on.pth_file import MIN_JOB_QUOTA, Settings
 from stepscope.collector.launch import mask, session_place
 from stepscope.collector.launch.rundir import Job
 from stepscope.errors import CaptureError

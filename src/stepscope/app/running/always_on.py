@@ -1,4 +1,4 @@
-"""The sidecar of a job that is always measured: ``python -c ... stepscope.app.running.always.main RUN STARTS``.
+"""The sidecar of a job that is always measured: ``python -c ... stepscope.app.running.always_on.main RUN STARTS``.
 
 The agent starts it, as nobody's child, some seconds after TensorFlow's import. It lives until the job and all of its
 measured children have ended, and keeps its session, and the folder of all of them, within the disk's quota. If anything
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.app.running import sidecar
 from stepscope.collector import sweep
-from stepscope.collector.enable import retention
-from stepscope.collector.enable.session_quota import Limits
+from stepscope.collector.always_on import retention
+from stepscope.collector.always_on.session_quota import Limits
 from stepscope.collector.launch import rundir
 from stepscope.collector.recorder import Recording
 from stepscope.errors import StepscopeError
@@ -25,7 +25,7 @@ from stepscope.errors import StepscopeError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.collector.enable.enabled import Settings
+    from stepscope.collector.always_on.pth_file import Settings
 
 _KEEP_HOUSE_NS = 600_000_000_000
 _FIRST_OWN_DESCRIPTOR = 3

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import invariant_work
+from stepscope.causes.graph import invariant_work_in_loop
 from stepscope.derive.graph import python_writes, written_variables
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def build(index: GraphIndex, sources: Mapping[str, str]) -> ConstantWork | None:
         kept = set(index.table.rows_with(graph, index.graphs[graph].constants))
         if whole:
             kept |= written_variables.others(index, graph, written)
-        nodes.update(invariant_work.followed(index, range(rows.start, rows.stop), kept))
-    costly = (row for row in sorted(nodes) if index.table.type_of(row) in invariant_work.HEAVY)
-    heavy = tuple(row for row in costly if invariant_work.large(index, row) and not index.is_gradient(row))
+        nodes.update(invariant_work_in_loop.followed(index, range(rows.start, rows.stop), kept))
+    costly = (row for row in sorted(nodes) if index.table.type_of(row) in invariant_work_in_loop.HEAVY)
+    heavy = tuple(row for row in costly if invariant_work_in_loop.large(index, row) and not index.is_gradient(row))
     return ConstantWork(heavy=heavy, nodes=frozenset(nodes)) if heavy else None

@@ -31,7 +31,7 @@ _PARTS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpTraces:
+class ChosenTraces:
     """The op traces that could be read, and the names of those that could not."""
 
     views: tuple[OpView, ...]
@@ -53,7 +53,7 @@ class OpTraces:
         return self.main or max(self.views, key=lambda v: (len(v.trace.events), v.name), default=None)
 
 
-def build(session: Session, steps: Steps | None) -> OpTraces:
+def build(session: Session, steps: Steps | None) -> ChosenTraces:
     """The op traces of the process that makes the steps; all of the session's if no step was measured."""
     level_0 = _level_0(steps) if steps is not None else None
     refs = {
@@ -74,7 +74,7 @@ def build(session: Session, steps: Steps | None) -> OpTraces:
             problems.append(str(error))
             continue
         views.append(OpView(trace, stored.name, level_0, ref=refs.get(stored.name, ""), worker=stored.worker))
-    return OpTraces(
+    return ChosenTraces(
         views=tuple(views),
         others=tuple(sorted(others)),
         problems=tuple(problems),
@@ -84,13 +84,13 @@ def build(session: Session, steps: Steps | None) -> OpTraces:
 
 def _of_other_steps(session: Session, steps: Steps) -> frozenset[str]:
     """Names of the traces whose steps are made by other calls than the session's steps."""
-    anchor, names = steps.anchors, names_of(steps.worker)
-    if anchor is None:
+    call, names = steps.call, names_of(steps.worker)
+    if call is None:
         return frozenset()
     same = {
         name.id
         for name in names.values()
-        if (name.text, name.file, name.line, name.role) == (anchor.text, anchor.file, anchor.line, anchor.role)
+        if (name.text, name.file, name.line, name.role) == (call.text, call.file, call.line, call.role)
     }
     found = set()
     for capture in session.manifest.captures:

@@ -13,8 +13,9 @@ from stepscope.wire.ring import count_key, new_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from stepscope.agent.core.state import AgentState
-    from stepscope.wire.ring import Entry
+    from collections.abc import Callable
+
+    from stepscope.wire.ring import Entry, Write
 
 _PERIOD_NS = 1_000_000_000
 _MAX_ENTRIES = 4_096
@@ -25,8 +26,9 @@ _COUNTS = int(Kind.COUNTS)
 class ShortCalls:
     """The accumulators of one process."""
 
-    def __init__(self, state: AgentState) -> None:
-        self._state = state
+    def __init__(self, write: Write, thread: Callable[[], int]) -> None:
+        self._write = write
+        self._thread = thread
         self.entries: dict[int, Entry] = {}
         """By ``wire.ring.count_key``; the same object for ever."""
         self.ticking = False
@@ -39,7 +41,7 @@ class ShortCalls:
 
     def add(self, name: int, kind: int, start_ns: int, dur_ns: int) -> None:
         """Count one call."""
-        key = count_key(name, kind, self._state.thread())
+        key = count_key(name, kind, self._thread())
         entry = self.entries.get(key)
         if entry is None:
             entry = self.entries[key] = new_entry(key)
@@ -71,4 +73,4 @@ class ShortCalls:
         count, total, first = entry.counted, entry.total_ns, entry.first_ns
         calls, dur = count - entry.reported, total - entry.reported_ns
         entry.reported, entry.reported_ns = count, total
-        self._state.write(first, dur, calls, entry.name, _COUNTS, entry.kind << 8, entry.thread)
+        self._write(first, dur, calls, entry.name, _COUNTS, entry.kind << 8, entry.thread)

@@ -32,7 +32,7 @@ SETTINGS = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crowd:
+class Oversubscription:
     """Threads of the process that makes the steps, over the steady steps."""
 
     available: float
@@ -51,7 +51,7 @@ class Crowd:
     """(file, line) of user code that sets numbers of threads."""
 
 
-def build(view: SessionView) -> Crowd | None:
+def build(view: SessionView) -> Oversubscription | None:
     """None where the samples of threads do not cover the steady steps."""
     steps, others = view.steps, view.get(contention.build)
     if steps is None or others is None:
@@ -74,7 +74,7 @@ def build(view: SessionView) -> Crowd | None:
     switches = process.voluntary_switches + process.involuntary_switches
     python, spot = _python_threads(view, used)
     quota = float(view.session.host.quota_milli_cpus[-1]) / 1000
-    return Crowd(
+    return Oversubscription(
         available=min(others.available, quota) if quota > 0 else others.available,
         runnable=others.wanted,
         sharing=total * total / squares,

@@ -3,7 +3,7 @@
 Native stacks hold CPython's own frames, each of which runs one Python function up to 3.10, several later: which lies
 elsewhere in memory, and is gone a moment later. The program runs in the kernel at each sample, follows the frames of
 the thread from the innermost to the outermost, and tells where they are, what they run and how far they are. It reads
-memory that is there and never waits; what is not there ends the row. That is root's alone; without it ``frame_beds``
+memory that is there and never waits; what is not there ends the row. That is root's alone; without it ``frame_gaps``
 and the agent's samples tell what they can. CPython 3.10 to 3.13.
 """
 
@@ -30,7 +30,7 @@ class FrameWatch:
     """Watches the frames of one process while perf samples it."""
 
     def __init__(self, layout: Layout, runtime: int, pid: int) -> None:
-        """``layout``: seen to fit the process, by ``frame_fit``; ``runtime``: address of its _PyRuntime.
+        """``layout``: seen to fit the process, by ``layout_check``; ``runtime``: address of its _PyRuntime.
 
         Raises:
             OSError: no rights, or no BPF.

@@ -15,7 +15,7 @@ import numpy as np
 from stepscope.causes.job import purpose
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import retraces, stack_samples
-from stepscope.derive.steps.anchor import TRAIN_ROLES
+from stepscope.derive.steps.candidate import TRAIN_ROLES
 from stepscope.model.log.events import ModelBuilt, Traced
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 

@@ -23,7 +23,7 @@ from stepscope.store import layout
 
 PTH_NAME = "stepscope-enable.pth"
 MARK = "# stepscope enable "
-"""As in ``agent.always``: what begins the line with the settings."""
+"""As in ``agent.always_on``: what begins the line with the settings."""
 DEFAULT_QUOTA = 2 << 30
 DEFAULT_JOB_QUOTA = 256 << 20
 DEFAULT_KEEP_DAYS = 14.0
@@ -115,7 +115,7 @@ def line_of(pth: Path, package: Path) -> str:
     code = (
         "try:\n"
         " _l = sys.modules['_frozen_importlib_external'].SourceFileLoader('stepscope_always', "
-        f"{str(package / 'agent' / 'payload' / 'always.py')!a})\n"
+        f"{str(package / 'agent' / 'payload' / 'always_on.py')!a})\n"
         " exec(_l.get_code('stepscope_always'), "
         f"{{'__name__': 'stepscope_always', 'PTH': {str(pth)!a}, 'PACKAGE': {str(package)!a}}})\n"
         "except Exception: pass"

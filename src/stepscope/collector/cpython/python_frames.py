@@ -83,7 +83,7 @@ class _Loop(NamedTuple):
     """Where its frame lies, as far as that is known."""
 
 
-class PythonPlaces:
+class PythonFrames:
     """The Python functions in the stacks of one window."""
 
     def __init__(self, codes: Codes | None, walks: Sequence[tuple[Sample, Walk]]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.causes.graph.one_hot_products import PRODUCTS
+from stepscope.causes.graph.one_hot_into_matmul import PRODUCTS
 from stepscope.causes.graph.whole_arrays import MATRIX, Weight, weights, working_on
 from stepscope.model.log.graph import UNKNOWN, specs
 

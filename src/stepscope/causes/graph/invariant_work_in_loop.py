@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph.one_hot_products import PRODUCTS
+from stepscope.causes.graph.one_hot_into_matmul import PRODUCTS
 from stepscope.derive.graph.independent_loops import ADDS, ARGUMENT, RESULT, WHILE
 from stepscope.derive.graph.index import CALLING
 from stepscope.model.log.graph import UNKNOWN

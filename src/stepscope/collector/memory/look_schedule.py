@@ -23,7 +23,7 @@ MAX_PROCESSES = 4
 """Of those that are measured, the largest."""
 
 
-class MemoryLooks:
+class LookSchedule:
     """The looks of one recording."""
 
     def __init__(self, recording: Owner, now_ns: int) -> None:

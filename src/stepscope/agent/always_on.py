@@ -17,8 +17,8 @@ import shlex
 import sys
 import time
 
-from stepscope.agent import bootstrap
-from stepscope.agent.core import detached, process, state
+from stepscope.agent import bootstrap, state
+from stepscope.agent.core import detached, process
 from stepscope.wire import run_directory, sessions_folder, trouble
 from stepscope.wire.env import CONFIG_NAME, ENABLED_NAME, JOB_NAME, PROCS_NAME, RUN_PREFIX, STATUS_NAME
 from stepscope.wire.ring import DEFAULT_SLOTS
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, Optional
 
     from stepscope.agent.bootstrap import ImportHook
+    from stepscope.agent.core.foreign import Foreign
 
 MARK = "# stepscope enable "
 """How the line of the .pth file begins that holds the settings, as JSON."""
@@ -41,7 +42,7 @@ _SILENT_S = 60.0
 _MAX_STARTS = 4
 _MAX_ANCESTORS = 64
 _CODE = (
-    "import sys; sys.path.append(sys.argv.pop(1)); from stepscope.app.running.always import main; main(sys.argv[1:])"
+    "import sys; sys.path.append(sys.argv.pop(1)); from stepscope.app.running.always_on import main; main(sys.argv[1:])"
 )
 
 
@@ -179,7 +180,7 @@ class Owner:
             "cwd": folder,
         }
 
-    def begin(self, module: Any) -> None:
+    def begin(self, module: Foreign) -> None:
         """A framework that computes has been imported: from now on the agent's thread looks after the sidecar."""
         del module
         current = state.CURRENT
@@ -188,7 +189,7 @@ class Owner:
             return
         if not self._next_ns:
             self._next_ns = current.now() + DELAY_NS
-            current.on_tick(self.tick)
+            current.hooks.on_tick(self.tick)
 
     def tick(self, now_ns: int) -> None:
         """Called some times a second; starts the sidecar when it is due."""

@@ -42,7 +42,7 @@ class Limits:
         return max(1 << 20, self.bytes // _MERGED_DIVISOR)
 
 
-class Window:
+class SessionQuota:
     """Trims one session."""
 
     def __init__(self, writer: SessionWriter, limits: Limits) -> None:
