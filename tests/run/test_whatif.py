@@ -71,7 +71,7 @@ def test_nothing_to_try(project: Project) -> None:
     [
         (["--try", "nothing", "train.py"], "--try nothing: unknown remedy; expected one of onednn-pool"),
         (["--rounds", "2", "train.py"], "Invalid value for '--rounds'"),
-        (["--try", "glibc-keep", "--folder", ".", "train.py"], "--folder .: it is there already"),
+        (["--try", "glibc-keep", "--folder", ".", "train.py"], "--folder .: it already exists"),
         ([], "nothing to run"),
     ],
 )

@@ -134,7 +134,7 @@ def _run(content: bytes, name: str) -> _Run:
         raise FormatError(f"{name}: not RunMetadata, or damaged: {error}{hint}") from error
     if not any(nodes):
         raise FormatError(
-            f"{name}: not the RunMetadata of a traced run: no node in its {len(content)} bytes; expected {_WHOLE}"
+            f"{name}: not RunMetadata of a traced run: no node in its {len(content)} bytes; expected {_WHOLE}"
         )
     starts = [_start_ns(node) for device in nodes for node in device]
     ends = [_start_ns(node) + _dur_ns(node) for device in nodes for node in device]

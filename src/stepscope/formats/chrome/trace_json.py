@@ -91,7 +91,7 @@ def _unpacked(content: bytes, name: str) -> bytes:
     except zlib.error as error:
         raise FormatError(f"{name}: damaged gzip file ({error}); expected trace events as JSON") from error
     if unpacker.unconsumed_tail:
-        raise FormatError(f"{name}: more than {MAX_BYTES >> 30} GiB when unpacked; this is too large")
+        raise FormatError(f"{name}: more than {MAX_BYTES >> 30} GiB when unpacked; expected less")
     if not unpacker.eof:
         raise FormatError(f"{name}: truncated: its gzip stream has no end; expected a complete file")
     return text

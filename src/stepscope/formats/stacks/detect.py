@@ -62,7 +62,7 @@ def read_file(path: Path) -> tuple[StackProfile, ...]:
     except OSError as error:
         raise FormatError(f"{path}: cannot be read: {error.strerror}; expected a file of {KINDS}") from error
     if len(data) > MAX_BYTES:
-        raise FormatError(f"{path}: larger than {MAX_BYTES >> 30} GiB; record a shorter window")
+        raise FormatError(f"{path}: larger than {MAX_BYTES >> 30} GiB; expected less: record a shorter window")
     return read(data, where=str(path))
 
 
@@ -104,9 +104,11 @@ def _unpack(data: bytes, where: str) -> bytes:
             raise FormatError(f"{where}: damaged gzip: {error}") from error
         size += len(part)
         if size > MAX_BYTES:
-            raise FormatError(f"{where}: unpacks to more than {MAX_BYTES >> 30} GiB, which is too large")
+            raise FormatError(f"{where}: unpacks to more than {MAX_BYTES >> 30} GiB; expected less")
         if not unpack.eof:
-            raise FormatError(f"{where}: truncated gzip after {size} bytes; copy the complete file again")
+            raise FormatError(
+                f"{where}: gzip is cut short after {size} bytes; expected the complete file: copy it again"
+            )
         parts.append(part)
         data = unpack.unused_data
     return b"".join(parts)
