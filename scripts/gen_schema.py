@@ -16,6 +16,7 @@ from types import ModuleType
 import msgspec
 
 from stepscope.model.report import check, doctor, finding, memory_map, process_roles, step_summary, whatif
+from stepscope.model.report.components import COMPONENTS
 
 FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
 
@@ -40,6 +41,8 @@ def schema(struct: type[msgspec.Struct], name: str, *modules: ModuleType) -> dic
         for field, text in fields.items():
             if part in parts:
                 parts[part]["properties"][field]["description"] = text
+    if "Component" in parts:
+        parts["Component"]["properties"]["component"]["description"] = f"One of {', '.join(COMPONENTS)}."
     for described in parts.values():
         described["description"] = " ".join(described["description"].split())
     parts[struct.__name__]["properties"]["schema"] = {"const": name}

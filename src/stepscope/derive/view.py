@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.log.events import DatasetMade, Name
+    from stepscope.model.report.components import ComponentName
     from stepscope.model.session.session import Session, Worker
 
 T = TypeVar("T")
@@ -92,7 +93,7 @@ class SessionView:
         """(file, function) of the user's loop."""
         return stack_samples.loop_function(self.samples, self.steps) if self.steps else None
 
-    def hot_spots(self, *components: str) -> tuple[HotSpot, ...]:
+    def hot_spots(self, *components: ComponentName) -> tuple[HotSpot, ...]:
         """Where samples of these components fall."""
         return stack_samples.hot_spots(self.samples, frozenset(components), self.loop)
 

@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from stepscope.model.report.components import COMPONENTS
 from stepscope.units import format_bytes, format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -30,21 +31,8 @@ if TYPE_CHECKING:
     )
     from stepscope.model.report.overhead import Overhead
 
-COMPONENT_WORDS = {
-    "input-wait": "input wait",
-    "call": "compute",
-    "tracing": "tracing",
-    "retrace": "retracing",
-    "callbacks": "callbacks",
-    "saving": "saving",
-    "host-sync": "host sync",
-    "gc": "garbage collection",
-    "evaluation": "evaluation",
-    "building": "building",
-    "framework": "framework",
-    "other-python": "other Python",
-    "unmeasured": "not measured",
-}
+COMPONENT_WORDS: dict[str, str] = {name: about.word for name, about in COMPONENTS.items()}
+COMPONENT_WORDS["unmeasured"] = "not measured"
 """Display name of each component of the step."""
 
 STAGE_WORDS = {

@@ -24,16 +24,17 @@ from stepscope.causes.host import tasks
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.derive.machine import address_space
 from stepscope.derive.steps import step_makers
-from stepscope.derive.steps.anatomy import COMPONENTS
+from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
 from stepscope.errors import DamagedError
 from stepscope.model.log.events import FRAMEWORKS, AgentDiagnostic
+from stepscope.model.report.components import COMPONENTS, ComponentName
 from stepscope.model.report.finding import Component, Diagnostic, LineHeat, Place, Report, SessionSummary, SourceCheck
 from stepscope.model.report.step_summary import StepTimes
 from stepscope.reports import json_report, markdown, text
 from stepscope.reports.page import html
-from stepscope.wire.kinds import Kind, Trait, kinds_with
+from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -195,7 +196,7 @@ def components(view: SessionView) -> tuple[Component, ...]:
     if anatomy is None:
         return ()
     found = []
-    for name, stage in COMPONENTS.items():
+    for name, about in COMPONENTS.items():
         ratio = anatomy.ratio(name)
         if ratio <= 0:
             continue
@@ -203,7 +204,7 @@ def components(view: SessionView) -> tuple[Component, ...]:
         found.append(
             Component(
                 component=name,
-                pipeline_stage=stage,
+                pipeline_stage=about.stage,
                 ratio=ratio,
                 ns_per_step=round(anatomy.mean_ns(name)),
                 name=who,
@@ -213,10 +214,10 @@ def components(view: SessionView) -> tuple[Component, ...]:
     return tuple(sorted(found, key=lambda c: -c.ratio))
 
 
-def _contributor(view: SessionView, component: str) -> tuple[str, Place | None]:
+def _contributor(view: SessionView, component: ComponentName) -> tuple[str, Place | None]:
     """The largest contributor to callbacks, saving and other Python."""
-    kinds = {"callbacks": (Kind.CALLBACK,), "saving": kinds_with(Trait.WRITES)}.get(component)
-    if kinds is not None:
+    kinds = [kind for kind in NAMED_BY.get(component, ()) if kind not in kinds_with(Trait.UNNAMED)]
+    if kinds:
         rows = view.named_times(*kinds)
         if rows:
             name = rows[0].name

@@ -9,7 +9,7 @@ import numpy as np
 from stepscope.app.report import resource_series
 from stepscope.causes.system import steady_page_faults
 from stepscope.derive.machine import counters, metrics
-from stepscope.derive.steps.anatomy import COMPONENTS
+from stepscope.model.report.components import COMPONENTS
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.anatomy import Anatomy

@@ -17,7 +17,7 @@ import numpy as np
 from stepscope import store
 from stepscope.derive.view import SessionView
 from stepscope.errors import StepscopeError
-from stepscope.model.api.timeline import LeftOut, Series, Timeline, Track
+from stepscope.model.api.timeline import LeftOut, Timeline, TimelineSeries, Track
 from stepscope.store import span_cache
 from stepscope.timeline import levels, series_tracks
 from stepscope.timeline.tracks import Spans
@@ -128,10 +128,10 @@ def _add(writer: span_cache.Writer, track: SpanTrack) -> tuple[Track, int]:
     return made, deeper
 
 
-def _add_series(writer: span_cache.Writer, track: SeriesTrack) -> Series:
+def _add_series(writer: span_cache.Writer, track: SeriesTrack) -> TimelineSeries:
     held = track.held
     writer.add_series(span_cache.SeriesColumns(held.start, held.end, held.value))
-    return Series(
+    return TimelineSeries(
         key=track.key,
         group=track.group,
         title=track.title,

@@ -1,8 +1,8 @@
-"""Work of a step's graph that gives the same in each call: it reads nothing but captured tensors and constants.
+"""Work of a step's graph that gives the same result in each call: it reads only captured tensors and constants.
 
-So do variables that nothing writes, no graph of the process and no line of Python that may run again: the weights of a
-model that only predicts, a fixed basis. What is
-made of constants alone the optimizer computes beforehand; captured tensors are arguments to it, which may change.
+Variables that nothing writes count as constant too (no graph of the process, and no line of Python that may run again):
+the weights of a model that only predicts, a fixed basis. The optimizer itself computes what depends on graph constants
+alone; captured tensors are arguments to it, which may change.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantWork:
-    """What the steps compute anew in each call and need not."""
+    """Work that the steps repeat in each call without need."""
 
     heavy: tuple[int, ...]
-    """Rows of the costly types, in the order in which they were made."""
+    """Rows of costly types, in order of creation."""
     nodes: frozenset[int]
-    """Of all that could be computed once and takes time."""
+    """Rows of everything that could be computed once and takes time."""
 
 
 def build(index: GraphIndex, sources: Mapping[str, str]) -> ConstantWork | None:
-    """That of the process's graphs, None without any; variables count only where all graphs were read.
+    """The constant work of the process's graphs; None if there is none. Variables count only if all graphs were read.
 
     Args:
         index: the graphs.

@@ -1,8 +1,9 @@
-"""Nodes of a training step that serve its metrics alone: nothing but counters comes of them.
+"""Nodes of a training step that serve only its metrics: nothing but counters depends on them.
 
-A counter is a variable of no layer that is not trained and that is written with a value in which no gradient has a
-part, but the batch has: what optimizers keep comes of gradients, averages of weights come of weights. Nor is what
-gradients are made of a counter: a codebook that follows the batches, a bank of features, a running mean that scales.
+A counter is an untrained variable that belongs to no layer and is written with a value that depends on the batch but
+not on a gradient: an optimizer's state depends on gradients, averages of weights depend on weights. Variables on which
+gradients depend are no counters either: a codebook that follows the batches, a bank of features, a running mean that
+scales.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ if TYPE_CHECKING:
 
 _WRITES = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 _CHECKS = ("Assert", "NoOp")
-"""Types of nodes from which nothing goes on, and that metrics have too."""
+"""Types of nodes without consumers that metrics may have too."""
 _INPUTS = ("Placeholder", "IteratorGetNext")
-"""Types by which a batch comes into a graph."""
+"""Types by which a batch enters a graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricWork:
-    """What a graph does for one metric, and for no more than metrics."""
+    """Work of a graph for one metric, used by nothing but metrics."""
 
     name: str
-    """What the names of its counters begin with."""
+    """Common prefix of the names of its counters."""
     nodes: tuple[int, ...]
     """Rows; metrics may share some."""
 
 
 def build(index: GraphIndex) -> tuple[MetricWork, ...]:
-    """Of the graphs that take gradients."""
+    """Metric work of the graphs that take gradients."""
     table = index.table
     graphs = sorted({int(table.graph[row]) for row in table.of_types(*_WRITES).tolist()})
     return tuple(one for graph in graphs if not index.of_data(graph) for one in _of_graph(index, graph))
@@ -72,7 +73,7 @@ def _of_graph(index: GraphIndex, graph: int) -> Iterator[MetricWork]:
 
 
 def _counter(index: GraphIndex, row: int, variables: Mapping[int, tuple[str, bool]], trained: Collection[int]) -> str:
-    """The name of the variable that a node writes, if it is not ``trained``, nor read for that, and no layer's."""
+    """The name of the variable that a node writes, unless it is ``trained``, read for training, or a layer's."""
     table = index.table
     handle = next(iter(table.inputs_of(row).tolist()), NOT_FOUND)
     if table.type_of(row) not in _WRITES or handle == NOT_FOUND or handle in trained:
@@ -82,7 +83,7 @@ def _counter(index: GraphIndex, row: int, variables: Mapping[int, tuple[str, boo
 
 
 def _of_training(index: GraphIndex, gradients: set[int], ends: list[int]) -> set[int]:
-    """The gradients, all that they are made of, and what writes the variables among that."""
+    """The gradients, everything they depend on, and the writers of variables among that."""
     table = index.table
     found = _behind(index, gradients)
     left = [row for row in ends if table.type_of(row) in _WRITES and row not in found]
@@ -98,7 +99,7 @@ def _brings_batch(index: GraphIndex, row: int) -> bool:
 
 
 def _behind(index: GraphIndex, ends: Collection[int]) -> set[int]:
-    """The ends, and all that they are made of, rows."""
+    """The ends and everything they depend on, rows."""
     seen, left = set(ends), list(ends)
     while left:
         for row in index.table.inputs_of(left.pop()).tolist():

@@ -1,4 +1,4 @@
-"""Tables of which a step looks up some rows and works on all: moments decay, a regularizer, a dense gradient."""
+"""Tables of which a step looks up some rows but processes all: decaying moments, a regularizer, a dense gradient."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 LOOKUPS = ("ResourceGather", "GatherV2", "Gather")
 _FREE = frozenset({*LOOKUPS, "ReadVariableOp", "Identity", "Placeholder", "Shape", "Const", "StopGradient"})
-"""Ops that read a table or hand it on without a pass over its rows."""
+"""Ops that read a table or pass it on without processing its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableUpdate:
-    """A table, where it is looked up, and the ops that work on all of its rows."""
+    """A table, where it is looked up, and the ops that process all of its rows."""
 
     table: Weight
     lookup: int
-    """Row of the node."""
+    """Row of the look-up's node."""
     rows: int
-    """Looked up by each run of that node; 0 where the graph does not say."""
+    """Rows looked up by each run of that node; 0 if unknown."""
     nodes: frozenset[int]
 
     @property
@@ -39,7 +39,9 @@ class TableUpdate:
 
 
 def build(index: GraphIndex, least: int) -> tuple[TableUpdate, ...]:
-    """Tables of at least ``least`` elements; none that is multiplied with as a whole as well: all of it changes."""
+    """Tables of at least ``least`` elements, except those also multiplied as a whole, since all of such a table
+    changes.
+    """
     tables = {w.shape: w for w in weights(index) if len(w.shape) == MATRIX and w.elements >= least}
     seen = dict[tuple[int, ...], TableUpdate]()
     for row, shape in _lookups(index):
@@ -52,7 +54,7 @@ def build(index: GraphIndex, least: int) -> tuple[TableUpdate, ...]:
 
 
 def _lookups(index: GraphIndex) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Rows of the nodes of steps that look up rows of a table, and the table's shape."""
+    """Rows of the nodes of steps that look up rows of a table, with the table's shape."""
     table = index.table
     variables = {(g.id, number): text for g in index.graphs.values() for number, _, text, _ in g.variables}
     for row in table.of_types(*LOOKUPS).tolist():

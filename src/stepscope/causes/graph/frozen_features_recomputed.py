@@ -1,12 +1,12 @@
-"""Layers that a training step runs and never changes, on nothing but the batch: each pass gives the same features.
+"""Layers that a training step runs on the batch alone and never changes: each pass gives the same features.
 
-What a node gives is followed through each graph of the step, in the order in which nodes were made: it is fixed
-(constants, and variables that no graph of the process writes), or it comes of the batch by ops that give the same each
-time, or it varies. What varies are random numbers, states, variables that are written, and numbers in which the
-examples of a batch are mixed: these differ when the batches are shuffled.
+The output of each node is followed through each graph of the step, in order of creation: it is fixed (constants, and
+variables that no graph of the process writes), or it is made from the batch by ops that always give the same, or it
+varies. Random numbers, states and written variables vary; so do numbers that mix the examples of a batch, because they
+differ when batches are shuffled.
 
-A variable counts as written where anything but a read takes it, where a gradient is taken of what is computed with it,
-and where the graph uses it on something that varies too: that layer has to stay in the step.
+A variable counts as written if anything but a read takes it, if a gradient is taken of a result computed with it, or if
+the graph also uses it on something that varies: that layer has to stay in the step.
 """
 
 from __future__ import annotations
@@ -31,37 +31,37 @@ VARYING = (
     *("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter", "PyFunc", "Dropout", "CudnnRNN"),
     *("While", "If", "Case", "Iterator", "Queue", "Stack", "TensorArray", "Optional"),
 )
-"""Parts of types of ops that need not give the same twice, or of which the graph does not say it."""
+"""Parts of types of ops that may give different results each time, or for which the graph does not say."""
 _PLAIN_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _BATCH = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
 _NO_DATA = frozenset({"resource", "variant"})
 _WHOLE = ("int", "uint", "bool", "string", "resource", "variant")
-"""Types of what may be said of a batch as a whole: shapes, positions."""
+"""Types of facts about a batch as a whole: shapes, positions."""
 _SUM_OF_GRADIENTS = "AddN"
 _FUSED_NORM = "FusedBatchNorm"
 _STATISTICS = frozenset({1, 2})
-"""Its outputs that are read only where it takes the statistics of the batch itself."""
+"""Outputs that are read only if the op takes the statistics of the batch itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenLayers:
-    """Nodes of the steps' graphs that depend on the batch and on fixed weights alone."""
+    """Nodes of the steps' graphs that depend only on the batch and on fixed weights."""
 
     nodes: tuple[int, ...]
-    """Rows: the products, what is made of the batch for them, and what is made of them alone."""
+    """Rows: the products, the nodes that prepare the batch for them, and those that depend on them alone."""
     heavy: tuple[int, ...]
-    """Rows of the products and convolutions with fixed weights, in the order in which they were made."""
+    """Rows of the products and convolutions with fixed weights, in order of creation."""
 
 
 @dataclass(slots=True)
 class _Flow:
-    """What the nodes of one graph give."""
+    """Dependences of the nodes of one graph."""
 
     lead: int = UNKNOWN
-    """Length of the first axis of what comes of the batch."""
+    """Length of the first axis of values made from the batch."""
     of_batch: set[int] = field(default_factory=set)
     fixed: dict[int, frozenset[int]] = field(default_factory=dict)
-    """Row -> the handles of the variables that it is made of."""
+    """Handles of the variables on which each row depends."""
 
     def steady(self, row: int) -> bool:
         """Whether a node gives the same in each pass."""
@@ -69,7 +69,7 @@ class _Flow:
 
 
 def build(index: GraphIndex, graphs: Iterable[int]) -> FrozenLayers | None:
-    """Those of the steps' ``graphs``; None without any, or where not all was read."""
+    """Frozen layers of the steps' ``graphs``; None if there are none, or if some graph was not read."""
     read = [g for g in graphs if g in index.graphs]
     called = {inner for g in index.graphs.values() for _, _, inner in g.calls}
     if any(g.state != "read" for g in index.graphs.values()) or not called <= set(index.graphs):
@@ -86,14 +86,14 @@ def build(index: GraphIndex, graphs: Iterable[int]) -> FrozenLayers | None:
 
 
 def _trains(index: GraphIndex, graph: int) -> bool:
-    """It writes variables and takes gradients: a pass of an evaluation or of metrics alone is none."""
+    """Whether a graph writes variables and takes gradients: an evaluation or metrics alone do not."""
     rows = index.table.rows_of(graph)
     differentiates = any(index.is_gradient(row) for row in range(rows.start, rows.stop))
     return differentiates and bool(written_variables.written(index, graph))
 
 
 def _in_graph(index: GraphIndex, graph: int, written: frozenset[tuple[str, str]]) -> tuple[list[int], list[int]]:
-    """(nodes, products) of one graph: anew without the variables that turn out to be used otherwise, until none do."""
+    """(nodes, products) of one graph, repeated without variables that turn out to be used otherwise until none does."""
     frozen = written_variables.others(index, graph, written)
     gradients = _differentiated(index, graph)
     while frozen:
@@ -113,8 +113,8 @@ def _in_graph(index: GraphIndex, graph: int, written: frozenset[tuple[str, str]]
 def _differentiated(index: GraphIndex, graph: int) -> set[int]:
     """Rows whose gradient by their inputs is used: in the graph, or by a tape around its call.
 
-    A tape makes gradients of all variables that it saw, also of those that nobody asked for: these end nowhere, and
-    TensorFlow leaves them out before it runs the graph.
+    A tape makes gradients of all variables it has seen, also of those that were not requested: these end nowhere, and
+    TensorFlow removes them before it runs the graph.
     """
     table = index.table
     found = set()
@@ -135,7 +135,7 @@ def _differentiated(index: GraphIndex, graph: int) -> set[int]:
 
 
 def _follow(index: GraphIndex, graph: int, frozen: set[int]) -> _Flow | None:
-    """What each node gives; None where nothing is known to come of the batch alone."""
+    """The dependences of each node; None if nothing is known to depend on the batch alone."""
     table = index.table
     entries = _entries(index, graph)
     leads = {s.shape[0] for row in entries for s in table.specs_of(row) if s.shape}
@@ -159,7 +159,7 @@ def _follow(index: GraphIndex, graph: int, frozen: set[int]) -> _Flow | None:
 
 
 def _entries(index: GraphIndex, graph: int) -> list[int]:
-    """Rows at which the batch comes into a graph as tf.data made it: an iterator's, or what its one caller hands on."""
+    """Rows at which the batch enters a graph as made by tf.data: from an iterator, or passed on by its only caller."""
     table = index.table
     rows = table.rows_of(graph)
     found = [row for row in range(rows.start, rows.stop) if table.type_of(row) in _BATCH]
@@ -199,7 +199,7 @@ def _own_rows(index: GraphIndex, graph: int) -> range:
 
 
 def _by_example(index: GraphIndex, row: int, lead: int) -> bool:
-    """Whether the first axis is still that of the examples, or a multiple of it. Not asked of shapes and positions."""
+    """Whether the first axis is still that of the examples, or a multiple of it. Shapes and positions are exempt."""
     specs = index.table.specs_of(row)
     shape = specs[0].shape if specs else None
     if shape is None or specs[0].dtype.startswith(_WHOLE):
@@ -210,7 +210,7 @@ def _by_example(index: GraphIndex, row: int, lead: int) -> bool:
 
 
 def _own_statistics(index: GraphIndex, graph: int) -> set[int]:
-    """Batch normalisations of a training: something reads the mean that they took of the batch."""
+    """Batch normalisations in training: something reads the mean that they took of the batch."""
     table = index.table
     found = set()
     for row in _own_rows(index, graph):
@@ -221,7 +221,7 @@ def _own_statistics(index: GraphIndex, graph: int) -> set[int]:
 
 
 def _products(index: GraphIndex, graph: int, flow: _Flow) -> dict[int, frozenset[int]]:
-    """Products with fixed variables -> these; of data that vary too, but not gradients."""
+    """Products with their fixed variables; of data that varies too, but not of gradients."""
     found = {}
     for row in _own_rows(index, graph):
         inputs = index.table.inputs_of(row).tolist()
@@ -232,14 +232,14 @@ def _products(index: GraphIndex, graph: int, flow: _Flow) -> dict[int, frozenset
 
 
 def _computes(index: GraphIndex, row: int) -> bool:
-    """A product, or a call of a graph that holds one."""
+    """Whether a node is a product, or calls a graph that contains one."""
     kind = index.table.type_of(row)
     inner = [graph for _, graph in index.called_by(row)] if kind in CALLING else []
     return kind in HEAVY or any(index.table.type_of(r) in HEAVY for graph in inner for r in index.inside(graph))
 
 
 def _prefix(index: GraphIndex, graph: int, flow: _Flow, products: set[int]) -> list[int]:
-    """Nodes of the batch that a product needs, or that need one; of calls also what they call."""
+    """Nodes on the batch that a product needs, or that need one; for calls also the called graphs."""
     table = index.table
     after = set(products)
     for row in _own_rows(index, graph):

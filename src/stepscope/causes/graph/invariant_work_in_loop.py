@@ -1,12 +1,12 @@
-"""Work in the body of a graph's loop that gives the same result in each turn: it reads nothing that a turn changes.
+"""Work in the body of a graph's loop that gives the same result in each iteration: it reads nothing that changes.
 
-An argument of a body stays the same where the loop captured it, or where the body hands it back as it got it. A body
-makes its results one after another: first the counter, then each variable of the loop, as an ``Identity`` that nothing
-in it reads; a captured argument has none. A variable stays the same where nothing in the body writes it. From there on
-a node of a type that is a function of its inputs alone gives the same if all of its inputs do; what is made of
-constants alone the optimizer computes beforehand.
+An argument of a body stays the same if the loop captured it, or if the body returns it unchanged. A body makes its
+results in order: first the counter, then each loop variable, as an ``Identity`` that nothing in the body reads; a
+captured argument has none. A variable stays the same if nothing in the body writes it. A node whose type is a function
+of its inputs alone gives the same result if all of its inputs do; the optimizer itself computes what depends on
+constants alone.
 
-Source: tensorflow/python/ops/while_v2.py for the form of a body; seen in graphs of TensorFlow 2.15 and 2.21.
+Source: tensorflow/python/ops/while_v2.py for the form of a body; checked on graphs of TensorFlow 2.15 and 2.21.
 """
 
 from __future__ import annotations
@@ -44,38 +44,38 @@ Split SplitV Squeeze StridedSlice Tile Transpose Unpack ZerosLike
 AvgPool FusedBatchNormV3 LRN MaxPool
 """
 HEAVY = PRODUCTS.union(_COSTLY.split())
-"""At least one of these is in what is told."""
+"""At least one op of these types is in the reported work."""
 _FREE = frozenset({ARGUMENT, RESULT, "Const", "ReadVariableOp", "StopGradient", "Shape"})
-"""What takes next to no time."""
+"""Types that take next to no time."""
 _PURE = (HEAVY | _FREE).union(_OTHERS.split())
-"""Types whose outputs follow from their inputs alone."""
+"""Types whose outputs depend on their inputs alone."""
 _LISTS = frozenset({"TensorListReserve", "TensorListFromTensor", "TensorListGetItem", "TensorListSetItem", "NoOp"})
-"""What may stand beside them in a graph that is called without a state."""
+"""Types allowed in addition in a graph that is called without a state."""
 _STATELESS = frozenset({"PartitionedCall", "StatelessWhile", "StatelessIf", "StatelessCase"})
 _ANY = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
-"""Run Python, which may write any variable."""
+"""Types that run Python, which may write any variable."""
 _WRITES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
 """Parts of types of ops that write the variable which is their first input."""
 _SMALL = 1_000
-"""Elements: a matrix of 30 x 30 costs no more than starting its op."""
+"""Number of elements: a matrix of 30 x 30 costs no more than starting its op."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvariantWork:
-    """What a loop does anew in each turn and need not."""
+    """Work that a loop repeats in each iteration without need."""
 
     loop: int
-    """Row of the node that is the loop."""
+    """Row of the loop's node."""
     heavy: tuple[int, ...]
-    """Rows of the costly types, in the order in which they were made."""
+    """Rows of costly types, in order of creation."""
     nodes: frozenset[int]
-    """Of all that could be computed once before the loop and takes time."""
+    """Rows of everything that could be computed once before the loop and takes time."""
     around: frozenset[int]
-    """Of the graph that the loop stands in, without calls: they run as often as the loop begins."""
+    """Rows of the graph around the loop, without calls: they run as often as the loop begins."""
 
 
 def build(index: GraphIndex) -> tuple[InvariantWork, ...]:
-    """The loops of the steps' graphs that do such work; those of gradients are left out."""
+    """The loops of the steps' graphs with such work, without those of gradients."""
     table = index.table
     found = []
     for loop in table.of_types(*WHILE).tolist():
@@ -92,7 +92,7 @@ def build(index: GraphIndex) -> tuple[InvariantWork, ...]:
 
 
 def large(index: GraphIndex, row: int) -> bool:
-    """Whether it works on many elements, or nobody knows on how many; a table that rows are looked up in aside."""
+    """Whether a node works on many elements, or an unknown number; a table used for look-ups does not count."""
     table = index.table
     rows = [row] if "Gather" in table.type_of(row) else [row, *(r for r in table.inputs_of(row).tolist() if r >= 0)]
     specs = [spec for r in rows for spec in table.specs_of(r)]
@@ -100,10 +100,12 @@ def large(index: GraphIndex, row: int) -> bool:
 
 
 def followed(index: GraphIndex, rows: range, kept: Collection[int]) -> Iterator[int]:
-    """Rows that follow from ``kept`` and constants, those of called graphs too; constants and what is free left out."""
+    """Rows that depend only on ``kept`` and constants, including those of called graphs, without constants and free
+    ops.
+    """
     table = index.table
     varies = dict.fromkeys(kept, True)
-    """Row -> whether it is known only when the graph runs; constants are known before. No row: nobody can say."""
+    """For each row whether it is known only when the graph runs; constants are known before. No entry: undetermined."""
     for row in rows:
         inputs = table.inputs_of(row).tolist()
         if table.type_of(row) == "Const":
@@ -116,7 +118,7 @@ def followed(index: GraphIndex, rows: range, kept: Collection[int]) -> Iterator[
 
 
 def _computes(index: GraphIndex, row: int) -> list[int]:
-    """The node, or what it calls, where its outputs follow from its inputs alone; else nothing."""
+    """The node, or what it calls, if its outputs depend on its inputs alone; else nothing."""
     kind = index.table.type_of(row)
     if kind in _PURE:
         return [row]
@@ -139,14 +141,16 @@ class _Body:
         self.complete = len(self.arguments) == len(self.table.inputs_of(loop))
 
     def invariant(self) -> Iterator[int]:
-        """Rows, those of called graphs too, that give the same in each turn, constants and what is free left out."""
+        """Rows, including those of called graphs, that give the same in each iteration, without constants and free
+        ops.
+        """
         results = self._results()
         if not self.complete or not results:
             return
         yield from followed(self.index, self.rows, self._kept(results))
 
     def _results(self) -> list[int]:
-        """Of each variable of the loop the row that the body returns; none where that cannot be told."""
+        """The row returned by the body for each variable of the loop; empty if that is undetermined."""
         read = {i for row in self.rows for i in self.table.inputs_of(row).tolist()}
         first = next((row for row in self.rows if row not in read and self._counts(row)), None)
         if first is None:
@@ -159,7 +163,7 @@ class _Body:
         return found
 
     def _counts(self, row: int) -> bool:
-        """Whether it returns the loop's counter and one."""
+        """Whether it returns the loop's counter plus one."""
         if self.table.type_of(row) != RESULT or self._source(row) == row:
             return False
         source = self._source(row)
@@ -172,7 +176,9 @@ class _Body:
         return row
 
     def _kept(self, results: list[int]) -> set[int]:
-        """The arguments that are the same in each turn: no lists, as a turn takes from them and adds to them."""
+        """The arguments that are the same in each iteration; no lists, as an iteration takes from them and adds to
+        them.
+        """
         written = self._written()
         kept = set()
         for i, row in enumerate(self.arguments):
@@ -184,7 +190,7 @@ class _Body:
         return kept
 
     def _written(self) -> set[int]:
-        """The arguments that are variables which a node of the body, or of what it calls, writes."""
+        """The arguments that are variables written by a node of the body, or of a graph that it calls."""
         found: set[int] = set()
         for row in self.rows:
             kind = self.table.type_of(row)
@@ -199,7 +205,7 @@ class _Body:
             else:
                 changed = inputs[:1] if _writes(kind) else []
             sources = {self._source(i) for i in changed if i >= 0}
-            # What is written is known by the argument that it is; one that is none may be any of them.
+            # A written variable is identified by its argument; if it is not an argument, it may be any of them.
             if kind not in CALLING and changed and not sources <= set(self.arguments):
                 return set(self.arguments)
             found |= sources

@@ -1,7 +1,7 @@
-"""Matrix products one side of which is a one-hot matrix: a look-up of rows, written as a product.
+"""Matrix products with a one-hot matrix on one side: a look-up of rows, written as a product.
 
-So is the product with a multi-hot or count matrix (a bag of words): the sum of the rows that are looked up. The product
-with the matrix on its side adds up rows by category.
+A product with a multi-hot or count matrix (a bag of words) is the sum of the rows looked up. A product with the
+transposed matrix adds up rows by category.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 PRODUCTS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum"})
 THROUGH = frozenset({"Reshape", "Cast", "Identity", "Squeeze", "ExpandDims", "Transpose", "StopGradient"})
-"""What leaves a one-hot matrix one."""
+"""Types that keep a one-hot matrix one-hot."""
 BAGS = frozenset({"DenseBincount"})
-"""What makes a row of many columns of a few categories at once."""
+"""Types that make a row of many columns from several categories at once."""
 OVER_POSITIONS = frozenset({"Max", "Sum", "Mean", "Any"})
-"""What makes such a row of one-hot rows."""
+"""Types that make such a row from one-hot rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,17 +29,17 @@ class OneHotProducts:
     """A one-hot matrix and the products with it."""
 
     one_hot: int
-    """Row of the node that makes it."""
+    """Row of the node that makes the one-hot matrix."""
     products: tuple[int, ...]
-    """Rows of the products, those of gradients left out."""
+    """Rows of the products, without those of gradients."""
     nodes: frozenset[int]
-    """Everything that a look-up would not need: the matrix, what passes it on, the products with their gradients."""
+    """Rows that a look-up would not need: the matrix, the nodes that pass it on, the products with their gradients."""
     bag: bool = False
-    """A row of the matrix stands for several categories: their rows are to be added up."""
+    """Whether a row of the matrix stands for several categories, whose rows are added up."""
     by_category: tuple[int, ...] = ()
     """Those of the products that have a row for each category."""
     columns: int = 0
-    """Of the matrix: categories; 0 where it is not known."""
+    """Columns of the matrix, that is categories; 0 if unknown."""
 
 
 def build(index: GraphIndex) -> tuple[OneHotProducts, ...]:
@@ -82,9 +82,9 @@ def build(index: GraphIndex) -> tuple[OneHotProducts, ...]:
 
 
 def _has_categories(index: GraphIndex, product: int, matrix: int, columns: int) -> bool:
-    """Whether its rows are the ``columns`` of the matrix, and not what stands beside them in what is multiplied.
+    """Whether the product's rows are the ``columns`` of the matrix, and not rows of the other factor.
 
-    Where sizes are equal and do not tell, what is looked up is taken for a variable.
+    If equal sizes leave it open, the looked-up factor is taken to be a variable.
     """
     table = index.table
     others = [row for row in table.inputs_of(product).tolist() if row not in {matrix, NOT_FOUND}]
@@ -109,7 +109,7 @@ def _columns(index: GraphIndex, row: int) -> int:
 
 
 def _keeps_columns(index: GraphIndex, row: int, reduced: int) -> bool:
-    """Whether a reduction leaves the columns and joins rows."""
+    """Whether a reduction keeps the columns and joins rows."""
     (before, *_) = index.table.specs_of(row) or (None,)
     (after, *_) = index.table.specs_of(reduced) or (None,)
     if before is None or after is None or not before.shape or not after.shape:

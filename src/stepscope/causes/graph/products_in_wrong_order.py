@@ -1,7 +1,7 @@
-"""Two matrix products one after the other that are far less work in the other order: (A B) C as A (B C).
+"""Two consecutive matrix products that are far less work in the other order: (A B) C as A (B C).
 
-How much work a product is follows from the shapes alone: rows x inner dimension x columns. Transposed sides have the
-same elements, so the inner dimension is the elements of a side over those of its dimensions that are left.
+The work of a product follows from the shapes alone: rows x inner dimension x columns. Transposed factors have the same
+elements, so the inner dimension is the elements of a factor over those of its remaining dimensions.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _SIDES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProductChain:
-    """Two products, and what scales the first one's result on the way."""
+    """Two products, and the nodes between them that scale the first result."""
 
     first: int
-    """Row of the node."""
+    """Row of the first product."""
     second: int
     scaling: tuple[int, ...]
     shape: tuple[int, int]
-    """Rows and columns of what lies between them."""
+    """Rows and columns of the result between them."""
     left: float
     """Work in the other order, as a part of the work in this one."""
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """Both products and what is between them."""
+        """Both products and the nodes between them."""
         return (self.first, self.second, *self.scaling)
 
 
@@ -60,7 +60,7 @@ def _aside(index: GraphIndex, row: int) -> bool:
 
 
 def _chains(index: GraphIndex, users: dict[int, list[int]], first: int) -> Iterator[ProductChain]:
-    """The product that alone takes the result of ``first``, if there is one."""
+    """The product that alone consumes the result of ``first``, if there is one."""
     at, passed = first, list[int]()
     while len(users[at]) == 1:
         user = users[at][0]
@@ -76,7 +76,7 @@ def _chains(index: GraphIndex, users: dict[int, list[int]], first: int) -> Itera
 
 
 def _scales(index: GraphIndex, row: int, user: int) -> bool:
-    """Whether a node hands a matrix on, or multiplies or divides it by one number."""
+    """Whether a node passes a matrix on, or multiplies or divides it by one number."""
     kind = index.table.type_of(user)
     if kind == "Identity":
         return True
@@ -88,7 +88,7 @@ def _scales(index: GraphIndex, row: int, user: int) -> bool:
 
 
 def _work(index: GraphIndex, first: int, middle: int, second: int) -> tuple[tuple[int, int], float] | None:
-    """Shape of the first product's result, and the other order's part of the work; None where it cannot be told."""
+    """Shape of the first product's result, and the other order's part of the work; None if undetermined."""
     sides = index.table.inputs_of(second).tolist()
     between, result = _shape(index, first), _shape(index, second)
     one = _shape(index, int(index.table.inputs_of(first)[0])) if len(index.table.inputs_of(first)) else None

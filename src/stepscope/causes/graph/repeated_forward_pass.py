@@ -1,12 +1,12 @@
-"""Parts of the step's graph that compute again what another part of it computes: the same ops on the same inputs.
+"""Parts of the step's graph that repeat the computation of another part: the same ops on the same inputs.
 
-Nodes are numbered by what they compute (their type, their outputs' shapes, the numbers of their inputs): nodes of one
-number give the same value, as long as the variables between them are not changed. What draws random numbers, calls a
-graph, changes something or has no input is equal to nothing else.
+Nodes are numbered by what they compute (their type, their outputs' shapes, the numbers of their inputs): nodes with the
+same number give the same value, as long as the variables between them are not changed. A node that draws random
+numbers, calls a graph, changes something or has no input equals no other.
 
-A pass that reads weights after the step has updated them sees new ones. It is a copy only where everything that comes
-of it is added up in variables: metrics of the step, for which the first pass serves as well (as in Keras' own ``fit``).
-What is handed out, a policy's change by the update say, or differentiated, is meant to see the new weights.
+A pass that reads weights after the step has updated them sees new ones. It is a copy only if all of its results are
+added up in variables: metrics of the step, for which the first pass serves as well (as in Keras' own ``fit``). A result
+that is returned, such as a policy's change by the update, or differentiated, is meant to see the new weights.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.index import GraphIndex
 
 HEAVY = PRODUCTS | {"Conv2D", "Conv3D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "FusedBatchNormV3"}
-"""At least one of these is in a pass."""
+"""At least one op of these types is in a pass."""
 _UNIQUE = ("Random", "Multinomial", "Assign", "Call", "While", "If", "Case", "Iterator", "PyFunc", "TensorList")
-"""Parts of types of ops that are not the same twice."""
+"""Parts of types of ops that give a different result each time."""
 _READS = frozenset({"ReadVariableOp", "Identity"})
 _WRITES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
 """Parts of types of ops that write the variable which is their first input."""
@@ -41,13 +41,13 @@ class Copy:
     nodes: tuple[int, ...]
     """Rows."""
     heavy: tuple[int, ...]
-    """Those of products and convolutions, in the order in which they were made."""
+    """Rows of products and convolutions, in order of creation."""
     differentiated: bool
-    """Gradients are taken of it and of what it repeats: one of the two would do as well."""
+    """Whether gradients are taken of both it and the part it repeats: one of the two would suffice."""
 
 
 def build(index: GraphIndex) -> tuple[Copy, ...]:
-    """Copies in the steps' graphs that could be left out: of each value the first node stays."""
+    """Copies in the steps' graphs that could be left out; the first node of each value stays."""
     graphs = sorted({int(index.table.graph[row]) for row in index.table.of_types(*HEAVY).tolist()})
     return tuple(copy for graph in graphs if not index.of_data(graph) for copy in _in_graph(index, graph))
 
@@ -70,7 +70,7 @@ def _in_graph(index: GraphIndex, graph: int) -> list[Copy]:
 
 
 def _sees_update(index: GraphIndex, graph: int, part: list[int]) -> bool:
-    """Whether it reads a variable that an earlier node of the graph writes: nodes stand in the order of the program."""
+    """Whether it reads a variable written by an earlier node of the graph: nodes are in program order."""
     table = index.table
     rows = table.rows_of(graph)
     read: dict[int, int] = {}
@@ -85,7 +85,7 @@ def _sees_update(index: GraphIndex, graph: int, part: list[int]) -> bool:
 
 
 def _ends_in_variables(index: GraphIndex, graph: int, part: list[int]) -> bool:
-    """Whether all that comes of it is written to variables."""
+    """Whether all of its results are written to variables."""
     table = index.table
     rows = table.rows_of(graph)
     reached = set(part)
@@ -99,7 +99,7 @@ def _ends_in_variables(index: GraphIndex, graph: int, part: list[int]) -> bool:
 
 
 def _alike(index: GraphIndex, graph: int) -> list[list[int]]:
-    """Rows that compute the same, reads of variables left out; only those that are not alone."""
+    """Groups of rows that compute the same, without reads of variables."""
     table = index.table
     rows = table.rows_of(graph)
     number: dict[int, int] = {}
@@ -119,7 +119,7 @@ def _key(index: GraphIndex, row: int, number: dict[int, int]) -> Hashable:
     first, last = int(table.first_input[row]), int(table.first_input[row + 1])
     inputs = [number.get(int(p), -1) for p in table.producers[first:last]]
     if kind == "Const":
-        # Values are not recorded: those that one layer makes under one name in each of its calls are taken for equal.
+        # Values are not recorded: those made by one layer under one name in each of its calls are taken to be equal.
         owner = int(table.owner[row])
         return (kind, int(table.outputs[row]), owner, _end(table.name_of(row))) if owner else row
     if not inputs or -1 in inputs or index.is_gradient(row) or any(part in kind for part in _UNIQUE):
@@ -129,12 +129,12 @@ def _key(index: GraphIndex, row: int, number: dict[int, int]) -> Hashable:
 
 
 def _end(name: str) -> tuple[str, ...]:
-    """The last two parts of a name: what stands before them is numbered by the call of the layer."""
+    """The last two parts of a name: the parts before them are numbered by the call of the layer."""
     return tuple(name.split("/")[-2:])
 
 
 def _parts(index: GraphIndex, rows: Iterable[int]) -> list[list[int]]:
-    """The rows as parts that hang together by their inputs, the part that was made first in front."""
+    """The rows as connected parts, the part made first in front."""
     part: dict[int, int] = {}
     parts: dict[int, list[int]] = {}
     for row in sorted(rows):

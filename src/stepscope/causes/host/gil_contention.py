@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample, Spot
     from stepscope.derive.view import SessionView
     from stepscope.model.records import ThreadTable
+    from stepscope.model.report.components import ComponentName
 
 MIN_HOLDER_CORES = 0.02
 """A thread that takes less of a CPU holds nobody up."""
@@ -74,7 +75,7 @@ class LockWaits:
     """Of the looks that did not find it blocked elsewhere, those that found it waiting for the lock."""
     waiting_at: Spot | None
     """The line of user code where it waits most often."""
-    component: str
+    component: ComponentName | Literal[""]
     """Of the anatomy, in which it waits most often; "" where no look found it waiting."""
     holders: tuple[Holder, ...]
     """Who most likely holds the lock first."""
@@ -171,7 +172,7 @@ def _used(table: ThreadTable, window: tuple[int, int]) -> dict[int, _Use]:
     return found
 
 
-def _waiting_at(view: SessionView, times: set[int]) -> tuple[Spot | None, str]:
+def _waiting_at(view: SessionView, times: set[int]) -> tuple[Spot | None, ComponentName | Literal[""]]:
     """The line and the part of the step in which the samples at these times lie most often."""
     taken = [s for s in view.samples if s.at in times]
     spots = Counter(s.culprit for s in taken if s.culprit is not None)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from stepscope.model.event import Frame
     from stepscope.model.log.events import AnyEvent
     from stepscope.model.log.graph import GraphTable
+    from stepscope.model.report.components import ComponentName
     from stepscope.model.session.session import Worker
 
 Reason = Literal["sample", "call", "function", "node"]
@@ -77,7 +78,7 @@ class _Spent:
     """Samples of the steps' thread on one line, of one component."""
 
     line: int
-    component: str
+    component: ComponentName | Literal[""]
     weight_ns: int
     samples: int
 
@@ -211,7 +212,7 @@ def _bodies(event: AnyEvent) -> Iterator[tuple[str, int, int]]:
 
 def _spent(taken: Sequence[Sample], loop: tuple[str, str] | None) -> dict[str, tuple[_Spent, ...]]:
     """Time of the steps' thread by file, line and component."""
-    weights: dict[tuple[str, int, str], list[int]] = {}
+    weights: dict[tuple[str, int, ComponentName | Literal[""]], list[int]] = {}
     for sample in taken:
         culprit = sample.culprit
         if culprit is None or not _counts(sample, loop):

@@ -1,4 +1,4 @@
-"""Iterators of tf.data that Python makes anew for each batch or two, and what that takes of the steady time."""
+"""tf.data iterators that Python makes for each batch or two, and their share of the steady time."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ if TYPE_CHECKING:
     from stepscope.model.records import I64
 
 MAX_PULLS = 2.0
-"""Batches of an iterator: a dataset of one batch is pulled from twice, for the batch and for the end."""
+"""Pulls from one iterator: a dataset of one batch is pulled from twice, for the batch and for the end."""
 _MAKES = "/data/ops/iterator_ops.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshIterators:
-    """Iterators of the steady steps, all of which were made for a batch."""
+    """Iterators of the steady steps, each made for one batch."""
 
     iterators: int
     pulls: int
     wait_ratio: float
-    """Of the steady wall time: in ``next``."""
+    """Share of the steady wall time spent in ``next``."""
     making_ratio: float
-    """Likewise in making the iterators, by samples."""
+    """Share of the steady wall time spent making the iterators, by samples."""
     samples: int
     file: str
     line: int
     function: str
-    """Where most of them are pulled from."""
+    """Function from which most of them are pulled."""
 
     @property
     def ratio(self) -> float:
-        """Both."""
+        """Sum of both shares."""
         return min(1.0, self.wait_ratio + self.making_ratio)
 
 
 def build(view: SessionView, least: int) -> FreshIterators | None:
-    """None where the step's thread pulls more from each iterator, or from fewer than ``least``."""
+    """Fresh iterators; None if the step's thread pulls more from each iterator, or from fewer than ``least``."""
     steps = view.steps
     if steps is None or len(steps.windows[0]) == 0 or view.anatomy is None:
         return None
@@ -74,7 +74,7 @@ def build(view: SessionView, least: int) -> FreshIterators | None:
 
 
 def _short(iterators: I64) -> I64:
-    """Those that hardly a batch was taken from."""
+    """Iterators from which hardly a batch was taken."""
     known, pulls = np.unique(iterators, return_counts=True)
     short: I64 = known[pulls <= MAX_PULLS]
     return short

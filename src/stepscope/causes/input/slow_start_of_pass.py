@@ -1,4 +1,4 @@
-"""The wait for the first batch of each pass over the data: what the pipeline does before it can hand out any."""
+"""The wait for the first batch of each pass over the data: what the pipeline does before its first output."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     from stepscope.model.records import I64
 
 SKIPS, FILLS = "SkipDataset", "ShuffleDataset"
-"""Transformations that take many elements before they hand out the first, by the class that tf.data makes."""
+"""Class names of transformations that take many elements before their first output."""
 LEAST_SKIPPED = 0.3
-"""Of the elements, where both counts are known: to skip a line of headings costs nothing."""
+"""Share of the elements, if both counts are known: skipping a header line costs nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassStarts:
-    """The first batches of the passes that began within the steady steps."""
+    """First batches of the passes that began within the steady steps."""
 
     passes: int
     wait_ns: float
-    """The median wait, beyond what the first step of a pass takes as any other does."""
+    """Median wait beyond that of the other steps of a pass."""
     ratio: float
-    """All of them, as a share of the steady time."""
+    """Sum of these waits, as a share of the steady time."""
     causes: tuple[DatasetMade, ...]
-    """What stands behind a map with a function and takes many of its elements before it hands out one."""
+    """Transformations after a map with a function that take many of its elements before their first output."""
     maps: tuple[DatasetMade, ...]
-    """These maps."""
+    """The maps in front of ``causes``."""
 
 
 def build(view: SessionView) -> PassStarts | None:
-    """None without passes, or where steps are known not to wait for input that long."""
+    """Starts of passes; None without passes, or if steps are known not to wait that long for input."""
     steps, anatomy, pipe = view.steps, view.anatomy, view.pipeline
     if steps is None or anatomy is None or pipe is None or not steps.steady_count:
         return None
@@ -67,7 +67,7 @@ def build(view: SessionView) -> PassStarts | None:
 
 
 def _fitted(steps: Steps) -> I64:
-    """Of Keras' steps, whose call holds the wait: what the first of each pass takes more than most do."""
+    """For Keras' steps, whose call contains the wait: the extra time of the first step of each pass."""
     calls = steps.call_ends - steps.starts
     first = np.searchsorted(steps.starts, epochs.ends_of(steps))
     first = np.unique(first[first < len(steps)])
@@ -77,7 +77,7 @@ def _fitted(steps: Steps) -> I64:
 
 
 def _pulled(steps: Steps) -> I64:
-    """Of loops: what the first pull behind one that found the end takes more than most others do."""
+    """For loops: the extra time of the first pull after one that found the end."""
     records = steps.worker.records
     pulls = np.flatnonzero((records.kind == Kind.NEXT) & (records.thread == steps.thread))
     pulls = pulls[np.argsort(records.start_ns[pulls], kind="stable")]
@@ -101,7 +101,7 @@ def _skips_many(dataset: DatasetMade, by_id: Mapping[int, DatasetMade]) -> bool:
 
 
 def _maps_below(dataset: DatasetMade, by_id: Mapping[int, DatasetMade], kept: Collection[int]) -> list[DatasetMade]:
-    """The maps with a function whose elements a dataset is given, but those whose elements are ``kept``."""
+    """The maps with a function whose elements feed a dataset, except those whose elements are ``kept``."""
     left, seen, found = list(dataset.inputs), set(), []
     while left:
         one = by_id.get(left.pop())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def trains(view: SessionView) -> bool:
-    """Something changes a model: a loop that only predicts may keep its results, or wait for requests."""
+    """Whether something changes a model: a loop that only predicts may keep its results, or wait for requests."""
     steps = view.steps
     if steps is None:
         return any(w.all(ModelBuilt) for w in view.session.workers)
@@ -30,7 +30,7 @@ def trains(view: SessionView) -> bool:
 
 
 def predicts(view: SessionView) -> bool:
-    """The steps are calls of Keras' predict or evaluate."""
+    """Whether the steps are calls of Keras' predict or evaluate."""
     steps = view.steps
     return steps is not None and steps.kind in kinds_with(Trait.KERAS) and steps.candidate.purpose != "training"
 

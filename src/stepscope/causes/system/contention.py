@@ -25,7 +25,6 @@ import numpy as np
 from stepscope.causes.system import concurrency
 from stepscope.causes.system.steady_page_faults import ATTACHED
 from stepscope.derive.machine import rivals
-from stepscope.derive.steps.anatomy import COMPONENTS
 from stepscope.model.log.events import ChildStarted, ThreadSeen
 
 if TYPE_CHECKING:
@@ -236,7 +235,7 @@ def _slowed(view: SessionView, steps: Steps) -> float:
     anatomy = view.anatomy
     if anatomy is None or not len(anatomy.per_step):
         return 0.0
-    durs = anatomy.per_step.sum(axis=1) - anatomy.per_step[:, list(COMPONENTS).index("input-wait")]
+    durs = anatomy.per_step.sum(axis=1) - anatomy.per_step_of("input-wait")
     usual = durs[steps.recurring[steps.steady]]
     mean = anatomy.wall_ns / len(anatomy.per_step)
     if len(usual) < MIN_STEPS or mean <= 0:

@@ -15,8 +15,8 @@ import numpy as np
 
 from stepscope.derive.numeric import trend
 from stepscope.derive.python import stack_samples
-from stepscope.derive.steps.anatomy import COMPONENTS
-from stepscope.wire.kinds import Kind, Trait, kinds_with
+from stepscope.derive.steps.anatomy import NAMED_BY
+from stepscope.model.report.components import COMPONENTS, ComponentName
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.trend import Trend
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from stepscope.model.log.events import Name
     from stepscope.model.records import F64
 
-_KINDS = {"callbacks": (Kind.CALLBACK,), "saving": kinds_with(Trait.WRITES), "gc": (Kind.GC,)}
-"""Components whose records have names of their own."""
 _LEAST_REST = 0.02
 """The rest of the step tells nothing of the machine where it is less than this share of it."""
 _ENDS = 5
@@ -37,7 +35,7 @@ _ENDS = 5
 class Rise:
     """One component whose time per step rises over the whole run. Nanoseconds per step."""
 
-    component: str
+    component: ComponentName
     trend: Trend
     start_ns: float
     """What the component took at the start."""
@@ -108,7 +106,7 @@ def _factor(at: F64, values: F64, step_ns: float) -> float:
     return max(0.0, line.last) / line.first
 
 
-def _who(view: SessionView, component: str) -> tuple[Name | None, Spot | None, int]:
+def _who(view: SessionView, component: ComponentName) -> tuple[Name | None, Spot | None, int]:
     steps = view.steps
     if steps is None:
         return None, None, 0
@@ -119,9 +117,9 @@ def _who(view: SessionView, component: str) -> tuple[Name | None, Spot | None, i
     return _grown_name(view, component, early, late), spot, samples
 
 
-def _grown_name(view: SessionView, component: str, early: int, late: int) -> Name | None:
+def _grown_name(view: SessionView, component: ComponentName, early: int, late: int) -> Name | None:
     """The name whose usual call has grown most, by its calls, from the first to the last part of the run."""
-    kinds, steps = _KINDS.get(component), view.steps
+    kinds, steps = NAMED_BY.get(component), view.steps
     if kinds is None or steps is None:
         return None
     records = steps.worker.records
@@ -137,7 +135,7 @@ def _grown_name(view: SessionView, component: str, early: int, late: int) -> Nam
     return view.names.get(best) if growth.get(best, 0.0) > 0 else None
 
 
-def _grown_spot(view: SessionView, component: str, early: int, late: int) -> tuple[Spot | None, int]:
+def _grown_spot(view: SessionView, component: ComponentName, early: int, late: int) -> tuple[Spot | None, int]:
     """The function of user code whose sampled time has grown most; its line most often seen at the end."""
     growth: Counter[tuple[str, str]] = Counter()
     lines: dict[tuple[str, str], list[Spot]] = {}

@@ -7,12 +7,12 @@ did in those seconds beyond what it usually does is what runs at that period.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from stepscope.causes.system import resources
-from stepscope.derive.steps.anatomy import COMPONENTS
+from stepscope.model.report.components import COMPONENTS, ComponentName
 
 if TYPE_CHECKING:
     from stepscope.causes.system.resources import Resources
@@ -49,7 +49,7 @@ class Dips:
     """Share of the time that is dip."""
     lost_ratio: float
     """Share of the time that is lost: the steps made in dips against those made otherwise."""
-    component: str
+    component: ComponentName | Literal[""]
     """What the step's thread does more of in dips."""
     others_cores: float
     """What other processes use in dips beyond what they use otherwise."""
@@ -98,7 +98,7 @@ def _of(what: str, use: F64, view: SessionView, resources: Resources) -> Dips | 
     )
 
 
-def _component(view: SessionView, edges: I64, low: Bool) -> str:
+def _component(view: SessionView, edges: I64, low: Bool) -> ComponentName | Literal[""]:
     """The component that takes most time more in a step of a dip than in another step; "" for none."""
     anatomy = view.anatomy
     if anatomy is None or len(anatomy.per_step) == 0:

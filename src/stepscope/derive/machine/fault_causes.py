@@ -92,7 +92,9 @@ class FaultCauses:
     sites: tuple[Site, ...]
     """Call sites that give memory back, the most frequent first."""
     bytes_back: float
-    """Bytes given back within the window."""
+    """Bytes that calls gave back, within the window."""
+    map_bytes: float
+    """Median size of the maps made within the window; 0 without any."""
 
     @property
     def main(self) -> tuple[str, float]:
@@ -131,6 +133,7 @@ def _of_window(
     leaf, leaf_ratio, op, thread = _who(profiles.get("page-faults"))
     fault_ratio, low, high, release, samples = _cpu(profiles.get("cpu"))
     back = events.take(np.isin(events.kind, [MemoryEvent.MADVISE, MemoryEvent.MUNMAP]))
+    maps = events.take(events.kind == MemoryEvent.MMAP)
     given = (back.kind == MemoryEvent.MUNMAP) | np.isin(back.detail, list(ADVICE))
     return FaultCauses(
         pid=int(faults.pid[0]),
@@ -150,6 +153,7 @@ def _of_window(
         cpu_samples=samples,
         sites=_sites(profiles),
         bytes_back=float((back.bytes[given] * back.weight[given]).sum()),
+        map_bytes=float(np.median(maps.bytes)) if len(maps) else 0.0,
     )
 
 

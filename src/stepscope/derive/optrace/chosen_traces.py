@@ -11,23 +11,13 @@ from stepscope.derive.optrace.trace_view import OpView
 from stepscope.derive.steps import anatomy, step_work
 from stepscope.derive.steps.steps import names_of
 from stepscope.errors import DamagedError, SessionError
+from stepscope.model.report.components import COMPONENTS
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.session.session import Session, StoredOpTrace
-
-_PARTS = {
-    "saving": ("saving",),
-    "callbacks": ("callbacks", "hooks"),
-    "evaluation": ("evaluation",),
-    "building": ("building",),
-    "gc": ("gc",),
-    "compile": ("tracing",),
-    "framework": ("framework",),
-}
-"""Layers of level 0 that make up each part of a traced step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +93,7 @@ def _of_other_steps(session: Session, steps: Steps) -> frozenset[str]:
 
 
 def _level_0(steps: Steps) -> dict[str, Intervals]:
-    layers = anatomy.layers(steps)
-    found = {}
-    for part, names in _PARTS.items():
-        when = layers[names[0]]
-        for name in names[1:]:
-            when = intervals.union(when, layers[name])
-        found[part] = when
+    found = {about.part: anatomy.when(steps, name) for name, about in COMPONENTS.items() if about.part}
     starts, ends, _ = anatomy.spans_of(steps, Kind.SESSION_RUN)
     found[step_parts.SESSION_RUN] = intervals.merge(starts, ends)
     return found

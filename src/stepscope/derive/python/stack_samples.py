@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps.anatomy import Anatomy
     from stepscope.derive.steps.steps import Steps
+    from stepscope.model.report.components import ComponentName
     from stepscope.model.session.session import Worker
 
 _OP_FUNCTIONS = frozenset({"quick_execute", "TFE_Py_FastPathExecute", "TFE_Py_Execute"})
@@ -72,7 +73,7 @@ class Sample:
 
     at: int
     weight_ns: int
-    component: str
+    component: ComponentName | Literal[""]
     """Component of the anatomy; "" outside the steady steps."""
     frames: tuple[Spot, ...]
     """Frames, root to leaf."""
@@ -237,7 +238,9 @@ def _common(taken: Sequence[Sample]) -> set[tuple[str, str]]:
     return {key for key, count in seen.items() if count >= COMMON_RATIO * len(taken)}
 
 
-def hot_spots(taken: Iterable[Sample], components: frozenset[str], loop: tuple[str, str] | None) -> tuple[HotSpot, ...]:
+def hot_spots(
+    taken: Iterable[Sample], components: frozenset[ComponentName], loop: tuple[str, str] | None
+) -> tuple[HotSpot, ...]:
     """Hot spots of some components, the most frequent first."""
     chosen = [s for s in taken if s.component in components and s.culprit is not None]
     groups: dict[tuple[str, str, int], list[Sample]] = {}

@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING
 from stepscope.causes.host import gil_contention
 from stepscope.causes.system import gpu
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.components import stage_in_step
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
     from stepscope.causes.host.gil_contention import Holder, LockWaits
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import PipelineStage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +62,6 @@ class Params:
     """Fewer say nothing."""
     sure_low: Ratio = Ratio(0.10)
     """A lower end from which on nothing else explains it."""
-
-
-_STAGES: dict[str, PipelineStage] = {"call": "forward-backward", "input-wait": "preprocessing", "": "forward-backward"}
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
@@ -84,7 +81,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         title=_title(view, ratio, holder),
         confidence=0.9 if low >= params.sure_low else 0.7,
         introduced_stage="data preparation" if holder.in_pipeline else "training",
-        pipeline_stage=_STAGES.get(waits.component, "output-processing"),
+        pipeline_stage=stage_in_step(waits.component or "call"),
         where=_places(view, waits, holder),
         evidence=(
             Evidence(metric="lock_wait_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),

@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.components import Trait, components_with
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind
@@ -55,7 +56,7 @@ class Params:
     """Waits in a step: one every few steps is what logging needs."""
 
 
-HOST = ("other-python", "framework", "callbacks", "gc", "input-wait", "saving")
+HOST = components_with(Trait.HOST)
 """What the host does in the step beside calls and waits, and could do while the device computes."""
 
 

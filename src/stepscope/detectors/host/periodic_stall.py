@@ -35,7 +35,8 @@ from stepscope.causes.input import input_cause
 from stepscope.causes.system import stalls
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Cause, Evidence, PipelineStage, Place, Remedy
+from stepscope.model.report.components import COMPONENTS, Trait, components_with, stage_in_step
+from stepscope.model.report.finding import Cause, Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -55,13 +56,7 @@ class Params:
     """Of one stall: what is shorter nobody would call an interruption."""
 
 
-_SKIPPED = frozenset({"saving", "evaluation", "tracing", "framework", "host-sync"})
-"""Blocking saves, evaluations and retraces have detectors of their own, which say how often; Keras' own loop has
-nothing to change; a wait for a tensor every N steps is the device's work on those N steps."""
-_STAGES: dict[str, PipelineStage] = {
-    "call": "forward-backward",
-    "input-wait": "preprocessing",
-}
+_SKIPPED = components_with(Trait.STALL_EXPLAINED)
 _COLLECT = "gc.collect("
 
 
@@ -91,7 +86,7 @@ def _finding(view: SessionView, stalls: Stalls, ratio: float, params: Params) ->
         confidence=0.6 if who.startswith("something unknown") else 0.9,
         cause=_cause(stalls),
         introduced_stage="environment setting" if _is_rival(stalls) else "training",
-        pipeline_stage=_STAGES.get(stalls.component, "output-processing"),
+        pipeline_stage=stage_in_step(stalls.component),
         where=_places(view, stalls, collected),
         evidence=(
             Evidence(
@@ -143,16 +138,9 @@ def _who(view: SessionView, stalls: Stalls, collected: Place | None) -> str:
 
 
 def _cause(stalls: Stalls) -> Cause:
-    match stalls.component:
-        case "call" if stalls.thread_spot is None:
-            return "System: scheduling" if stalls.rival else "unknown"
-        case "call" | "other-python" | "gc":
-            return "Python: interpreter overhead"
-        case "callbacks":
-            return "API: inefficient API usage"
-        case "input-wait":
-            return "Data: inefficient data preprocessing"
-    return "unknown"
+    if stalls.component == "call" and stalls.thread_spot is None:
+        return "System: scheduling" if stalls.rival else "unknown"
+    return COMPONENTS[stalls.component].cause
 
 
 def _collect_place(view: SessionView) -> Place | None:

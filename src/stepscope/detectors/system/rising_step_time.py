@@ -33,9 +33,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.system import contention, rising_step_time
+from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Cause, Evidence, PipelineStage, Place, Remedy
+from stepscope.model.report.components import COMPONENTS, Trait, components_with, stage_in_step
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -59,11 +61,7 @@ class Params:
     """On the function, for parts that only samples take apart."""
 
 
-_NAMED = frozenset({"callbacks", "saving", "gc"})
-"""Parts whose records say what it is; the others need samples."""
-_SKIPPED = frozenset({"input-wait", "tracing", "evaluation"})
-"""The input's and the tracing's own detectors name these; an evaluation is as long as its data."""
-_STAGES: dict[str, PipelineStage] = {"call": "forward-backward", "saving": "storage", "host-sync": "device-to-host"}
+_SKIPPED = components_with(Trait.RISE_EXPLAINED)
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
@@ -79,7 +77,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         enough = ratio >= params.min_ratio and rise.factor >= params.min_growth * max(1.0, rise.rest_factor)
         if not enough or rise.component in _SKIPPED:
             continue
-        named = rise.name is not None if rise.component in _NAMED else rise.samples >= params.min_samples
+        named = rise.name is not None if rise.component in NAMED_BY else rise.samples >= params.min_samples
         if named:
             yield _finding(view, rise, ratio, params)
         elif rise.component == "call" and not starved:
@@ -99,8 +97,8 @@ def _finding(view: SessionView, rise: Rise, ratio: float, params: Params) -> See
         title=f"the step time rises: {who} takes longer and longer, {format_ns(rise.start_ns)} a step at "
         f"the start and {format_ns(rise.trend.last)} {count:,} steps later: {format_ratio(ratio)} of the time",
         confidence=0.9,
-        cause=_cause(rise),
-        pipeline_stage=_STAGES.get(rise.component, "output-processing"),
+        cause=COMPONENTS[rise.component].cause,
+        pipeline_stage=stage_in_step(rise.component),
         where=_places(view, rise),
         evidence=(
             Evidence(
@@ -125,14 +123,10 @@ def _finding(view: SessionView, rise: Rise, ratio: float, params: Params) -> See
 def _who(view: SessionView, rise: Rise) -> str:
     if rise.component == "gc":
         return "the garbage collection"
-    if rise.component in _NAMED and rise.name is not None:
+    if rise.component in NAMED_BY and rise.name is not None:
         text = rise.name.text
         return f"the callback {text}" if rise.component == "callbacks" else text
     return loop_python.who(view, rise.spot) if rise.spot is not None else rise.component
-
-
-def _cause(rise: Rise) -> Cause:
-    return "API: inefficient API usage" if rise.component in {"callbacks", "saving"} else "Python: interpreter overhead"
 
 
 def _places(view: SessionView, rise: Rise) -> tuple[Place, ...]:
@@ -158,7 +152,7 @@ def _remedies(view: SessionView, rise: Rise, who: str) -> tuple[Remedy, ...]:
             ),
             Remedy(id="freeze-objects", text="or exempt what stays: gc.freeze() before the loop"),
         )
-    in_loop = rise.component not in _NAMED and rise.spot is not None and loop_python.is_loop(view, rise.spot)
+    in_loop = rise.component not in NAMED_BY and rise.spot is not None and loop_python.is_loop(view, rise.spot)
     walks = "walk" if in_loop and "lines" in who else "walks"
     keep = Remedy(
         id="keep-running-value",

@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.system import stalls, utilisation_dips
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Evidence, PipelineStage, Remedy
+from stepscope.model.report.components import COMPONENTS, Trait, components_with, stage_in_step
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
@@ -44,21 +45,6 @@ if TYPE_CHECKING:
 OTHERS = 0.3
 """Cores of other processes in dips beyond the usual: where the steps compute more slowly then, it is theirs (CFG001);
 where they do something else, the others only take what is left."""
-TOLD = frozenset({"saving", "callbacks", "evaluation", "tracing", "framework"})
-"""Components that detectors of their own tell the cost of, or that are the framework's."""
-WORDS = {
-    "input-wait": "the steps wait for input",
-    "call": "the compiled step itself takes longer",
-    "tracing": "a function is traced",
-    "callbacks": "callbacks run",
-    "evaluation": "the model is evaluated",
-    "saving": "something is saved",
-    "host-sync": "the host waits for a tensor",
-    "gc": "garbage is collected",
-    "framework": "the framework's own loop works",
-    "other-python": "Python of the loop runs",
-}
-STAGES: dict[str, PipelineStage] = {"input-wait": "preprocessing", "call": "forward-backward", "saving": "storage"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +64,11 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
 
 def _finding(view: SessionView, dip: Dips, params: Params) -> Seen:
     by_others = dip.others_cores >= OTHERS and dip.component in {"", "call"}
-    told = by_others or dip.component in TOLD or bool(view.get(stalls.build))
+    told = by_others or dip.component in components_with(Trait.DIP_EXPLAINED) or bool(view.get(stalls.build))
     counted = dip.lost_ratio >= params.min_lost_ratio and not told
     ratio = dip.lost_ratio if counted else 0.0
-    runs = "other processes run" if by_others else WORDS.get(dip.component, "what runs then was not seen")
+    then = COMPONENTS[dip.component].runs if dip.component else "what runs then was not seen"
+    runs = "other processes run" if by_others else then
     unit = "cores" if dip.what == "CPU" else "of the device"
     places = [s.culprit for s in view.hot_spots(dip.component)][:1] if dip.component == "other-python" else []
     return Seen(
@@ -90,7 +77,7 @@ def _finding(view: SessionView, dip: Dips, params: Params) -> Seen:
         confidence=0.7,
         symptom="Processor: abnormal CPU utilization" if dip.what == "CPU" else "Processor: abnormal GPU utilization",
         cause="System: scheduling" if by_others else "unknown",
-        pipeline_stage=STAGES.get(dip.component, "none"),
+        pipeline_stage=stage_in_step(dip.component),
         where=tuple(view.place(p.file, p.line, function=p.function) for p in places),
         evidence=(
             Evidence(metric="lost_ratio", value=dip.lost_ratio, unit="ratio", threshold=params.min_lost_ratio),

@@ -203,7 +203,7 @@ class Component(Struct, frozen=True, kw_only=True):
     """A share of the mean steady step. Components add up to the step's wall time."""
 
     component: str
-    """input-wait, call, retrace, callbacks, saving, host-sync, gc, evaluation, building, other-python, unmeasured."""
+    """Its name: see ``model.report.components``."""
     pipeline_stage: PipelineStage
     ratio: float
     ns_per_step: int

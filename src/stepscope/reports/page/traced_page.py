@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stepscope.model.report.components import COMPONENTS
 from stepscope.reports import capture_text, op_trace_text
 from stepscope.reports.page import bars, traced_rows
 from stepscope.reports.page.charts import Key
@@ -25,7 +26,6 @@ COPIES = ("copy-to-device", "copy-from-device", "copy-on-device")
 IDLE = ("device-gap", "device-wait", "scheduling")
 """Parts in which nothing works for the step; drawn hatched."""
 _OWN = frozenset({"device-compute", "host-compute", "host-python", "collective", "launch", "runtime", "compile"})
-_SHARED = frozenset({"input-wait", "callbacks", "saving", "evaluation", "building", "gc", "framework", "other-python"})
 
 
 def part_class(part: str) -> str:
@@ -34,7 +34,7 @@ def part_class(part: str) -> str:
         return "c-copy"
     if part in IDLE:
         return "c-unmeasured"
-    return f"c-{part}" if part in _OWN | _SHARED else "c-else"
+    return f"c-{part}" if part in _OWN or part in COMPONENTS else "c-else"
 
 
 def page(report: Report) -> str:
