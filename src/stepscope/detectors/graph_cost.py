@@ -19,7 +19,7 @@ MAX_PLACES = 4
 def question(what: str) -> CaptureRequest:
     """A graph shows something whose time nobody knows."""
     return CaptureRequest(
-        kind="ops", missing=Signal.OP_TRACE, hint=f"{what} shows in an op trace: stepscope trace JOB while it runs"
+        kind="ops", missing=Signal.OP_TRACE, hint=f"an op trace shows {what}: run stepscope trace JOB while it runs"
     )
 
 

@@ -103,7 +103,7 @@ class Live:
 
     def tick(self, now_ns: int, state: str) -> None:
         """What is due at this moment."""
-        with self._wall("the look at graphs"):
+        with self._wall("reading the graphs"):
             self._early_graphs.tick(now_ns)
         if now_ns >= self._next_analysis_ns or self._asked_for(now_ns) or self._faults(now_ns):
             self.refresh(now_ns)

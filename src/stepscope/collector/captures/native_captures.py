@@ -112,7 +112,9 @@ class NativeCaptures:
         try:
             commands.send(str(worker.folder / commands.COMMANDS_NAME), command)
         except (OSError, ValueError) as error:  # it takes no commands: use the usual samples
-            self._recording.note("DX147", f"Python stacks are not sampled more often in a native window: {error}")
+            self._recording.note(
+                "DX147", f"Python stacks could not be sampled more often during the native window: {error}"
+            )
 
     def poll(self, now_ns: int, *, final: bool = False) -> CaptureInfo | None:
         """The window that has just finished, returned once; its entry is then in the manifest."""

@@ -131,10 +131,10 @@ class OpCaptures:
             identity = commands.send(str(worker.folder / commands.COMMANDS_NAME), command)
         except FileNotFoundError:
             raise CaptureError(
-                f"process {worker.pid} takes no captures: it has not imported TensorFlow, or its agent is gone"
+                f"process {worker.pid} accepts no captures: it has not imported TensorFlow, or its agent is gone"
             ) from None
         except (OSError, ValueError) as error:
-            raise CaptureError(f"process {worker.pid} cannot be asked: {error}") from error
+            raise CaptureError(f"process {worker.pid} accepts no requests: {error}") from error
         self._flight = _Flight(identity=identity, asked=asked, worker=worker, deadline_ns=now_ns + ANSWER_NS)
         return identity
 
