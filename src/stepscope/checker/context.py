@@ -279,15 +279,11 @@ class Functions:
         return self._context.engine.effects.vectorisable(function)
 
     def elementwise(self, function: Function, given: Mapping[ast.expr, str]) -> bool:
-        """Whether a function works on a batch if the given expressions of its body do, such as a parse of the
-        element.
-        """
+        """Whether a function works on a batch if the given expressions of its body do (a parse of the element)."""
         return self._context.engine.effects.elementwise.of(function, given)
 
     def called(self, function: Function, levels: int = 2) -> frozenset[str]:
-        """Qualified names of what a function calls, itself and through project functions; contains "" if one is
-        unknown.
-        """
+        """Names of what a function calls, itself and through project functions; contains "" if one is unknown."""
         return frozenset(
             call.name for _, call in self._context.at(function.module).functions.calls_below(function.body, levels)
         )
@@ -376,9 +372,7 @@ class Places:
         )
 
     def place(self, node: ast.AST) -> Span:
-        """The span a hit points to: for a method in a chain of calls it begins at the method's name, not at the
-        chain.
-        """
+        """The span a hit points to: in a chain of calls it begins at the method's own name."""
         whole = self.span(node)
         func = node.func if isinstance(node, ast.Call) else None
         if not isinstance(func, ast.Attribute):

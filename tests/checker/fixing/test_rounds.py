@@ -126,7 +126,7 @@ def test_write_changed(tmp_path: Path) -> None:
     """A file that somebody else has changed meanwhile is left alone."""
     target = tmp_path / "real.py"
     target.write_bytes(b"theirs")
-    with pytest.raises(CannotFixError, match="changed meanwhile"):
+    with pytest.raises(CannotFixError, match="changed in the meantime"):
         write(target, b"new", old=b"old")
     assert target.read_bytes() == b"theirs"
 

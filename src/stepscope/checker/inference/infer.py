@@ -165,9 +165,7 @@ class Inference:
         return at(self.value(module, iterated).element(), path)
 
     def parameter(self, module: Module, binding: Binding) -> Value:
-        """The value of a parameter: self, its annotation, else the arguments of the project's calls, else its
-        default.
-        """
+        """The value of a parameter: self, its annotation, else arguments of the project's calls, else its default."""
         node = binding.scope.node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             return UNKNOWN_VALUE

@@ -132,7 +132,7 @@ class Traced(Event, tag="trace", frozen=True, kw_only=True):
     variables: int = -1
     """Number of variables that the graph reads or writes, including those of the optimizer; -1 unknown."""
     updates: int = 0
-    """Number of ops that change variables as optimizers do: Assign, AssignSub, Resource(Apply|Scatter)...; not
+    """Number of ops that change variables as optimizers do: Assign, AssignSub, Resource(Apply|Scatter); not
     AssignAdd."""
     stack: list[Frame] = []
     """User frames of the call that led to the trace, root to leaf."""
@@ -188,9 +188,8 @@ class IteratorMade(Event, tag="iterator", frozen=True, kw_only=True):
 
 
 class IteratorModel(Event, tag="itermodel", frozen=True, kw_only=True):
-    """tf.data's live model of one iterator. ``proto`` is base64 of a serialised ModelProto; if there is none, ``error``
-    says why (autotune off: "no-model"; TensorFlow < 2.17: "no-op").
-    """
+    """tf.data's model of an iterator. ``proto``: base64 of a ModelProto; else ``error``: "no-model" (autotune off) or
+    "no-op" (TensorFlow < 2.17)."""
 
     iterator: int
     executions: int = 0
@@ -204,8 +203,7 @@ class IteratorModel(Event, tag="itermodel", frozen=True, kw_only=True):
 class BatchSeen(Event, tag="batch", frozen=True, kw_only=True):
     """Samples per execution for a compiled Keras function, in cases that records cannot show.
 
-    ``loop``: start_ns of its LOOP record. ``size``: of a batch; ``samples``, ``steps``: per epoch, 0 unknown.
-    """
+    ``loop``: start_ns of its LOOP record. ``size``: of a batch; ``samples``, ``steps``: per epoch, 0 unknown."""
 
     loop: int
     role: str
@@ -297,8 +295,7 @@ class UserProfiler(Event, tag="profiler", frozen=True, kw_only=True):
     """The user's own profiler started or stopped, or a profiler server was started whose clients may start one.
 
     ``action``: "start", "failed" (``at`` of the start that raised), "stop", "stopped" (its recording is written, in
-    ``dur_ns``) or "server".
-    """
+    ``dur_ns``) or "server"."""
 
     action: str
     dur_ns: int = 0

@@ -20,7 +20,7 @@ from stepscope.model.structs import Struct
 SCHEMA = "stepscope.report/1"
 
 Severity = Literal["high", "medium", "low", "ask", "info", "error", "warning"]
-"""Severity by measured cost: high, medium, low, info; ask: one command decides it. For source findings: error, warning,
+"""Severity by measured cost: high, medium, low, info; ask: one command decides. Of source findings: error, warning,
 info."""
 Origin = Literal["run", "static", "joined"]
 """Origin. run: a detector saw it in a session. static: a rule saw it in the source. joined: both did."""
@@ -114,9 +114,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
 
 class Evidence(Struct, frozen=True, kw_only=True):
-    """A measured value. ``refs``: the records that the page opens at a click; "capture:ID": the capture that it was
-    read from.
-    """
+    """A measured value. ``refs``: records that the page opens; "capture:ID": the capture that it was read from."""
 
     metric: str
     value: float
@@ -176,8 +174,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     explanation: str = ""
     """Explanation of two or three sentences beyond the title, for the long report."""
     origin: Origin = "run"
-    """Origin. For a static finding in a run's report the cost was measured at its lines; a joined one has the
-    detector's cost."""
+    """Origin. A static finding in a run's report has the cost measured at its lines; a joined one the detector's."""
     related_codes: tuple[str, ...] = ()
     """Codes of rules or detectors that see the same from the other side. For a joined finding: the rules that did."""
     seen: bool | None = None
@@ -207,8 +204,7 @@ class Component(Struct, frozen=True, kw_only=True):
     """A share of the mean steady step. Components add up to the step's wall time."""
 
     component: str
-    """Component: input-wait, call, retrace, callbacks, saving, host-sync, gc, evaluation, building, other-python,
-    unmeasured."""
+    """Name of the component, see ``model.report.components``."""
     pipeline_stage: PipelineStage
     ratio: float
     ns_per_step: int
@@ -303,8 +299,7 @@ class Task(Struct, frozen=True, kw_only=True):
 
     kind: TaskKind
     name: str
-    """Name. Session.run: what the user fetched. tf.function, span: its name. Keras: the loop or its compiled
-    function."""
+    """Name. Session.run: the user's fetches. tf.function, span: its name. Keras: the loop or its compiled function."""
     pid: int
     """Process id."""
     count: int
