@@ -52,18 +52,18 @@ DAMAGED = "DX106"
 
 
 class _Damage:
-    """What could not be read."""
+    """Damage found while reading."""
 
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
         self.files: list[str] = []
-        """That hold something else than was written, or are gone."""
+        """Files whose content was altered, or that are missing."""
 
     def add(self, text: str) -> None:
         self.diagnostics.append(Diagnostic(code=DAMAGED, text=text))
 
     def lost(self, name: str, what: str) -> None:
-        """A file, and what is wrong with it."""
+        """Record a file, and its defect."""
         self.files.append(name)
         self.add(f"{name} {what}")
 

@@ -1,4 +1,4 @@
-"""Which rules want which parts of a file, so that as few names as possible need to be resolved.
+"""Selection of the parts of a file that rules want, so that as few names as possible need to be resolved.
 
 Resolving the target of a call is most of a check's work. A call is resolved only if its last word is that of a name
 that a rule wants (``fit``, ``map``), or if a rule wants everything below a module (``tensorflow.*``) and the call's

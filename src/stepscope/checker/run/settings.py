@@ -16,7 +16,7 @@ else:
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a project may set; names as in the file, with underscores."""
+    """Settings of a project; names as in the file, with underscores."""
 
     select: tuple[str, ...] = ()
     """Prefixes of codes; empty: all rules."""

@@ -40,7 +40,7 @@ _NESTED = int(Flag.NESTED)
 _REST = int(Kind.REST)
 _DETACHED = tuple(map(int, kinds_with(Trait.DETACHED)))
 _SHARED = 128
-"""As ``derive.steps.rest``: newest calls before a rest that say whose the calls in it are."""
+"""Number of newest calls before a rest that determine the names of the calls in it, as in ``derive.steps.rest``."""
 _LOOP = int(Kind.LOOP)
 _LOOP_OF = {"train": "fit", "test": "evaluate", "predict": "predict"}
 _MAX_ENDED = 4_096

@@ -107,7 +107,7 @@ def numbers_between(rows: I64, numbers: I64, first: int, last: int) -> Values:
 
 
 def held(values: Values) -> Values:
-    """Those that have a value."""
+    """The values of stats that have one."""
     held = np.flatnonzero(values.kind != _NONE)
     return values if len(held) == len(values.kind) else values.take(held)
 
