@@ -33,8 +33,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import precision, whole_arrays
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
@@ -61,25 +61,29 @@ class Params:
     """Of the traced steps, that single precision is predicted to save."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding."""
-    index = session.graphs
-    if index is None:
-        return
-    rows = precision.working_in(index, DOUBLE)
+    index = view.graphs
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(_in_single_model),
+        params.min_ratio,
+        ask=lambda rows: (
+            "a model of single precision works in double precision here and there; what that costs"
+            if index is not None and any(_large(index, row) for row in rows)
+            else ""
+        ),
+        weigh=lambda ops, rows: graph_pattern.Saving(share=ops.of_nodes(rows), part=GAIN, least=LEAST, most=MOST),
+        see=lambda ops, rows, saving: _finding(view, ops, rows, saving, params),
+    )
+
+
+def _in_single_model(index: GraphIndex) -> list[int]:
+    """Rows of ops that work in double precision; none where the weights do, or there are no weights."""
     weights = whole_arrays.weights(index)
-    if not rows or not weights or any(weight.dtype in DOUBLE for weight in weights):
-        return
-    ops = session.step_ops
-    if ops is None:
-        if any(_large(index, row) for row in rows):
-            yield graph_cost.question(
-                "a model of single precision works in double precision here and there; what that costs"
-            )
-        return
-    share = ops.of_nodes(rows)
-    if GAIN * share.ratio >= params.min_ratio:
-        yield _finding(session, ops, rows, params)
+    if not weights or any(weight.dtype in DOUBLE for weight in weights):
+        return []
+    return precision.working_in(index, DOUBLE)
 
 
 def _large(index: GraphIndex, row: int) -> bool:
@@ -87,21 +91,19 @@ def _large(index: GraphIndex, row: int) -> bool:
     return any(spec.elements >= MIN_ELEMENTS or -1 in (spec.shape or ()) for spec in made)
 
 
-def _finding(session: SessionView, ops: StepOps, rows: list[int], params: Params) -> Seen:
-    share = ops.of_nodes(rows)
-    saved = GAIN * share.ratio
+def _finding(view: SessionView, ops: StepOps, rows: list[int], saving: graph_pattern.Saving, params: Params) -> Seen:
     costliest = ops.costliest(rows)
     return Seen(
-        title=f"{format_ratio(share.ratio)} of the step is computed in double precision (float64), though the weights "
-        "are of single precision",
+        title=f"{format_ratio(saving.share.ratio)} of the step is computed in double precision (float64), though "
+        "the weights are of single precision",
         confidence=0.8,
-        where=graph_cost.places(session, ops.index, costliest),
+        where=graph_pattern.places(view, ops.index, costliest),
         evidence=(
-            trace_evidence.evidence(ops.trace, "double_ratio", share.ratio, "ratio"),
-            trace_evidence.evidence(ops.trace, "saved_ratio", saved, "ratio", params.min_ratio),
+            trace_evidence.evidence(ops.trace, "double_ratio", saving.share.ratio, "ratio"),
+            trace_evidence.evidence(ops.trace, "saved_ratio", saving.ratio, "ratio", params.min_ratio),
             trace_evidence.steps(ops.trace),
         ),
-        cost=cost_of(session, saved, low=LEAST * share.low, high=MOST * share.high, basis="modelled"),
+        cost=cost_of(view, saving.ratio, low=saving.low, high=saving.high, basis="modelled"),
         remedies=(
             Remedy(
                 id="single-precision",
