@@ -59,13 +59,15 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.10)
     """Of the traced steps."""
+    min_elements: int = 1_000
+    """That a costly op works on: a matrix of 30 x 30 costs no more than starting its op."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all such work of a step."""
     yield from graph_pattern.price(
         view,
-        graph_pattern.whole(lambda index: constant_work.build(index, view.session.sources)),
+        graph_pattern.whole(lambda index: constant_work.build(index, view.session.sources, params.min_elements)),
         params.min_ratio,
         ask=lambda _: "each call computes what never changes; what that costs",
         weigh=lambda ops, found: ops.of_nodes(found.nodes),

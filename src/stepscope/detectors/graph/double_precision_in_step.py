@@ -49,8 +49,6 @@ DOUBLE = frozenset({"float64", "complex128"})
 GAIN, LEAST, MOST = 0.6, 0.5, 0.8
 """Shares of the time that single precision saves: half of the bytes, and 0.68 of a product and a cosine together
 (measured on the pair above)."""
-MIN_ELEMENTS = 10_000
-"""Of an array that is worth asking about without a trace; a dimension that is not known may be of any size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,20 +57,17 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.10)
     """Of the traced steps, that single precision is predicted to save."""
+    min_elements: int = 10_000
+    """Without a trace: of an array that is worth asking about; a dimension that is not known may be of any size."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding."""
-    index = view.graphs
     yield from graph_pattern.price(
         view,
         graph_pattern.whole(_in_single_model),
         params.min_ratio,
-        ask=lambda rows: (
-            "a model of single precision works in double precision here and there; what that costs"
-            if index is not None and any(_large(index, row) for row in rows)
-            else ""
-        ),
+        ask=lambda rows: _suspicion(view, rows, params),
         weigh=lambda ops, rows: graph_pattern.Saving(share=ops.of_nodes(rows), part=GAIN, least=LEAST, most=MOST),
         see=lambda ops, rows, saving: _finding(view, ops, rows, saving, params),
     )
@@ -86,9 +81,16 @@ def _in_single_model(index: GraphIndex) -> list[int]:
     return precision.working_in(index, DOUBLE)
 
 
-def _large(index: GraphIndex, row: int) -> bool:
+def _suspicion(view: SessionView, rows: list[int], params: Params) -> str:
+    index = view.graphs
+    if index is None or not any(_large(index, row, params.min_elements) for row in rows):
+        return ""
+    return "a model of single precision works in double precision here and there; what that costs"
+
+
+def _large(index: GraphIndex, row: int, least: int) -> bool:
     made = [spec for spec in index.table.specs_of(row) if spec.dtype in DOUBLE and spec.shape is not None]
-    return any(spec.elements >= MIN_ELEMENTS or -1 in (spec.shape or ()) for spec in made)
+    return any(spec.elements >= least or -1 in (spec.shape or ()) for spec in made)
 
 
 def _finding(view: SessionView, ops: StepOps, rows: list[int], saving: graph_pattern.Saving, params: Params) -> Seen:

@@ -64,6 +64,8 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.10)
     """Of the traced steps, that computing it once is predicted to save."""
+    min_elements: int = 1_000
+    """That a costly op works on: a matrix of 30 x 30 costs no more than starting its op."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     """Yield at most one finding: the loop in which most could be saved."""
     yield from graph_pattern.price(
         view,
-        invariant_work.build,
+        lambda index: invariant_work.build(index, params.min_elements),
         params.min_ratio,
         ask=lambda _: "a loop of the graph computes the same in each of its turns; what that costs",
         weigh=_cost,

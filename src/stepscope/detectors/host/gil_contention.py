@@ -62,6 +62,8 @@ class Params:
     """Fewer say nothing."""
     sure_low: Ratio = Ratio(0.10)
     """A lower end from which on nothing else explains it."""
+    min_holder_cores: float = 0.02
+    """A thread that takes less of a CPU holds nobody up."""
 
 
 _STAGES: dict[str, PipelineStage] = {"call": "forward-backward", "input-wait": "preprocessing", "": "forward-backward"}
@@ -69,7 +71,7 @@ _STAGES: dict[str, PipelineStage] = {"call": "forward-backward", "input-wait": "
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    waits = session.get(lock_waits.build)
+    waits = lock_waits.build(session, params.min_holder_cores)
     if waits is None or min(waits.held, waits.blocked) < params.min_ratio:
         return
     if waits.looks < params.min_looks:

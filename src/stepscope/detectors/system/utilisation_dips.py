@@ -27,7 +27,7 @@ Training-pipeline analysis (Rand 2020), utilisation dips with a period.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stepscope.causes.system import dips, stalls
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from stepscope.causes.system.dips import Dips
     from stepscope.derive.view import SessionView
 
-OTHERS = 0.3
-"""Cores of other processes in dips beyond the usual: where the steps compute more slowly then, it is theirs (CFG001);
-where they do something else, the others only take what is left."""
 TOLD = frozenset({"saving", "callbacks", "evaluation", "tracing", "framework"})
 """Components that detectors of their own tell the cost of, or that are the framework's."""
 WORDS = {
@@ -63,21 +60,26 @@ STAGES: dict[str, PipelineStage] = {"input-wait": "preprocessing", "call": "forw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; what makes a dip stands in causes/system/dips.py."""
+    """Thresholds."""
 
     min_lost_ratio: Ratio = Ratio(0.03)
     """Of the time: the least that a report calls low. Below it the dips are information."""
+    min_others_cores: float = 0.3
+    """Of other processes, in dips beyond the usual: where the steps compute more slowly then, it is theirs (CFG001);
+    where they do something else, the others only take what is left."""
+    limits: dips.Limits = field(default_factory=dips.Limits)
+    """What a dip is, and when dips are periodic."""
 
 
 def detect(session: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding: that of the GPU where there is one."""
-    found = session.get(dips.build)[-1:]
+    found = dips.build(session, params.limits)[-1:]
     for dip in found:
         yield _finding(session, dip, params)
 
 
 def _finding(session: SessionView, dip: Dips, params: Params) -> Seen:
-    by_others = dip.others_cores >= OTHERS and dip.component in {"", "call"}
+    by_others = dip.others_cores >= params.min_others_cores and dip.component in {"", "call"}
     told = by_others or dip.component in TOLD or bool(session.get(stalls.build))
     counted = dip.lost_ratio >= params.min_lost_ratio and not told
     ratio = dip.lost_ratio if counted else 0.0
