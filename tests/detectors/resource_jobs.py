@@ -16,6 +16,8 @@ from stepscope.model.log.events import DeviceMemory
 from stepscope.model.records import BurstTable, CoreTable, DiskTable, GpuTable, LinkTable, MemoryTable, ProcessTable
 from stepscope.model.session.session import HostInfo
 
+MISSING = "samples of network and disks"
+NO_GPU_SAMPLES = "samples of the GPU"
 SECONDS = 10
 MB = 1_000_000
 LOOK = 20 * MS

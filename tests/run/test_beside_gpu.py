@@ -13,7 +13,7 @@ from tests.run.conftest import STEPS, Project, environment
 
 pytestmark = pytest.mark.slow
 
-NVML = Path(__file__).parents[1] / "collector" / "fake_nvml.c"
+NVML = Path(__file__).parents[1] / "collector" / "samplers" / "fake_nvml.c"
 COMPUTES = """
 import sys
 import tensorflow as tf

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.web.browser import CHROMIUM, FLAGS, PATIENCE_MS
+from tests.web.conftest import PATIENCE_S, TOKEN, command, environment
 
 from stepscope.app.server.session_catalogue import Library
-
-from .conftest import PATIENCE_S, TOKEN, command, environment
-from .test_page import CHROMIUM, FLAGS, PATIENCE_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.web.conftest import TOKEN, browser
+from tests.web.reading import read
 
 from stepscope.app.server.open_sessions import Shelf
 from stepscope.app.server.session_catalogue import Library
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 
-from .conftest import TOKEN, browser
-from .test_rest import read
-
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
+    from tests.web.recorded import Recorded
 
     from stepscope.web.settings import Access
-
-    from .recorded import Recorded
 
 Pair = tuple["Recorded", "Recorded"]
 

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from tests.web.conftest import TOKEN, browser
+from tests.web.reading import read
+from tests.web.recorded import PROGRAM, STEPS
 
 from stepscope.app import bundle
 from stepscope.app.report import analyze
@@ -22,26 +25,15 @@ from stepscope.store.layout import key_of
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 
-from .conftest import TOKEN, browser
-from .recorded import PROGRAM, STEPS
-
 if TYPE_CHECKING:
     from pathlib import Path
 
     from starlette.testclient import TestClient
+    from tests.web.recorded import Recorded
 
     from stepscope.web.settings import Access
 
-    from .recorded import Recorded
-
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
-
-
-def read(client: TestClient, path: str, **params: Any) -> Any:
-    """The JSON at an address."""
-    answer = client.get(path, params=params or None)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def test_health(client: TestClient) -> None:

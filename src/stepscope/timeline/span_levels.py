@@ -1,9 +1,10 @@
-"""Spans at several levels of detail: what no screen can show apart becomes one mark that says how many it stands for.
+"""Spans at several levels of detail. Spans too close to be told apart on a screen become one mark that says how many it
+stands for.
 
-``by_depth`` shares out the spans of a track to lanes, in which none overlaps another. ``merged`` reduces a lane to
-what can be told apart at a bucket of time: spans of at least a bucket stay themselves; shorter neighbours that begin in
-the same bucket become one mark with their count, their busy time and the longest of them. What is merged can be merged
-again, and says the same as if it had been merged at once.
+``by_depth`` assigns the spans of a track to lanes in which none overlaps another. ``merged`` reduces a lane to what is
+visible with buckets of a given length: spans of at least one bucket stay as they are; shorter neighbours that begin in
+the same bucket become one mark with their count, their busy time and the longest of them. Merging twice gives the same
+result as merging once.
 """
 
 from __future__ import annotations
@@ -22,50 +23,50 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import I32
 
 MAX_LANES = 256
-"""Of one track; what is deeper is counted and left out."""
+"""Lanes per track. Deeper spans are counted and left out."""
 FIRST_LEVEL = 14
 """The finest stored bucket is 2**14 ns, 16 us."""
 LEVEL_STEP = 2
-"""Stored buckets grow fourfold; what lies between is reduced when it is asked for."""
+"""Stored buckets grow fourfold; levels between them are computed on request."""
 KEPT_RATIO = 4
-"""A level is stored where it has at most one row for so many spans."""
+"""A level is stored only if it has at most one row for this many spans."""
 MIN_ROWS = 2_048
-"""Lanes with fewer spans are reduced when they are asked for."""
+"""Lanes with fewer spans are reduced on request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Spans of a lane, or what stands for several. Shapes: [mark], by start; none overlaps another."""
+    """Spans of a lane, or marks for several spans each. Shapes: [mark], sorted by start; none overlaps another."""
 
     start: I64
     end: I64
     name: I32
-    """Of the longest."""
+    """Name of the longest span."""
     count: I64
     busy: I64
-    """Time that its spans take together."""
+    """Summed time of the spans."""
     longest: I64
     row: I64
-    """Number of the longest among the spans of the lane."""
+    """Row of the longest span within the lane."""
 
     def __len__(self) -> int:
-        """How many."""
+        """Number of marks."""
         return len(self.start)
 
     def columns(self) -> dict[str, I64 | I32]:
-        """Its columns by name."""
+        """The columns by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 def single(start: I64, end: I64, name: I32, first_row: int = 0) -> Marks:
-    """Spans as marks of themselves."""
+    """Marks that each stand for one span."""
     count = np.ones(len(start), np.int64)
     rows = np.arange(first_row, first_row + len(start), dtype=np.int64)
     return Marks(start, end, name, count, end - start, end - start, rows)
 
 
 def merged(marks: Marks, bucket: int) -> Marks:
-    """What can be told apart at a bucket of so many nanoseconds."""
+    """The marks of a level whose buckets last ``bucket`` nanoseconds."""
     if len(marks) <= 1:
         return marks
     found = groups(marks.start, marks.end, marks.longest, bucket)
@@ -73,18 +74,18 @@ def merged(marks: Marks, bucket: int) -> Marks:
 
 
 class Groups(NamedTuple):
-    """Neighbours that become one mark. Shapes: [group], positions of marks."""
+    """Neighbouring marks that become one. Shapes: [group], positions of marks."""
 
     first: I64
     last: I64
     longest: I64
-    """The first of the longest."""
+    """Position of the longest mark; the first of equals."""
 
 
 def groups(start: I64, end: I64, longest: I64, bucket: int, begins: I64 | None = None) -> Groups | None:
-    """Which marks become one at a bucket of so many nanoseconds; None: none does.
+    """Which marks become one with buckets of ``bucket`` nanoseconds; None if none does.
 
-    ``begins``: where lanes begin in the columns, if there are several. Nothing of two lanes becomes one.
+    ``begins``: where lanes begin in the columns, if there are several. Marks of different lanes are never merged.
     """
     first = firsts(start, end, bucket, begins)
     if len(first) == len(start):
@@ -109,7 +110,7 @@ def taken(marks: Marks, by: Groups) -> Marks:
 
 
 def firsts(start: I64, end: I64, bucket: int, begins: I64 | None = None) -> I64:
-    """Positions at which a mark begins; ``begins``: where lanes do."""
+    """Positions at which a mark begins. ``begins``: where lanes begin."""
     key = start // bucket
     large = end - start >= bucket
     new = np.empty(len(start), np.bool_)
@@ -123,7 +124,7 @@ def firsts(start: I64, end: I64, bucket: int, begins: I64 | None = None) -> I64:
 
 
 def levels(spans: Marks) -> Iterator[tuple[int, Marks]]:
-    """(exponent of the bucket, marks) of the levels of a lane that are worth storing, the finest first."""
+    """(exponent of the bucket, marks) for the levels of a lane that are worth storing, finest first."""
     if len(spans) < MIN_ROWS:
         return
     whole = int(spans.end[-1] - spans.start[0])
@@ -138,10 +139,10 @@ def levels(spans: Marks) -> Iterator[tuple[int, Marks]]:
 
 
 def by_depth(start: I64, dur: I64) -> tuple[list[I64], int]:
-    """Rows of each lane of a track, and how many spans are deeper than lanes go.
+    """Rows of each lane of a track, and the number of spans deeper than ``MAX_LANES``.
 
-    Shapes: both [span], by start, the longer first. What nests stands below what encloses it; what overlaps without
-    nesting stands in the first lane that is free. Cost: where all nest, one sort; else a loop over all spans.
+    Shapes: both [span], sorted by start, longer spans first. A nested span stands below its parent; a span that
+    overlaps without nesting goes to the first free lane. Cost: one sort if all nest; else a loop over all spans.
     """
     if not len(start):
         return [], 0
@@ -155,7 +156,7 @@ def by_depth(start: I64, dur: I64) -> tuple[list[I64], int]:
 
 
 def _depth(start: I64, end: I64) -> I64:
-    """How many spans are around each one."""
+    """Nesting depth of each span."""
     depth = event_nesting.nest(start, end - start)[1].astype(np.int64)
     moments = np.flatnonzero(end == start)
     if len(moments):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import StoredOpTrace, Worker
 
 Say = Callable[[float, str], object]
-"""Told how far it is, 0 to 1, and what is being read."""
+"""Progress callback: share done (0 to 1), and what is being read."""
 
 CATEGORY = {
     Kind.STEP: "step",
@@ -54,7 +54,7 @@ CATEGORY = {
     Kind.BUILD: "building",
     Kind.INFERENCE: "call",
 }
-"""Kinds of records that are drawn."""
+"""Category of each kind of record that is drawn."""
 WORDS = {
     Kind.STEP: "step",
     Kind.NEXT: "next batch",
@@ -63,7 +63,7 @@ WORDS = {
     Kind.APPLY: "apply gradients",
     Kind.REST: "calls only counted",
 }
-"""Of records without a text of their own."""
+"""Text for records that have none."""
 OP_CATEGORY = {
     Category.OP: "op",
     Category.KERNEL: "kernel",
@@ -90,7 +90,7 @@ _STREAMS = frozenset({LineKind.STREAM, LineKind.XLA_OPS, LineKind.ASYNC_OPS, Lin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanTrack:
-    """One track, before it is shared out to lanes. Shapes: [span], by start, the longer first."""
+    """One track before it is divided into lanes. Shapes: [span], sorted by start, longer spans first."""
 
     key: str
     group: str
@@ -102,29 +102,29 @@ class SpanTrack:
     worker: str = ""
     trace: str = ""
     linked: Linked | None = None
-    """Where to say in which lanes its events are."""
+    """Links that need to know the lanes of this track's events."""
     first_event: int = 0
-    """Of an op trace: row of its first event."""
+    """Row of the track's first event in its op trace."""
 
 
 class Linked:
-    """Links of one op trace, and where their events are drawn, as far as tracks were shared out to lanes."""
+    """Links of one op trace, and where their events are drawn, for the tracks already divided into lanes."""
 
     def __init__(self, links: Links) -> None:
-        """None of the events has a place yet."""
+        """Starts with no event placed."""
         self._links = links
         self._events = np.unique(np.concatenate([links.source, links.target]))
         self._lane = np.full(len(self._events), -1, np.int64)
         self._row = np.full(len(self._events), -1, np.int64)
 
     def place(self, lane: int, events: I64) -> None:
-        """``events``: those of a lane, by their row in it."""
+        """Records the lane of ``events``, given by their row in the lane."""
         at = np.searchsorted(self._events, events)
         here = np.flatnonzero(np.append(self._events, -1)[at] == events)
         self._lane[at[here]], self._row[at[here]] = lane, here
 
     def placed(self) -> tuple[I64, I64, I64]:
-        """Links between events that are drawn: source and target as places (lane << 32 | row), kind."""
+        """Links whose two events are drawn: source and target as places (lane << 32 | row), and kind."""
         place = (self._lane << PLACE_BITS) | self._row
         ends = [np.searchsorted(self._events, end) for end in (self._links.source, self._links.target)]
         drawn = np.flatnonzero((self._lane[ends[0]] >= 0) & (self._lane[ends[1]] >= 0))
@@ -133,13 +133,13 @@ class Linked:
 
 @dataclass(slots=True)
 class Names:
-    """Names of spans, each once."""
+    """Distinct names of spans."""
 
     items: list[SpanName] = field(default_factory=list)
     _known: dict[SpanName, int] = field(default_factory=dict)
 
     def add(self, name: SpanName) -> int:
-        """Its number."""
+        """Number of ``name``, which is added if new."""
         number = self._known.setdefault(name, len(self.items))
         if number == len(self.items):
             self.items.append(name)
@@ -148,7 +148,7 @@ class Names:
 
 @dataclass(slots=True)
 class Spans:
-    """Reads a session's tracks one by one. What it found besides stands in it when all are read."""
+    """Reads a session's tracks one by one. Counts and names are complete once all tracks have been read."""
 
     view: SessionView
     say: Say
@@ -168,11 +168,11 @@ class Spans:
 
     @property
     def _parts(self) -> int:
-        """Of the work."""
+        """Parts of the work."""
         return 1 + len(self.view.recorded.workers) + len(self.view.recorded.op_traces)
 
     def of_traces(self) -> Iterator[SpanTrack]:
-        """Each op trace by its lines."""
+        """Lines of each op trace."""
         session = self.view.recorded
         by_key = {worker.info.key: worker for worker in session.workers}
         for done, stored in enumerate(session.op_traces, 1 + len(session.workers)):
@@ -353,7 +353,7 @@ class Spans:
         return found
 
     def _op_place(self, index: GraphIndex | None, op: str, kind: str) -> tuple[str, int, str]:
-        """File, line and function of the user's that made an op, or its layer."""
+        """File, line and function of the user's code that made an op, or its layer."""
         node = index.node_of(op, kind) if index is not None else NOT_FOUND
         if index is None or node == NOT_FOUND:
             return ("", 0, "")
@@ -361,7 +361,7 @@ class Spans:
             forward = index.forward_of(node)
             node = forward if forward != NOT_FOUND else node
         place, layer = index.maker_of(node)
-        if place is None and layer is not None and layer.line:  # where the user made the layer that makes it
+        if place is None and layer is not None and layer.line:  # the line that made the layer of the op
             place = (layer.file, layer.function, layer.line)
         if place is None:
             return ("", 0, "")
@@ -387,5 +387,7 @@ def _traced_group(stored: StoredOpTrace, trace: OpTrace, line: Line, worker: Wor
     plane = trace.planes[line.plane].name
     if worker is None:
         return f"{stored.name} {plane}"
-    whose = ", traced by" if plane.startswith(_CLUSTER) else " of"  # a device of a cluster may be another process's
+    whose = (
+        ", traced by" if plane.startswith(_CLUSTER) else " of"
+    )  # a device of a cluster may belong to another process
     return f"{stored.name} {plane}{whose} process {worker.info.pid}"

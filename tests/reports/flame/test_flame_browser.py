@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.reports.test_browser import CHROMIUM, CONTRAST, FLAGS, Tab
+from tests.reports.browser import CHROMIUM, CONTRAST, FLAGS, Tab
 
 from stepscope.reports.flame import page
 from stepscope.reports.flame.graph import Compared, Graph

@@ -1,4 +1,4 @@
-"""The op traces of a session, ready to be looked at."""
+"""The op traces of a session as views."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ _PARTS = {
     "compile": ("tracing",),
     "framework": ("framework",),
 }
-"""Part of a traced step to the layers of level 0 that name it."""
+"""Layers of level 0 that make up each part of a traced step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpTraces:
-    """What could be read, and what could not."""
+    """The op traces that could be read, and the names of those that could not."""
 
     views: tuple[OpView, ...]
-    """By name."""
+    """Views sorted by name."""
     others: tuple[str, ...] = ()
-    """Names of the traces of steps of another kind, an evaluation's where the job trains: joined to no step."""
+    """Names of traces of another kind of step, such as an evaluation's in a training job: joined to no step."""
     problems: tuple[str, ...] = ()
     elsewhere: tuple[StoredOpTrace, ...] = ()
-    """Those of other processes, the newest first and not read, where the one that makes the steps has none."""
+    """Traces of other processes, newest first and not read, if the process that makes the steps has none."""
 
     @property
     def main(self) -> OpView | None:
-        """The one that shows the most steps, the newest of equals; None where none shows any."""
+        """The trace with the most steps, the newest of equals; None if none shows any."""
         return max((v for v in self.views if v.shows_steps), key=lambda v: (len(v.periods), v.name), default=None)
 
     @property
     def shown(self) -> OpView | None:
-        """The one that the report speaks of: ``main``, else the largest."""
+        """The trace that the report is about: ``main``, else the largest."""
         return self.main or max(self.views, key=lambda v: (len(v.trace.events), v.name), default=None)
 
 
 def build(session: Session, steps: Steps | None) -> OpTraces:
-    """The op traces of the process that makes the steps; all of the session's where no step was measured."""
+    """The op traces of the process that makes the steps; all of the session's if no step was measured."""
     level_0 = _level_0(steps) if steps is not None else None
     refs = {
         name.rpartition("/")[2]: f"capture:{capture.id}"
@@ -83,7 +83,7 @@ def build(session: Session, steps: Steps | None) -> OpTraces:
 
 
 def _of_other_steps(session: Session, steps: Steps) -> frozenset[str]:
-    """Names of the traces whose steps are made by other calls than those that the session's steps are."""
+    """Names of the traces whose steps are made by other calls than the session's steps."""
     anchor, names = steps.anchors, names_of(steps.worker)
     if anchor is None:
         return frozenset()
