@@ -112,7 +112,7 @@ def test_a_framework_for_a_moment_leaves_nothing(environment: Environment) -> No
     (environment.folder / "keras.py").write_text("print('keras')\n")
     program = (
         "import sys; sys.path.insert(0, '.'); import keras\n"
-        "from stepscope.agent.core import state; print(state.CURRENT is not None, sys.path[1:2])"
+        "from stepscope.agent import state; print(state.CURRENT is not None, sys.path[1:2])"
     )
     out, err, code = environment.run(program)
     assert (out.splitlines()[:2], err, code) == (["keras", out.splitlines()[1]], "", 0)

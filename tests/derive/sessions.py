@@ -38,7 +38,7 @@ from stepscope.model.log.events import (
 )
 from stepscope.model.log.graph import GraphTable
 from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
-from stepscope.model.session.session import HostInfo, Manifest, Session, Worker, WorkerInfo
+from stepscope.model.session.session import AllocatorInfo, HostInfo, Manifest, Session, Worker, WorkerInfo
 from stepscope.wire.kinds import Flag, Kind
 
 T = TypeVar("T", bound=Table)
@@ -119,6 +119,7 @@ class Job:
     rival_names: list[str] = field(default_factory=list)
     resources: dict[str, Any] = field(default_factory=dict)  # tables of network, disks, GPUs and their names
     host: HostInfo = field(default_factory=HostInfo)
+    allocator: AllocatorInfo | None = None
     graphs: GraphTable = field(default_factory=GraphTable)
     _ids: dict[str, int] = field(default_factory=dict)
     _codes: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -330,7 +331,7 @@ class Job:
 
     def worker(self) -> Worker:
         """The process."""
-        info = WorkerInfo(key=str(self.pid), pid=self.pid, command=self.command)
+        info = WorkerInfo(key=str(self.pid), pid=self.pid, command=self.command, allocator=self.allocator)
         return Worker(info=info, records=self.table(), events=tuple(self.events), graphs=self.graphs)
 
     def session(self) -> Session:

@@ -12,7 +12,7 @@ import pytest
 from tests.web.browser import CHROMIUM, FLAGS, PATIENCE_MS
 from tests.web.conftest import PATIENCE_S, TOKEN, command, environment
 
-from stepscope.app.server.session_catalogue import Library
+from stepscope.app.server.session_catalogue import SessionCatalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ def steps(page: Page) -> str:
 
 def test_a_server_that_goes_and_comes_back(page: Page, live: int, tmp_path: Path) -> None:
     """Numbers of a job that runs are marked as old from the moment that there are no newer ones, until there are."""
-    key = next(job.session for job in Library([]).running() if job.pid == live)
+    key = next(job.session for job in SessionCatalogue([]).running() if job.pid == live)
     with served(tmp_path, "0") as (server, url):
         page.goto(f"{url}/?token={TOKEN}")
         page.goto(f"{url}/sessions/{key}")

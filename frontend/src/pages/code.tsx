@@ -2,17 +2,17 @@
 import { useEffect, useRef } from "preact/hooks";
 import { useLoaded } from "../data";
 import * as format from "../format";
+import type { CodeFile, CodeFileList, CodeLine, Finding, FindingList, Source } from "../generated/api";
 import { Failed, SeverityChip, Waiting } from "../parts/common";
 import { go } from "../router";
-import type { CodeFile, CodeLine, Finding, Source } from "../types";
-import type { View } from "./session";
+import type { View } from "./view";
 
 const PAGE = 1_000;
 
 export function CodePage({ brief, stamp, query }: View) {
   const path = `/sessions/${brief.key}`;
-  const files = useLoaded<{ items: CodeFile[] }>(`${path}/files`, { stamp });
-  const findings = useLoaded<{ items: Finding[] }>(`${path}/findings`, { stamp });
+  const files = useLoaded<CodeFileList>(`${path}/files`, { stamp });
+  const findings = useLoaded<FindingList>(`${path}/findings`, { stamp });
   if (files.problem) return <Failed problem={files.problem} again={files.again} />;
   if (!files.value) return <Waiting what="Reading sources" />;
   const items = files.value.items;

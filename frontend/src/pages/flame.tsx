@@ -2,13 +2,13 @@
 import { useMemo } from "preact/hooks";
 import { useLoaded } from "../data";
 import * as format from "../format";
+import type { Flame, FlameList, StackTree } from "../generated/api";
 import { useSlash } from "../hooks";
 import { Failed, Waiting } from "../parts/common";
 import { Graph } from "../parts/graph";
 import { functionRows, search, treeOf } from "../parts/tree";
 import { change } from "../router";
-import type { Flame, StackTree } from "../types";
-import type { View } from "./session";
+import type { View } from "./view";
 
 const WINDOWS: [string, string][] = [
   ["", "steady steps, where there are any"],
@@ -18,7 +18,7 @@ const MOST_FUNCTIONS = 40;
 
 export function FlamePage({ brief, stamp, query }: View) {
   const path = `/sessions/${brief.key}`;
-  const events = useLoaded<{ items: Flame[] }>(`${path}/flames`, { stamp });
+  const events = useLoaded<FlameList>(`${path}/flames`, { stamp });
   const asked = new URLSearchParams({ event: query.get("event") ?? "", window: query.get("window") ?? "" });
   const wanted = events.value?.items.length ? `${path}/stacks?${asked}` : null;
   const stacks = useLoaded<StackTree>(wanted, { stamp });

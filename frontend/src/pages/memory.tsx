@@ -1,10 +1,10 @@
 /** Memory: address spaces as they were looked at, their growth, page faults. State: ?from=, ?to= of the charts. */
 import { useLoaded } from "../data";
 import * as format from "../format";
-import { Charts } from "../parts/charts";
+import type { MemoryList, MemoryShown, Region, Series } from "../generated/api";
+import { Charts, type Columns } from "../parts/charts";
 import { Facts, Failed, Waiting } from "../parts/common";
-import type { Columns, MemoryRegion, MemoryShown } from "../types";
-import type { View } from "./session";
+import type { View } from "./view";
 
 const CHARTS = ["Memory", "Address space", "Mappings", "CPU in the kernel"];
 const HEIGHT = 26;
@@ -16,8 +16,8 @@ const SHARES = [
 
 export function MemoryPage({ brief, stamp, query }: View) {
   const path = `/sessions/${brief.key}`;
-  const memory = useLoaded<{ items: MemoryShown[] }>(`${path}/memory`, { stamp });
-  const series = useLoaded<{ columns: Columns }>(`${path}/series`, { stamp });
+  const memory = useLoaded<MemoryList>(`${path}/memory`, { stamp });
+  const series = useLoaded<Series>(`${path}/series`, { stamp });
   if (memory.problem) return <Failed problem={memory.problem} again={memory.again} />;
   if (!memory.value) return <Waiting what="Reading looks at memory" />;
   const items = memory.value.items;
@@ -134,7 +134,7 @@ function Sizes({ one }: { one: MemoryShown }) {
   );
 }
 
-function Strip({ region }: { region: MemoryRegion }) {
+function Strip({ region }: { region: Region }) {
   const name = region.name.split("/").pop() || "anonymous";
   const size = format.bytes(region.end - region.start);
   const said = `0x${region.start.toString(16)}: ${format.bytes(region.resident_bytes)} resident of ${size}, most of it ${name}`;

@@ -2,17 +2,17 @@
 State: ?finding= the opened one, ?from= and ?to= the part of the time that charts show. */
 import { useLoaded } from "../data";
 import * as format from "../format";
+import type { FindingList, Imported as ImportedSession, Job, Series, SessionBrief, SessionDetail } from "../generated/api";
 import { Charts } from "../parts/charts";
 import { Anatomy, Facts, Failed, Waiting } from "../parts/common";
 import { FindingCard } from "../parts/finding";
-import type { Brief, Columns, Detail, Finding, Job } from "../types";
-import type { View } from "./session";
+import type { View } from "./view";
 
 export function Overview({ brief, job, stamp, query }: View) {
   const path = `/sessions/${brief.key}`;
-  const detail = useLoaded<Detail>(`${path}/summary`, { stamp });
-  const findings = useLoaded<{ items: Finding[] }>(`${path}/findings`, { stamp });
-  const series = useLoaded<{ columns: Columns }>(`${path}/series`, { stamp });
+  const detail = useLoaded<SessionDetail>(`${path}/summary`, { stamp });
+  const findings = useLoaded<FindingList>(`${path}/findings`, { stamp });
+  const series = useLoaded<Series>(`${path}/series`, { stamp });
   if (detail.problem) return <Failed problem={detail.problem} again={detail.again} />;
   if (!detail.value) return <Waiting what="Analysing the session" />;
   const { anatomy, checked_said, nothing_said, imported, diagnostics } = detail.value;
@@ -62,7 +62,7 @@ function sentence(words: string): string {
 }
 
 /** How fast a measured job is. */
-function Measured({ detail, brief, job }: { detail: Detail; brief: Brief; job: Job | null }) {
+function Measured({ detail, brief, job }: { detail: SessionDetail; brief: SessionBrief; job: Job | null }) {
   const { summary, overhead } = detail;
   const times = summary.step_times;
   const status = job?.status;
@@ -89,7 +89,7 @@ function Measured({ detail, brief, job }: { detail: Detail; brief: Brief; job: J
 }
 
 /** What other tools' files hold: nothing was measured, so there is no throughput and no cost. */
-function Imported({ imported }: { imported: NonNullable<Detail["imported"]> }) {
+function Imported({ imported }: { imported: ImportedSession }) {
   return (
     <dl class="recorded">
       {imported.lines.map(({ label, text }, at) => (

@@ -5,14 +5,15 @@ import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { get, type Problem } from "../api";
 import { useLoaded } from "../data";
 import * as format from "../format";
+import type { EvidencePlace, Span, SpanDetail, SpanName, Timeline } from "../generated/api";
 import { Failed, Waiting } from "../parts/common";
 import { change } from "../router";
 import { around, Lanes } from "../timeline/lanes";
 import { inkOf } from "../timeline/paint";
 import { ResourcesPanel, SearchPanel, SpanPanel, StatisticsPanel } from "../timeline/panels";
 import { chosenOf, chosenWord, laneOf, seconds, selectionOf, viewOf, whole } from "../timeline/state";
-import { loadNames, type Span, type SpanDetail, type SpanName, type Timeline } from "../timeline/tiles";
-import type { View } from "./session";
+import { loadNames } from "../timeline/tiles";
+import type { View } from "./view";
 
 const LOOK_MS = 250;
 const LIVE_MS = 10_000;
@@ -101,7 +102,7 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
   useEffect(() => {
     if (!evidence) return;
     setMissed("");
-    get<{ found: boolean; from_ns: number; to_ns: number; lane: number | null; start_ns: number | null }>(
+    get<EvidencePlace>(
       `${path}/timeline/evidence?${new URLSearchParams({ build, ref: evidence })}`,
     ).then((place) => {
       if (!place.found) {

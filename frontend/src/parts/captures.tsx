@@ -1,9 +1,9 @@
 /** Captures: those that the session holds, and those that the running job was asked for, as they stand. */
 import * as format from "../format";
-import type { LiveCapture, StoredCapture } from "../types";
+import type { CaptureInfo, LiveCapture } from "../generated/api";
 
 interface Captures {
-  stored: StoredCapture[];
+  stored: CaptureInfo[];
   live: LiveCapture[];
   /** Ids of requests that this page has made. */
   asked: string[];

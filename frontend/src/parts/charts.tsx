@@ -3,9 +3,11 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import * as format from "../format";
+import type { Series } from "../generated/api";
 import { useScheme, useWidth } from "../hooks";
 import { change } from "../router";
-import type { Columns } from "../types";
+
+export type Columns = Series["columns"];
 
 interface Line {
   key: string;

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Problem } from "../api";
 import { useConnection } from "../connection";
 import * as format from "../format";
-import type { Severity, TopFinding } from "../types";
+import type { LiveFinding } from "../generated/api";
 
 /** States that go on changing. */
 const LIVE = new Set(["starting", "running", "ending"]);
@@ -41,11 +41,11 @@ export function State({ state }: { state: string }) {
   return <span class={`state state-${then ? "stale" : state}`}>{then ? `${state} at ${format.clock(lost)}` : state}</span>;
 }
 
-export function SeverityChip({ severity }: { severity: Severity }) {
+export function SeverityChip({ severity }: { severity: string }) {
   return <span class={`severity severity-${severity}`}>{severity}</span>;
 }
 
-export function Top({ top, findings, steps }: { top: TopFinding | null; findings: number | null; steps: number }) {
+export function Top({ top, findings, steps }: { top: LiveFinding | null; findings: number | null; steps: number }) {
   if (!top) {
     const looked = steps ? "nothing significant found" : "no steps, so no finding about them";
     return <span class="quiet">{findings === null ? "not analysed yet" : looked}</span>;

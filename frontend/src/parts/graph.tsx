@@ -1,8 +1,8 @@
 /** A flame graph on a canvas: callers above what they call. Click or Enter zooms, arrows walk, Esc shows all. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as format from "../format";
+import type { StackTree } from "../generated/api";
 import { useScheme, useWidth } from "../hooks";
-import type { StackTree } from "../types";
 import { search, type Tree } from "./tree";
 
 const ROW = 18;

@@ -2,7 +2,7 @@
 import * as format from "../format";
 import { change } from "../router";
 import { CURVE, FEW, type Curve, type Head, type Layout, type Row } from "./layout";
-import type { Drawn } from "./paint";
+import type { Drawn } from "./scene";
 import { toggle, wordsOf } from "./state";
 
 export function Labels({ made, drawn, query }: { made: Layout; drawn: Drawn | null; query: URLSearchParams }) {

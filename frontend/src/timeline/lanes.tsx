@@ -3,14 +3,17 @@ moves it is kept here, so that nothing but the picture is made anew. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api";
 import * as format from "../format";
+import type { Span, SpanDetail, SpanName, Timeline } from "../generated/api";
 import { change } from "../router";
 import { type Curves, decodeCurves, valueAt } from "./curves";
 import { Labels } from "./labels";
 import { curveAt, GROUP, LANE, laneAt, layout, topOf } from "./layout";
-import { type Drawn, markAt, Painter, Palette, type Scene, type View } from "./paint";
+import { markAt, Painter, Palette } from "./paint";
 import { drawRuler } from "./ruler";
+import type { Drawn, Scene } from "./scene";
 import { bounded, seconds, selectionOf, toggle, viewOf, whole, wordsOf } from "./state";
-import { covering, decode, type Span, type SpanDetail, type SpanName, type Tile, Tiles, type Timeline, WHOLE } from "./tiles";
+import { covering, decode, type Tile, Tiles, WHOLE } from "./tiles";
+import type { View } from "./view";
 
 const RULER = 22;
 const CLICK_PX = 4;

@@ -2,11 +2,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { useLoaded } from "../data";
 import * as format from "../format";
+import type { SeriesRanges, Span, SpanDetail, SpanHits, SpanStatistics, Timeline } from "../generated/api";
 import { Failed } from "../parts/common";
 import { Excerpt } from "../parts/finding";
 import { change } from "../router";
-import { inkOf, type View } from "./paint";
-import type { Span, SpanDetail, Timeline } from "./tiles";
+import { inkOf } from "./paint";
+import type { View } from "./view";
 
 export function at(ns: number): string {
   return `${(ns / 1e9).toFixed(6)} s`;
@@ -68,7 +69,7 @@ export function SpanPanel({ session, detail, title, among, go, zoom, none }: Cho
               {name.file}:{name.line} {name.function}
             </code>
           </p>
-          {name.line > 0 && <Excerpt session={session} place={{ file: name.file, line: name.line, end_line: null, function: name.function }} />}
+          {name.line > 0 && <Excerpt session={session} place={{ file: name.file, line: name.line, end_line: null }} />}
         </>
       )}
     </section>
@@ -108,16 +109,6 @@ function Linked({ detail, go }: { detail: SpanDetail; go: (lane: number, ns: num
   );
 }
 
-interface Statistic {
-  name: number;
-  text: string;
-  category: string;
-  count: number;
-  total_ns: number;
-  mean_ns: number;
-  max_ns: number;
-}
-
 const FEW = 12;
 
 interface Ranged {
@@ -132,7 +123,7 @@ interface Ranged {
 export function StatisticsPanel({ path, build, range, chosen, asks }: Ranged & { build: string }) {
   const asked = useSettled(`${Math.max(0, Math.floor(range.from))} ${Math.max(1, Math.ceil(range.to))}`, 250).split(" ");
   const [limit, setLimit] = useState(FEW);
-  const found = useLoaded<{ items: Statistic[]; total: number; spans: number }>(
+  const found = useLoaded<SpanStatistics>(
     asks ? `${path}/timeline/statistics?build=${build}&from_ns=${asked[0]}&to_ns=${asked[1]}&limit=${limit}` : null,
   );
   const length = Number(asked[1]) - Number(asked[0]);
@@ -191,18 +182,10 @@ export function StatisticsPanel({ path, build, range, chosen, asks }: Ranged & {
   );
 }
 
-interface Resource {
-  key: string;
-  low: number;
-  mean: number;
-  high: number;
-  samples: number;
-}
-
 /** What the lanes of resources show, as numbers. */
 export function ResourcesPanel({ path, timeline, range, chosen, asks }: Ranged & { timeline: Timeline }) {
   const asked = useSettled(`from_ns=${Math.max(0, Math.floor(range.from))}&to_ns=${Math.max(1, Math.ceil(range.to))}`, 250);
-  const found = useLoaded<{ items: Resource[] }>(asks ? `${path}/timeline/resources?build=${timeline.build}&${asked}` : null);
+  const found = useLoaded<SeriesRanges>(asks ? `${path}/timeline/resources?build=${timeline.build}&${asked}` : null);
   return (
     <section aria-labelledby="resources-title" class="tl-panel">
       <h2 id="resources-title">{chosen ? "Resources in the selection" : "Resources in view"}</h2>
@@ -250,7 +233,7 @@ export function SearchPanel({ path, build, words, go }: { path: string; build: s
   const [offset, setOffset] = useState(0);
   useEffect(() => setOffset(0), [settled]);
   const query = new URLSearchParams({ build, q: settled, offset: String(offset), limit: String(HITS) });
-  const found = useLoaded<{ items: Span[]; names: Record<string, string>; total: number; next_offset: number | null }>(
+  const found = useLoaded<SpanHits>(
     settled ? `${path}/timeline/search?${query}` : null,
   );
   if (!words) return null;

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.app.record import python_of_job
-from stepscope.collector.enable import enabled
+from stepscope.collector.always_on import pth_file
 from stepscope.errors import UsageError
 from stepscope.units import format_bytes
 from stepscope.wire import sessions_folder, trouble
@@ -22,9 +22,9 @@ class Wanted:
     """What the user asked for."""
 
     sessions: Path | None = None
-    quota_bytes: int = enabled.DEFAULT_QUOTA
-    job_quota_bytes: int = enabled.DEFAULT_JOB_QUOTA
-    keep_days: float = enabled.DEFAULT_KEEP_DAYS
+    quota_bytes: int = pth_file.DEFAULT_QUOTA
+    job_quota_bytes: int = pth_file.DEFAULT_JOB_QUOTA
+    keep_days: float = pth_file.DEFAULT_KEEP_DAYS
     sources: bool = True
 
 
@@ -35,15 +35,15 @@ def enable(python: str | None, wanted: Wanted) -> str:
         UsageError: a quota that holds nothing, or no rights.
         TargetError: no Python there, or one that is too old.
     """
-    if wanted.job_quota_bytes < enabled.MIN_JOB_QUOTA or wanted.quota_bytes < wanted.job_quota_bytes:
+    if wanted.job_quota_bytes < pth_file.MIN_JOB_QUOTA or wanted.quota_bytes < wanted.job_quota_bytes:
         raise UsageError(
             f"--quota {format_bytes(wanted.quota_bytes)} and --job-quota {format_bytes(wanted.job_quota_bytes)}: "
-            f"expected at least {format_bytes(enabled.MIN_JOB_QUOTA)} for a job, and no less for all of them"
+            f"expected at least {format_bytes(pth_file.MIN_JOB_QUOTA)} for a job, and no less for all of them"
         )
     if wanted.keep_days <= 0:
         raise UsageError(f"--keep {wanted.keep_days:g}: expected a number of days above 0")
-    environment = enabled.find_environment(python or python_of_job())
-    settings = enabled.Settings(
+    environment = pth_file.find_environment(python or python_of_job())
+    settings = pth_file.Settings(
         python=sys.executable,
         package=str(Path(__file__).resolve().parent.parent),
         sessions=os.path.abspath(wanted.sessions) if wanted.sessions else "",  # noqa: PTH100 - links stay
@@ -52,7 +52,7 @@ def enable(python: str | None, wanted: Wanted) -> str:
         keep_days=wanted.keep_days,
         sources=wanted.sources,
     )
-    enabled.write(environment, settings)
+    pth_file.write(environment, settings)
     head = f"enabled: every TensorFlow process that {environment.python} starts from now on"
     return f"{head}\n{_terms(environment, settings)}"
 
@@ -64,8 +64,8 @@ def disable(python: str | None) -> str:
         UsageError: no rights, or the file there is not ours.
         TargetError: no Python there, or one that is too old.
     """
-    environment = enabled.find_environment(python or python_of_job())
-    if not enabled.remove(environment):
+    environment = pth_file.find_environment(python or python_of_job())
+    if not pth_file.remove(environment):
         return f"was not enabled: {environment.python}"
     return f"disabled: {environment.python}; {environment.pth} is gone"
 
@@ -77,8 +77,8 @@ def describe(python: str | None) -> str:
         UsageError: the file there is not ours.
         TargetError: no Python there, or one that is too old.
     """
-    environment = enabled.find_environment(python or python_of_job())
-    settings = enabled.read_settings(environment.pth)
+    environment = pth_file.find_environment(python or python_of_job())
+    settings = pth_file.read_settings(environment.pth)
     if settings is None:
         return f"not enabled: {environment.python}"
     lines = [f"enabled: {environment.python}", _terms(environment, settings)]
@@ -91,7 +91,7 @@ def describe(python: str | None) -> str:
     return "\n".join(lines)
 
 
-def _terms(environment: enabled.Environment, settings: enabled.Settings) -> str:
+def _terms(environment: pth_file.Environment, settings: pth_file.Settings) -> str:
     folder = settings.sessions or sessions_folder.default()
     low, high = (format_bytes(value) for value in BYTES_PER_HOUR)
     job, user = format_bytes(settings.job_quota_bytes), format_bytes(settings.quota_bytes)

@@ -113,6 +113,6 @@ def _write(session: Path, traces: Sequence[OpTrace], profiles: Sequence[StackPro
 
 
 def _summaries(traces: Sequence[OpTrace]) -> list[OpTraceSummary]:
-    from stepscope.app.report import op_traces
+    from stepscope.app.report import op_trace_summaries
 
-    return [op_traces.summary(f"import-{number:03d}", trace) for number, trace in enumerate(traces, 1)]
+    return [op_trace_summaries.summary(f"import-{number:03d}", trace) for number, trace in enumerate(traces, 1)]

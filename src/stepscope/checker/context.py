@@ -110,6 +110,26 @@ class Context:
         self.rule = rule
         self._answers: Answers = {} if answers is None else answers
 
+    @property
+    def functions(self) -> Functions:
+        """Questions about functions, classes and calls."""
+        return Functions(self)
+
+    @property
+    def loops(self) -> Repetition:
+        """Questions about loops."""
+        return Repetition(self)
+
+    @property
+    def places(self) -> Places:
+        """Questions about where nodes stand."""
+        return Places(self)
+
+    @property
+    def target(self) -> Target:
+        """The versions that are checked for: ``ctx.target.tensorflow >= (2, 12)``, ``ctx.target.keras``."""
+        return self.engine.target
+
     def once(self, answer: Callable[[Context], T]) -> T:
         """An answer about the whole file, whichever rule asks, found out once."""
         if answer not in self._answers:
@@ -119,20 +139,6 @@ class Context:
     def at(self, module: Module) -> Context:
         """The same questions about another file of the project."""
         return self if module is self.module else Context(self.engine, module, self.rule)
-
-    # ---- versions ------------------------------------------------------------------------------------------------
-
-    @property
-    def version(self) -> tuple[int, int]:
-        """TensorFlow's version that is checked for: ``ctx.version >= (2, 12)``."""
-        return self.engine.target.tensorflow
-
-    @property
-    def keras(self) -> int:
-        """Keras' major version that is checked for: 2 or 3."""
-        return self.engine.target.keras
-
-    # ---- names and values ----------------------------------------------------------------------------------------
 
     def name(self, expr: ast.expr) -> str:
         """The qualified name of what an expression stands for; "" when not known."""
@@ -169,163 +175,30 @@ class Context:
         """What may have bound a name where it is read, flow-aware."""
         return self.engine.names.reaching(self.module, name)
 
-    def integer(self, expr: ast.expr | None) -> int | None:
-        """An integer that is written down, through names."""
-        return self.engine.loops.integer(self.module, expr) if expr is not None else None
-
-    def length(self, expr: ast.expr) -> int | None:
-        """The number of elements of what is iterated over, where it is written down."""
-        return self.engine.loops.length(self.module, expr)
-
     def parent(self, node: ast.AST) -> ast.AST | None:
         """The node around a node."""
         return self.module.parent(node)
-
-    # ---- functions -----------------------------------------------------------------------------------------------
 
     def function(self, expr: ast.expr) -> Function | None:
         """The project's function that an expression stands for: def, lambda, method, partial, tf.function of one."""
         return self.engine.chains.callable(self.module, expr)
 
-    def callees(self, node: ast.Call) -> tuple[Function, ...]:
-        """The project's functions that a call may run."""
-        return self.engine.inference.callee(self.module, node)
-
-    def callers(self, function: Function) -> tuple[tuple[Module, ast.Call], ...]:
-        """The project's calls of a function."""
-        return self.engine.inference.callers(function)
-
-    def given(self, function: Function, name: str) -> list[tuple[Context, ast.expr | None]]:
-        """What the project's calls of a function pass to a parameter; None: left to its default, or hidden."""
-        return [(self.at(module), passed(call, function, name)) for module, call in self.callers(function)]
-
-    def methods(self, cls: Class, name: str) -> list[Function]:
-        """A class's methods of a name, inherited ones included."""
-        return self.engine.inference.methods(cls, name)
-
-    def lineage(self, cls: Class) -> Iterable[str]:
-        """Qualified names of a class and of all that it inherits from."""
-        return self.engine.names.lineage(cls)
-
     def enclosing(self, node: ast.AST) -> Function | None:
         """The innermost function around a node."""
         return self.engine.tracing.enclosing(self.module, node)
-
-    def effects(self, function: Function) -> tuple[Effect, ...]:
-        """What makes a function stateful for tf.data; empty when nothing that is known of."""
-        return self.engine.effects.of(function)
-
-    def vectorisable(self, function: Function) -> bool | None:
-        """Whether a function gives the same on a batch as on its elements. None: not known."""
-        return self.engine.effects.vectorisable(function)
-
-    def elementwise(self, function: Function, given: Mapping[ast.expr, str]) -> bool:
-        """Whether a function works on a batch when some expressions of its body do: a parse of the element."""
-        return self.engine.effects.elementwise.of(function, given)
-
-    def called(self, function: Function, levels: int = 2) -> frozenset[str]:
-        """Qualified names of what a function calls, itself and through the project's functions; "" among them when
-        something that it calls is not known."""
-        return frozenset(call.name for _, call in self.at(function.module).calls_below(function.body, levels))
-
-    def graph_decorator(self, function: Function) -> ast.expr | None:
-        """The ``@tf.function`` of a function."""
-        return self.engine.inference.graph_decorator(function)
 
     def traced(self, node: ast.AST) -> bool:
         """Whether a node runs while a graph is traced: inside of a tf.function, a map function, a Keras step."""
         return self.engine.tracing.traced(self.module, node)
 
-    # ---- loops ---------------------------------------------------------------------------------------------------
-
-    def loops(self, node: ast.AST, *, calls: bool = True) -> tuple[Loop, ...]:
-        """The loops that repeat a node, innermost first; with ``calls`` those around the project's callers too."""
-        return self.engine.loops.around(self.module, node, calls=calls)
-
-    def varies(self, expr: ast.expr, loop: Loop | LoopNode) -> bool | None:
-        """Whether an expression of this file takes other values in other iterations of a loop around it.
-
-        Of a loop that is reached through calls: not known, ask about the argument in ``loop.via`` instead.
-        """
-        if isinstance(loop, Loop):
-            return None if loop.via else self.engine.loops.varies(self.module, expr, loop.node)
-        return self.engine.loops.varies(self.module, expr, loop)
-
-    def inside(self, node: ast.AST, loop: Loop | LoopNode) -> bool:
-        """Whether a node of this file stands inside of a loop, its targets included."""
-        return self.engine.loops.within(self.module, node, loop.node if isinstance(loop, Loop) else loop)
-
-    def calls_below(self, nodes: Iterable[ast.AST], levels: int = 2) -> Iterator[tuple[Context, Call]]:
-        """Every call below nodes of this file, and below the bodies of the project's functions that they call.
-
-        Each call comes with the context of its own file. Bodies of functions that are only defined are left out.
-        """
-        seen: set[ast.AST] = set()
-        todo: list[tuple[Context, Iterable[ast.AST], int]] = [(self, nodes, levels)]
-        while todo:
-            at, some, left = todo.pop()
-            for node in (call for part in some for call in at.module.calls_in(part)):
-                yield at, at.call(node)
-                for function in at.callees(node) if left else ():
-                    if function.node not in seen:
-                        seen.add(function.node)
-                        todo.append((at.at(function.module), function.body, left - 1))
-
-    # ---- datasets ------------------------------------------------------------------------------------------------
-
     def chains(self, expr: ast.expr) -> tuple[Chain, ...]:
         """The ways in which an expression's Dataset may be made, each from its source to its last stage."""
         return self.engine.chains.of(self.module, expr)
-
-    def stage_function(self, stage: Stage) -> Function | None:
-        """The project's function that a stage runs."""
-        return self.engine.chains.function(stage)
-
-    # ---- reporting -----------------------------------------------------------------------------------------------
 
     def text(self, node: ast.AST, limit: int = 60) -> str:
         """The source of a node on one line, for messages."""
         text = " ".join(ast.unparse(node).split())
         return text if len(text) <= limit else f"{text[: limit - 1]}…"
-
-    def span(self, node: ast.AST) -> Span:
-        """Where a node of this file stands."""
-        source = self.module.source
-        line = int(getattr(node, "lineno", 1))
-        end = int(getattr(node, "end_lineno", None) or line)
-        return Span(
-            path=self.module.path,
-            line=line,
-            column=source.column(line, getattr(node, "col_offset", 0)),
-            end_line=end,
-            end_column=source.column(end, int(getattr(node, "end_col_offset", None) or 0)),
-            function=self.module.scope_of(node).name,
-        )
-
-    def place(self, node: ast.AST) -> Span:
-        """Where a hit points: a method in a chain of calls begins at its own name, not where the chain begins."""
-        whole = self.span(node)
-        func = node.func if isinstance(node, ast.Call) else None
-        if not isinstance(func, ast.Attribute):
-            return whole
-        line = func.end_lineno or whole.line
-        if line == whole.line and not isinstance(func.value, ast.Call):
-            return whole
-        column = self.module.source.column(line, (func.end_col_offset or 0) - len(func.attr.encode()))
-        return replace(whole, line=line, column=column)
-
-    def loop_span(self, loop: Loop) -> Span:
-        """The head of a loop, which may stand in another file."""
-        context = self.at(loop.module)
-        whole = context.span(loop.node)
-        if loop.is_comprehension:
-            return whole
-        lines = context.module.source.lines
-        end = len(lines[whole.line - 1]) + 1 if whole.line <= len(lines) else whole.column
-        return Span(
-            path=whole.path, line=whole.line, column=whole.column, end_line=whole.line, end_column=end,
-            function=whole.function,
-        )  # fmt: skip
 
     def hit(
         self,
@@ -340,7 +213,7 @@ class Context:
         """A report at a node of this file, with the rule's severity where none is given."""
         return Hit(
             code=self.rule.code,
-            span=self.place(node),
+            span=self.places.place(node),
             message=message,
             confidence=confidence,
             severity=severity or self.rule.severity,
@@ -362,8 +235,164 @@ class Context:
 
         ``parts``: further plans that belong to it. Actions and what they are told: docs/writing-rules.md.
         """
-        spans = tuple(self.span(node) for node in nodes)
+        spans = tuple(self.places.span(node) for node in nodes)
         return FixPlan(
             action=action, title=title, safety=safety, behaviour=behaviour, spans=spans,
             arguments=tuple(sorted(arguments.items())), parts=tuple(parts),
+        )  # fmt: skip
+
+
+class Functions:
+    """What a rule asks about the project's functions, classes and calls of them."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def callees(self, node: ast.Call) -> tuple[Function, ...]:
+        """The project's functions that a call may run."""
+        return self._context.engine.inference.callee(self._context.module, node)
+
+    def callers(self, function: Function) -> tuple[tuple[Module, ast.Call], ...]:
+        """The project's calls of a function."""
+        return self._context.engine.inference.callers(function)
+
+    def given(self, function: Function, name: str) -> list[tuple[Context, ast.expr | None]]:
+        """What the project's calls of a function pass to a parameter; None: left to its default, or hidden."""
+        return [(self._context.at(module), passed(call, function, name)) for module, call in self.callers(function)]
+
+    def methods(self, cls: Class, name: str) -> list[Function]:
+        """A class's methods of a name, inherited ones included."""
+        return self._context.engine.inference.methods(cls, name)
+
+    def lineage(self, cls: Class) -> Iterable[str]:
+        """Qualified names of a class and of all that it inherits from."""
+        return self._context.engine.names.lineage(cls)
+
+    def effects(self, function: Function) -> tuple[Effect, ...]:
+        """What makes a function stateful for tf.data; empty when nothing that is known of."""
+        return self._context.engine.effects.of(function)
+
+    def vectorisable(self, function: Function) -> bool | None:
+        """Whether a function gives the same on a batch as on its elements. None: not known."""
+        return self._context.engine.effects.vectorisable(function)
+
+    def elementwise(self, function: Function, given: Mapping[ast.expr, str]) -> bool:
+        """Whether a function works on a batch when some expressions of its body do: a parse of the element."""
+        return self._context.engine.effects.elementwise.of(function, given)
+
+    def called(self, function: Function, levels: int = 2) -> frozenset[str]:
+        """Qualified names of what a function calls, itself and through the project's functions; "" among them when
+        something that it calls is not known."""
+        return frozenset(
+            call.name for _, call in self._context.at(function.module).functions.calls_below(function.body, levels)
+        )
+
+    def graph_decorator(self, function: Function) -> ast.expr | None:
+        """The ``@tf.function`` of a function."""
+        return self._context.engine.inference.graph_decorator(function)
+
+    def calls_below(self, nodes: Iterable[ast.AST], levels: int = 2) -> Iterator[tuple[Context, Call]]:
+        """Every call below nodes of this file, and below the bodies of the project's functions that they call.
+
+        Each call comes with the context of its own file. Bodies of functions that are only defined are left out.
+        """
+        seen: set[ast.AST] = set()
+        todo: list[tuple[Context, Iterable[ast.AST], int]] = [(self._context, nodes, levels)]
+        while todo:
+            at, some, left = todo.pop()
+            for node in (call for part in some for call in at.module.calls_in(part)):
+                yield at, at.call(node)
+                for function in at.functions.callees(node) if left else ():
+                    if function.node not in seen:
+                        seen.add(function.node)
+                        todo.append((at.at(function.module), function.body, left - 1))
+
+    def of_stage(self, stage: Stage) -> Function | None:
+        """The project's function that a stage runs."""
+        return self._context.engine.chains.function(stage)
+
+
+class Repetition:
+    """What a rule asks about loops, and how often they run."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def around(self, node: ast.AST, *, calls: bool = True) -> tuple[Loop, ...]:
+        """The loops that repeat a node, innermost first; with ``calls`` those around the project's callers too."""
+        return self._context.engine.loops.around(self._context.module, node, calls=calls)
+
+    def varies(self, expr: ast.expr, loop: Loop | LoopNode) -> bool | None:
+        """Whether an expression of this file takes other values in other iterations of a loop around it.
+
+        Of a loop that is reached through calls: not known, ask about the argument in ``loop.via`` instead.
+        """
+        if isinstance(loop, Loop):
+            return None if loop.via else self._context.engine.loops.varies(self._context.module, expr, loop.node)
+        return self._context.engine.loops.varies(self._context.module, expr, loop)
+
+    def inside(self, node: ast.AST, loop: Loop | LoopNode) -> bool:
+        """Whether a node of this file stands inside of a loop, its targets included."""
+        return self._context.engine.loops.within(
+            self._context.module, node, loop.node if isinstance(loop, Loop) else loop
+        )
+
+    def integer(self, expr: ast.expr | None) -> int | None:
+        """An integer that is written down, through names."""
+        return self._context.engine.loops.integer(self._context.module, expr) if expr is not None else None
+
+    def length(self, expr: ast.expr) -> int | None:
+        """The number of elements of what is iterated over, where it is written down."""
+        return self._context.engine.loops.length(self._context.module, expr)
+
+
+class Places:
+    """Where nodes of a file stand."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def span(self, node: ast.AST) -> Span:
+        """Where a node of this file stands."""
+        source = self._context.module.source
+        line = int(getattr(node, "lineno", 1))
+        end = int(getattr(node, "end_lineno", None) or line)
+        return Span(
+            path=self._context.module.path,
+            line=line,
+            column=source.column(line, getattr(node, "col_offset", 0)),
+            end_line=end,
+            end_column=source.column(end, int(getattr(node, "end_col_offset", None) or 0)),
+            function=self._context.module.scope_of(node).name,
+        )
+
+    def place(self, node: ast.AST) -> Span:
+        """Where a hit points: a method in a chain of calls begins at its own name, not where the chain begins."""
+        whole = self.span(node)
+        func = node.func if isinstance(node, ast.Call) else None
+        if not isinstance(func, ast.Attribute):
+            return whole
+        line = func.end_lineno or whole.line
+        if line == whole.line and not isinstance(func.value, ast.Call):
+            return whole
+        column = self._context.module.source.column(line, (func.end_col_offset or 0) - len(func.attr.encode()))
+        return replace(whole, line=line, column=column)
+
+    def loop_span(self, loop: Loop) -> Span:
+        """The head of a loop, which may stand in another file."""
+        context = self._context.at(loop.module)
+        whole = context.places.span(loop.node)
+        if loop.is_comprehension:
+            return whole
+        lines = context.module.source.lines
+        end = len(lines[whole.line - 1]) + 1 if whole.line <= len(lines) else whole.column
+        return Span(
+            path=whole.path, line=whole.line, column=whole.column, end_line=whole.line, end_column=end,
+            function=whole.function,
         )  # fmt: skip

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from stepscope.reports import op_traces
+from stepscope.reports import op_trace_text
 from stepscope.reports.words import printable
 
 
@@ -22,7 +22,7 @@ def import_(files: tuple[Path, ...], output: Path | None) -> None:
 
     done = import_files(files, output)
     for trace in done.traces:
-        click.echo(op_traces.render(trace), nl=False)
+        click.echo(op_trace_text.render(trace), nl=False)
     for text in done.notes:
         click.echo(f"note        {printable(text)}")
     for profile in done.stacks:

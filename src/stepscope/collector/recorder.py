@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 
+from stepscope.collector.always_on.session_quota import Limits, SessionQuota
 from stepscope.collector.captures.native_captures import NativeCaptures
 from stepscope.collector.captures.op_captures import OpCaptures
-from stepscope.collector.enable.session_quota import Limits, Window
 from stepscope.collector.launch import apply, rundir
 from stepscope.collector.launch.mask import mask_text
 from stepscope.collector.memory import allocator
-from stepscope.collector.memory.memory_looks import MemoryLooks
+from stepscope.collector.memory.look_schedule import LookSchedule
 from stepscope.collector.recording import signals, sources
 from stepscope.collector.recording.drain import Drainer
 from stepscope.collector.recording.sampling import Sampling
@@ -52,7 +52,7 @@ class Recording:
         self.session = session
         self.manifest = read_manifest(session)
         self.writer = SessionWriter(session, max_merged_bytes=limits.merged_bytes if limits else MAX_MERGED_BYTES)
-        self.window = Window(self.writer, limits) if limits else None
+        self.quota = SessionQuota(self.writer, limits) if limits else None
         self.job = rundir.read_job(run)
         self._origin_ns = self.manifest.origin_monotonic_ns
         self._earlier = {info.key: info for info in self.manifest.workers}
@@ -61,7 +61,7 @@ class Recording:
         self.sampling = Sampling(self.writer, self._origin_ns)
         self.captures = OpCaptures(self)
         self.native = NativeCaptures(self)
-        self._memory_looks = MemoryLooks(self, time.monotonic_ns())
+        self._look_schedule = LookSchedule(self, time.monotonic_ns())
         self._next_drain_ns = 0
         self._next_sample_ns = 0
         self._next_flush_ns = time.monotonic_ns() + _FLUSH_NS
@@ -97,7 +97,7 @@ class Recording:
         if now_ns >= self._next_sample_ns:
             self._next_sample_ns = max(self._next_sample_ns + _SAMPLE_NS, now_ns + _SAMPLE_NS // 2)
             self.sampling.sample(now_ns, self.job, self.drainer.alive_pids())
-            self._memory_looks.tick(now_ns)
+            self._look_schedule.tick(now_ns)
             self._rescue_launcher()
         if now_ns >= self._next_flush_ns or (self.drainer.pending() >= _FLUSH_RECORDS and not self.disk_problem):
             early = now_ns - self._origin_ns < _SOON_NS
@@ -115,7 +115,7 @@ class Recording:
             self.drainer.retire_dead(now_ns)
             self._look_at_allocators()
             self.sampling.flush()
-            if self.window is not None and now_ns >= self._next_trim_ns:
+            if self.quota is not None and now_ns >= self._next_trim_ns:
                 self._next_trim_ns = now_ns + _TRIM_NS
                 self.trim(now_ns)
             self._write_manifest()
@@ -153,12 +153,12 @@ class Recording:
         Raises:
             OSError: no space, or no rights.
         """
-        if self.window is None or not self.window.trim(now_ns - self._origin_ns):
+        if self.quota is None or not self.quota.trim(now_ns - self._origin_ns):
             return
         self._diagnostics = {key: value for key, value in self._diagnostics.items() if key[0] != "DX116"}
         self.note(
             "DX116",
-            f"the session keeps the newest of a long run: {self.window.dropped_segments} of its oldest segments were "
+            f"the session keeps the newest of a long run: {self.quota.dropped_segments} of its oldest segments were "
             "dropped to hold its share of the disk; what is said about steps is about the rest",
         )
 

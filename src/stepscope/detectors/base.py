@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from stepscope.causes.host import graph_growth, standstill
+from stepscope.causes.host import growing_graph, no_progress
 from stepscope.causes.job import hidden_wait, purpose
-from stepscope.causes.system import contention, gpu, memory_growth, page_faults, resources
+from stepscope.causes.system import contention, gpu, memory_leak, resources, steady_page_faults
 from stepscope.derive.python import stack_samples
 from stepscope.errors import DamagedError
 from stepscope.model.log.events import Traced
@@ -171,14 +171,14 @@ class Detector(Generic[P]):
 def present(view: SessionView) -> frozenset[Signal]:
     """The signals that the session holds."""
     found = set()
-    trace = view.op_traces.main
+    trace = view.traces.main
     if trace is not None:
         found |= {Signal.OP_TRACE, *([Signal.DEVICE_TRACE] if trace.device >= 0 else [])}
-    if view.get(standstill.build) is not None:
+    if view.get(no_progress.build) is not None:
         found.add(Signal.STACKS)
     for signal, there in (
         (Signal.HOST, view.get(contention.build) is not None),
-        (Signal.FAULTS, view.get(page_faults.build) is not None),
+        (Signal.FAULTS, view.get(steady_page_faults.build) is not None),
         (Signal.NATIVE, bool(view.session.stacks)),
     ):
         if there:
@@ -192,9 +192,9 @@ def present(view: SessionView) -> frozenset[Signal]:
         if not view.get(hidden_wait.build):
             found.add(Signal.INPUT_WAIT)
         sampled = {
-            Signal.GRAPHS: view.get(graph_growth.build) is not None,
+            Signal.GRAPHS: view.get(growing_graph.build) is not None,
             Signal.NODES: view.graphs is not None,
-            Signal.MEMORY: view.get(memory_growth.build) is not None,
+            Signal.MEMORY: view.get(memory_leak.build) is not None,
             Signal.RESOURCES: view.get(resources.build) is not None,
             Signal.GPU: bool(view.get(gpu.build)),
             Signal.LIVE_BYTES: any(gpu.live_bytes > 0 for gpu in view.get(gpu.build)),
@@ -350,7 +350,7 @@ def cost_of(
     A cost that is paid once is a share of another time: it gives its own ``ns_per_step``, spread over all steps.
     """
     steps = view.steps
-    trace = view.op_traces.main
+    trace = view.traces.main
     mean = steps.steady_ns / steps.steady_count if steps else trace.periods.mean_ns if trace is not None else 0.0
     return Cost(
         ratio=_clip(ratio),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Place
 
@@ -65,8 +65,8 @@ def price(
     min_ratio: float,
     *,
     ask: Callable[[F], str],
-    weigh: Callable[[StepOps, F], W],
-    see: Callable[[StepOps, F, W], Seen],
+    weigh: Callable[[NodeCosts, F], W],
+    see: Callable[[NodeCosts, F, W], Seen],
 ) -> Iterator[Seen | CaptureRequest]:
     """Find a pattern in the graph and price it by an op trace.
 
@@ -84,7 +84,7 @@ def price(
     found = find(view.graphs) if view.graphs is not None else ()
     if not found:
         return
-    ops = view.step_ops
+    ops = view.node_costs
     if ops is None:
         if suspicion := ask(found[0]):
             hint = f"{suspicion} shows in an op trace: stepscope trace JOB while it runs"

@@ -67,11 +67,11 @@ class Waited:
         made = self.cause.producer
         return made.busy_ratio if self.hidden and made is not None else self.cause.python_ratio
 
-    def cost(self, session: SessionView) -> Cost:
+    def cost(self, view: SessionView) -> Cost:
         """The wait is certain within its error, what lock and CPUs cost besides may be less."""
         cause, error = self.cause, 2 * self.cause.error_ratio
         basis = "modelled" if self.hidden else "measured"
-        return cost_of(session, self.saved, low=cause.saved_low - error, high=cause.saved_high + error, basis=basis)
+        return cost_of(view, self.saved, low=cause.saved_low - error, high=cause.saved_high + error, basis=basis)
 
 
 def traced(cause: InputCause) -> tuple[Evidence, ...]:
@@ -95,12 +95,12 @@ def _own(made: Producer) -> Evidence:
     return Evidence(metric="own_cpu_cores", value=made.own_ratio, unit="cores")
 
 
-def find(session: SessionView, limit: Limit, params: Params) -> Waited | None:
+def find(view: SessionView, limit: Limit, params: Params) -> Waited | None:
     """The function, if user Python of this kind limits the pipeline and steps wait for it."""
-    cause, steps = session.get(input_cause.build), session.steps
+    cause, steps = view.get(input_cause.build), view.steps
     if cause is None or steps is None or cause.limit != limit or cause.function is None:
         return None
-    hidden = session.get(hidden_wait.build)
+    hidden = view.get(hidden_wait.build)
     if hidden and (not cause.never_idle or cause.saved_low < params.min_wait_ratio):
         return None
     if not hidden and cause.wait_ratio + cause.disturbed_ratio < params.min_wait_ratio:
@@ -115,17 +115,17 @@ def find(session: SessionView, limit: Limit, params: Params) -> Waited | None:
     )
 
 
-def own_places(session: SessionView, function: PythonFunction) -> list[Place]:
+def own_places(view: SessionView, function: PythonFunction) -> list[Place]:
     """The function itself, and the lines that its time goes to."""
     name, inside = function.name, function.inside
-    places = [session.place(name.file, name.line, name.end_line, name.text)] if name.file else []
+    places = [view.place(name.file, name.line, name.end_line, name.text)] if name.file else []
     if inside is not None:
         lines = inside.lines[:3]
-        places.append(session.place(inside.file, min(lines), max(lines), inside.function))
+        places.append(view.place(inside.file, min(lines), max(lines), inside.function))
     return places
 
 
-def made_places(session: SessionView, function: PythonFunction) -> list[Place]:
+def made_places(view: SessionView, function: PythonFunction) -> list[Place]:
     """Where the function was put into the graph, the innermost line first."""
     stack = function.made.stack[-2:] if function.made is not None else []
-    return [session.place(file, line, function=where) for file, where, line in reversed(stack)]
+    return [view.place(file, line, function=where) for file, where, line in reversed(stack)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, maker_rows, op_traces, task_rows, words
+from stepscope.reports import capture_text, maker_rows, op_trace_text, task_rows, words
 from stepscope.reports.page import op_rows, traced_rows
 from stepscope.reports.page.excerpt import excerpt
 from stepscope.units import format_ns
@@ -68,7 +68,7 @@ def _head(report: Report) -> str:
         mean, p95 = words.time_pair(times.mean_ns, times.p95_ns)
         items.append(f"step {mean} (p95 {p95})")
     items += [escape(words.framework_text(summary)), words.exit_text(summary.exit_code)]
-    items += map(escape, words.member_items(summary))
+    items += map(escape, words.process_role_items(summary))
     items += map(escape, words.inference_items(summary))
     items.append(words.overhead_text(report.overhead, steps=summary.steps))
     makers = "".join(f"\n- {escape(line)}" for line in maker_rows.lines(summary))
@@ -92,7 +92,7 @@ def _op_traces(report: Report) -> list[str]:
         return []
     rows = []
     for trace in report.op_traces:
-        steps = "; ".join(op_traces.steps_text(one) for one in trace.steps) or "none seen"
+        steps = "; ".join(op_trace_text.steps_text(one) for one in trace.steps) or "none seen"
         missing = ", ".join(plane.name for plane in trace.planes if not plane.events)
         rows.append(
             (code(trace.file or trace.name), escape(trace.format), f"{trace.events:,}", escape(steps), escape(missing))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from stepscope.reports import capture_text, maker_rows, op_traces, words
+from stepscope.reports import capture_text, maker_rows, op_trace_text, words
 from stepscope.reports.page import op_rows, traced_rows
 from stepscope.units import format_ns, format_rate
 
@@ -165,12 +165,12 @@ def _header(report: Report, width: int) -> list[Line]:
 
 def _imported(report: Report, room: int) -> list[Line]:
     """Of a session that holds what another tool recorded, and nothing else."""
-    said = [*op_traces.imported(report), *(traced_rows.lines(report.traced) if report.traced is not None else ())]
+    said = [*op_trace_text.imported(report), *(traced_rows.lines(report.traced) if report.traced is not None else ())]
     return [line for label, text in said for line in _labelled(label, HEAD, wrap(text, room))]
 
 
 def _members(report: Report, room: int) -> list[Line]:
-    return _labelled("processes", HEAD, _wrap_items(words.member_items(report.session), room))
+    return _labelled("processes", HEAD, _wrap_items(words.process_role_items(report.session), room))
 
 
 def _stages(report: Report, room: int) -> list[Line]:

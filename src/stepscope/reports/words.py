@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from stepscope.model.report.components import COMPONENTS
 from stepscope.units import format_bytes, format_ns, format_rate
 
 if TYPE_CHECKING:
@@ -30,21 +31,8 @@ if TYPE_CHECKING:
     )
     from stepscope.model.report.overhead import Overhead
 
-COMPONENT_WORDS = {
-    "input-wait": "input wait",
-    "call": "compute",
-    "tracing": "tracing",
-    "retrace": "retracing",
-    "callbacks": "callbacks",
-    "saving": "saving",
-    "host-sync": "host sync",
-    "gc": "garbage collection",
-    "evaluation": "evaluation",
-    "building": "building",
-    "framework": "framework",
-    "other-python": "other Python",
-    "unmeasured": "not measured",
-}
+COMPONENT_WORDS: dict[str, str] = {name: about.word for name, about in COMPONENTS.items()}
+COMPONENT_WORDS["unmeasured"] = "not measured"
 """What a component of the step is called."""
 
 STAGE_WORDS = {
@@ -174,15 +162,15 @@ def overhead_text(overhead: Overhead, *, steps: int = 1) -> str:
     return f"measuring cost {100 * overhead.ratio:.1f} % ({100 * overhead.low:.1f}-{100 * overhead.high:.1f}){captures}"
 
 
-MEMBER_LIMIT = 4
+PROCESS_ROLE_LIMIT = 4
 """Processes named one by one; of more only the kinds are told."""
 
 
-def member_items(summary: SessionSummary) -> list[str]:
+def process_role_items(summary: SessionSummary) -> list[str]:
     """What the processes of a job with several do; nothing for a single one that makes the steps."""
-    if not any(m.role == "server" for m in summary.members) and len(summary.members) < MEMBER_LIMIT // 2:
+    if not any(m.role == "server" for m in summary.members) and len(summary.members) < PROCESS_ROLE_LIMIT // 2:
         return []
-    if len(summary.members) > MEMBER_LIMIT:
+    if len(summary.members) > PROCESS_ROLE_LIMIT:
         kinds = Counter(m.role for m in summary.members)
         return [f"{count} {ROLE_COUNT_WORDS[role]}" for role, count in kinds.items()]
     return [f"{printable(m.member) or 'process'} ({m.pid}) {ROLE_WORDS[m.role]}" for m in summary.members]

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import SessionError
-from stepscope.model.api.timeline import LeftOut, Series, SpanName, Timeline, TraceRange, Track
+from stepscope.model.api.timeline import LeftOut, SpanName, Timeline, TimelineSeries, TraceRange, Track
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -194,7 +194,7 @@ class Writer:
         names: tuple[SpanName, ...],
         *,
         tracks: tuple[Track, ...],
-        series: tuple[Series, ...],
+        series: tuple[TimelineSeries, ...],
         left_out: tuple[LeftOut, ...],
         traces: tuple[TraceRange, ...],
     ) -> None:

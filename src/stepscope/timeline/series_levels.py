@@ -1,7 +1,7 @@
 """Series at several levels of detail. Points too close to be told apart on a screen become one point that keeps their
 lowest and highest values, so that no spike is lost.
 
-The rule is that of spans (``span_levels``): a value that holds for at least one bucket of time stays as it is; shorter
+The rule is that of spans (``levels``): a value that holds for at least one bucket of time stays as it is; shorter
 neighbours that begin in the same bucket become one point.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.timeline import span_levels
+from stepscope.timeline import levels
 
 if TYPE_CHECKING:
     from stepscope.model.records import F64, I64
@@ -52,7 +52,7 @@ def merged(held: Held, bucket: int) -> Points:
     """The points of a level whose buckets last ``bucket`` nanoseconds."""
     if not len(held):
         return Points(held.start, held.end, held.value, held.value, held.value, np.empty(0, np.int64))
-    first = span_levels.firsts(held.start, held.end, bucket)
+    first = levels.firsts(held.start, held.end, bucket)
     last = np.append(first[1:], len(held)) - 1
     length = (held.end - held.start).astype(np.float64)
     return Points(

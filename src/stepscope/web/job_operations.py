@@ -14,7 +14,7 @@ from stepscope.app.server import browse
 from stepscope.app.server.session_catalogue import job_of
 from stepscope.errors import CaptureError
 from stepscope.model.api.capture_ask import DEFAULT_WAIT_S, MAX_STEPS, CaptureAsk
-from stepscope.model.api.hub import Asked, CaptureList, Health, Job, JobPage
+from stepscope.model.api.rest_api import Asked, CaptureList, Health, Job, JobPage
 from stepscope.web import metrics
 from stepscope.web.operation import LIMIT, OFFSET, PREFIX, Answer, Call, Hub, Operation, struct
 from stepscope.web.parameters import Number
@@ -67,7 +67,7 @@ def _health(hub: Hub, call: Call) -> Answer:
 
 
 def _list(hub: Hub, call: Call) -> Answer:
-    found = hub.library.running()
+    found = hub.catalogue.running()
     offset, limit = call.arguments.number("offset"), call.arguments.number("limit")
     page = JobPage(
         items=browse.page(found, offset, limit),
@@ -104,7 +104,7 @@ def _ask(hub: Hub, call: Call) -> Answer:
 
 def _metrics(hub: Hub, call: Call) -> Answer:
     del call
-    return Answer(content=metrics.exposition(hub.library.running()), media=metrics.MEDIA)
+    return Answer(content=metrics.exposition(hub.catalogue.running()), media=metrics.MEDIA)
 
 
 JOBS = (

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric
 
-    from stepscope.model.api.hub import Job
+    from stepscope.model.api.rest_api import Job
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 JOB = ("pid", "session")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope._version import __version__
-from stepscope.model.api.hub import Problem
+from stepscope.model.api.rest_api import Problem
 from stepscope.web import problems
 from stepscope.web.operation import JSON
 

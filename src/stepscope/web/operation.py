@@ -18,8 +18,8 @@ from stepscope.web.problems import Refused
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.app.server.open_sessions import Shelf
-    from stepscope.app.server.session_catalogue import Library
+    from stepscope.app.server.open_sessions import OpenSessions
+    from stepscope.app.server.session_catalogue import SessionCatalogue
 
 PREFIX = "/api/v1"
 JSON = "application/json"
@@ -41,8 +41,8 @@ takes no longer than handing it to a thread, asks no disk for anything, and says
 class Hub:
     """What the operations work on."""
 
-    library: Library
-    shelf: Shelf
+    catalogue: SessionCatalogue
+    open_sessions: OpenSessions
     timelines: Timelines = field(default_factory=Timelines)
     stopping: Callable[[], bool] = lambda: False
     """Streams end when it says so."""

@@ -37,10 +37,10 @@ def _both(hub: Hub, call: Call, kind: str) -> Answer:
     """What is asked of two sessions; not made where the client has it."""
     arguments = call.arguments
     entries = [entry_of(hub, arguments.text(name)) for name in ("before", "after")]
-    briefs = hub.library.brief(entries[0]), hub.library.brief(entries[1])
+    briefs = hub.catalogue.brief(entries[0]), hub.catalogue.brief(entries[1])
     event = arguments.text("event")
     try:
-        before, after = map(hub.shelf.open, entries)
+        before, after = map(hub.open_sessions.open, entries)
         said = msgspec.json.encode([kind, before.revision, after.revision, event, briefs])
         tag = f'W/"{hashlib.sha256(said).hexdigest()[:20]}"'
         call.pass_unless_new(tag)

@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from stepscope.app.server.session_catalogue import shown
-from stepscope.model.api.hub import Problem
+from stepscope.model.api.rest_api import Problem
 
 MEDIA = "application/problem+json"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from stepscope.app.server.open_sessions import Shelf
-from stepscope.app.server.session_catalogue import Library
+from stepscope.app.server.open_sessions import OpenSessions
+from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 
@@ -33,7 +33,9 @@ class Server:
         self, roots: Sequence[Path], access: Access, within: Callable[[ASGIApp], ASGIApp] = lambda app: app
     ) -> None:
         """It does not run yet; ``within`` stands between the guard and what it lets through."""
-        self._hub = Hub(library=Library(roots), shelf=Shelf(), stopping=lambda: self._server.should_exit)
+        self._hub = Hub(
+            catalogue=SessionCatalogue(roots), open_sessions=OpenSessions(), stopping=lambda: self._server.should_exit
+        )
         config = uvicorn.Config(
             create(self._hub, access, within),
             log_level="error",

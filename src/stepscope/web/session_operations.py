@@ -15,7 +15,7 @@ import msgspec
 from stepscope.app import bundle, flame
 from stepscope.app.server import browse
 from stepscope.errors import CaptureError, DamagedError, StepscopeError, TargetError, UsageError
-from stepscope.model.api.hub import (
+from stepscope.model.api.rest_api import (
     CaptureList,
     FindingList,
     FlameList,
@@ -91,7 +91,7 @@ def entry_of(hub: Hub, key: str) -> Entry:
     Raises:
         Refused: there is none.
     """
-    entry = hub.library.find(key)
+    entry = hub.catalogue.find(key)
     if entry is None:
         raise Refused(HTTPStatus.NOT_FOUND, f"no session {key}; expected one of /api/v1/sessions")
     return entry
@@ -107,7 +107,7 @@ def _of_session(name: str, served: Resource, *, moving: bool = False) -> Callabl
     def serve(hub: Hub, call: Call) -> Answer:
         entry = entry_of(hub, call.arguments.text("key"))
         try:
-            opened = hub.shelf.open(entry)
+            opened = hub.open_sessions.open(entry)
             asked = repr(sorted(call.arguments.values.items()))
             tag = hashlib.sha256(f"{name} {opened.revision}{asked}".encode()).hexdigest()[:20]
             tag = "" if moving else f'W/"{tag}"'
@@ -117,13 +117,13 @@ def _of_session(name: str, served: Resource, *, moving: bool = False) -> Callabl
                 if tag in opened.answers:
                     return _encoded(opened, tag, call)
                 made = served(opened, entry, call.arguments)
-                hub.library.opened(entry, opened.damage)
+                hub.catalogue.opened(entry, opened.damage)
                 if tag and not isinstance(made, Answer):
                     opened.keep(tag, msgspec.json.encode(made))
                     return _encoded(opened, tag, call)
         except StepscopeError as error:
             if isinstance(error, DamagedError):
-                hub.library.opened(entry, str(error))
+                hub.catalogue.opened(entry, str(error))
             raise Refused(status_of(error), str(error)) from error
         if isinstance(made, Answer):
             made.headers.setdefault("ETag", tag)
@@ -154,7 +154,7 @@ def status_of(error: StepscopeError) -> HTTPStatus:
 
 def _list(hub: Hub, call: Call) -> Answer:
     arguments = call.arguments
-    found = hub.library.briefs(arguments.text("q"), arguments.text("state"))
+    found = hub.catalogue.briefs(arguments.text("q"), arguments.text("state"))
     offset, limit = arguments.number("offset"), arguments.number("limit")
     page = SessionPage(
         items=browse.page(found, offset, limit),
@@ -166,12 +166,12 @@ def _list(hub: Hub, call: Call) -> Answer:
 
 
 def _brief(hub: Hub, call: Call) -> Answer:
-    return struct(hub.library.brief(entry_of(hub, call.arguments.text("key"))), call)
+    return struct(hub.catalogue.brief(entry_of(hub, call.arguments.text("key"))), call)
 
 
 def _summary(hub: Hub, call: Call) -> Answer:
     entry = entry_of(hub, call.arguments.text("key"))
-    brief = hub.library.brief(entry)
+    brief = hub.catalogue.brief(entry)
     return _of_session("summary", lambda opened, _, __: browse.detail(opened, brief), moving=True)(hub, call)
 
 

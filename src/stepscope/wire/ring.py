@@ -10,7 +10,7 @@ Layout (little endian)::
     32   Q   reader: how many records the reader has made durable (written by the reader)
     40   Q   start_ns: CLOCK_MONOTONIC when the ring was made
     64   Q   untold_ns: since when calls have only been counted, without a REST record that says so; 0: they are not
-    72   4Q  calls that were only counted so far, one number for each of UNTOLD_KINDS
+    72   4Q  calls that were only counted so far, one number for each of UNCOMMITTED_KINDS
     104  4Q  the same as they were at untold_ns
     4096 ... slots x record
 
@@ -57,9 +57,9 @@ _RECORD_STEP = RECORD_BYTES // 2
 """Where the first kind stands, and how far the next, in numbers of two bytes."""
 HEADER = struct.Struct("<8sIIQQQQ")
 READER_OFFSET = 32
-UNTOLD_OFFSET = 64
-UNTOLD = struct.Struct("<9Q")
-UNTOLD_KINDS = (Kind.EXECUTION, Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
+UNCOMMITTED_OFFSET = 64
+UNCOMMITTED = struct.Struct("<9Q")
+UNCOMMITTED_KINDS = (Kind.EXECUTION, Kind.FUNCTION, Kind.MODEL_CALL, Kind.NEXT)
 """Kinds whose calls are counted while wrappers rest: what a process has counted is not lost with it."""
 DEFAULT_SLOTS = 1_250_000
 """60 s at 20,000 records a second (DESIGN 3)."""
@@ -98,7 +98,7 @@ class RingWriter:
             raise
         finally:
             os.close(fd)
-        self.untold = memoryview(self.buffer)[UNTOLD_OFFSET : UNTOLD_OFFSET + UNTOLD.size].cast("Q")
+        self.uncommitted = memoryview(self.buffer)[UNCOMMITTED_OFFSET : UNCOMMITTED_OFFSET + UNCOMMITTED.size].cast("Q")
         """``untold_ns`` and the counts beside it."""
         self._counter = itertools.count()
         self.claim: Callable[[], int] = self._counter.__next__

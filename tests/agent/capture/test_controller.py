@@ -22,7 +22,8 @@ from stepscope.wire.ring import HEADER_BYTES, RECORD, RECORD_BYTES, make_write, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.capture.host import Host
+    from stepscope.agent.core.lines import Lines
 
 GOOD: dict[str, object] = {
     "id": "a",
@@ -175,7 +176,7 @@ def test_a_trace_that_an_evaluation_came_into_at_once_begins_again(
     )
     begun: list[str] = []
     module = SimpleNamespace(_pywrap_profiler=SimpleNamespace(ProfilerSession=lambda: Recorder(begun)), _profiler=None)
-    tracing = profiler.Profiler(cast("AgentState", SimpleNamespace()), module)
+    tracing = profiler.Profiler(cast("Lines", SimpleNamespace()), module)
     watch = StepWatch(frozenset({(2, 7)}), 1)
     rounds = iter(([STEP], [STEP, OTHER, OTHER], [STEP], [STEP, STEP, STEP, OTHER, OTHER]))
     waited = watch.until
@@ -210,7 +211,7 @@ def test_a_step_may_take_the_memory_that_steps_have_taken(
     monkeypatch.setattr(profiler, "_resident", lambda: next(sizes, resident))
     begun: list[str] = []
     module = SimpleNamespace(_pywrap_profiler=SimpleNamespace(ProfilerSession=lambda: Recorder(begun)), _profiler=None)
-    tracing = profiler.Profiler(cast("AgentState", SimpleNamespace()), module)
+    tracing = profiler.Profiler(cast("Lines", SimpleNamespace()), module)
     watch = StepWatch(frozenset({(2, 7)}), 1)
     waited = watch.until
 
@@ -232,7 +233,7 @@ def test_no_trace_without_a_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setattr(profiler, "MIN_FREE_BYTES", 0)
     begun: list[str] = []
     module = SimpleNamespace(_pywrap_profiler=SimpleNamespace(ProfilerSession=lambda: Recorder(begun)), _profiler=None)
-    tracing = profiler.Profiler(cast("AgentState", SimpleNamespace()), module)
+    tracing = profiler.Profiler(cast("Lines", SimpleNamespace()), module)
     watch = StepWatch(frozenset({(2, 7)}), 1)
     monkeypatch.setattr(watch, "until", lambda *_: None)
     assert tracing.trace(Order(GOOD), watch, str(tmp_path)) == {"outcome": "failed", "text": profiler.NO_STEPS}
@@ -295,7 +296,7 @@ def test_traced_runs_are_left_alone_until_the_last(monkeypatch: pytest.MonkeyPat
     """Exactly the runs that were asked for have a trace, and who waits for them is woken once, by the last."""
     monkeypatch.setitem(sys.modules, runs.CONFIG, SimpleNamespace(RunOptions=Options, RunMetadata=Metadata))
     state = SimpleNamespace(captures=SimpleNamespace(profiled=bool), guard=lambda _: nullcontext())
-    tracing = runs.Runs(cast("AgentState", state))
+    tracing = runs.Runs(cast("Host", state))
     watch = StepWatch(frozenset())
     woken: list[int] = []
     levels: list[int] = []
@@ -328,7 +329,7 @@ def test_traced_runs_are_left_alone_until_the_last(monkeypatch: pytest.MonkeyPat
 
 def test_a_capture_ends_with_what_it_has_when_its_asker_has_enough() -> None:
     """Another one, of an earlier command, is none of it."""
-    controller = Captures(cast("AgentState", SimpleNamespace()))
+    controller = Captures(cast("Host", SimpleNamespace()))
     watch = controller._watch = StepWatch(frozenset())
     controller._identity = "b"
     controller.enough({"capture": "a"})

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tests.agent.conftest import Armed, Measured, read_process
 
-from stepscope.agent.core import state as state_module
-from stepscope.agent.core.state import AgentState
+from stepscope.agent.core import lines
+from stepscope.agent.state import AgentState
 from stepscope.model.log.events import AgentDiagnostic, Name, Probe, ProcessEnded, ThreadSeen
 
 
@@ -95,7 +95,7 @@ def test_attach_failure_is_a_probe_line(armed: Armed, opened: AgentState) -> Non
     opened.attach("broken", attach, None)
     (line,) = measured(armed).of(Probe)
     assert (line.name, line.attached, line.why) == ("broken", False, "AttributeError: no such method")
-    assert not opened.out
+    assert not opened.lines.out
 
 
 def test_third_failure_takes_the_probe_out(armed: Armed, opened: AgentState) -> None:
@@ -198,7 +198,7 @@ def test_a_thread_is_not_kept_alive(opened: AgentState) -> None:
 
 def test_names_are_bounded(armed: Armed, opened: AgentState, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that makes up names without end gets one name for the rest, and a diagnostic."""
-    monkeypatch.setattr(state_module, "_MAX_NAMES", 10)
+    monkeypatch.setattr(lines, "_MAX_NAMES", 10)
     ids = [opened.name(i, str(i)) for i in range(30)]
     assert len(set(ids)) == 11
     assert len(set(ids[10:])) == 1
@@ -239,7 +239,7 @@ def test_a_thread_without_an_object_is_known_by_its_ident(opened: AgentState) ->
     found: dict[str, list[int]] = {}
 
     def ask(key: str) -> None:
-        found[key] = [opened.thread(), opened.pool_thread(), opened.pool_thread()]
+        found[key] = [opened.thread(), opened.threads.of_pool(), opened.threads.of_pool()]
 
     def native(key: str, done: threading.Event) -> None:
         ask(key)

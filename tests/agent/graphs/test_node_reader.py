@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from stepscope.agent.core.state import AgentState
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.graphs import node_reader
 from stepscope.agent.graphs.node_lines import Lines
 from stepscope.agent.graphs.node_reader import SETTLE_NS, SLICE_NS, Reader
+from stepscope.agent.state import AgentState
 from stepscope.formats.agent_files import graph_blocks
 from stepscope.model.log.graph import GraphTable, assemble
 
@@ -109,7 +109,7 @@ class Setting:
 
     def lines(self, kind: str) -> list[dict[str, Any]]:
         """What was written."""
-        logs = Path(self.state.folder).glob("log-*.jsonl")
+        logs = Path(self.state.lines.folder).glob("log-*.jsonl")
         lines = [json.loads(line) for log in logs for line in log.read_bytes().splitlines()]
         return [line for line in lines if line["t"] == kind]
 
@@ -139,7 +139,7 @@ def test_slices(setting: Setting) -> None:
     table = setting.table()
     assert table.node.tolist() == list(range(2, 12))
     assert [int(i) for row in range(10) for i in table.inputs_of(row)] == list(range(9))
-    assert setting.state.errand is None
+    assert setting.state.hooks.errand is None
 
 
 def test_waits_for_traces_to_end(setting: Setting) -> None:

@@ -16,7 +16,7 @@ from stepscope.wire.kinds import Flag, Kind
 HEAD = """
 import os, signal, sys, threading, time, stepscope
 from pathlib import Path
-from stepscope.agent import start; from stepscope.agent.core import state
+from stepscope.agent import start, state
 stepscope.step()
 def timers(): return Path("/proc/self/timers").read_text().count("signal:")
 def spin(seconds):
@@ -25,7 +25,7 @@ def spin(seconds):
         sum(range(1000))
 def arm():
     global running
-    running = start.Running(state.CURRENT)
+    running = start.Running(state.CURRENT, ())
     running.start_thread()
     running.register_exit()
 """

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stepscope.agent.core.state import AgentState
 from stepscope.agent.sampling import lock_watch
 from stepscope.agent.sampling.lock_watch import LockWatch
 from stepscope.agent.sampling.sampler import Sampler
+from stepscope.agent.state import AgentState
 from stepscope.model.log.events import AgentDiagnostic, ThreadSeen
 from stepscope.wire.kinds import Kind, LockState
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 PROGRAM = """
 import threading, time, stepscope
-from stepscope.agent import bootstrap, start; from stepscope.agent.core import state
+from stepscope.agent import bootstrap, start, state
 stepscope.step()
-running = start.Running(state.CURRENT)
+running = start.Running(state.CURRENT, ())
 running.start_thread()
 running.register_exit()
 ticks, end = [], []
-state.CURRENT.on_tick(ticks.append)
+state.CURRENT.hooks.on_tick(ticks.append)
 def until(count):
     deadline = time.monotonic() + 30
     while len(ticks) < count and time.monotonic() < deadline: time.sleep(0.005)

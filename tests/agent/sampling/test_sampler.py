@@ -12,10 +12,10 @@ from stepscope.wire.kinds import Flag, Kind
 
 PROGRAM = """
 import sys, threading, time, stepscope
-from stepscope.agent import bootstrap, start; from stepscope.agent.core import state
+from stepscope.agent import bootstrap, start, state
 stepscope.step()
 threads, before = threading.enumerate(), threading.active_count()
-running = start.Running(state.CURRENT)
+running = start.Running(state.CURRENT, ())
 running.start_thread()
 running.register_exit()
 ticks = []
@@ -23,7 +23,7 @@ def busy(count):
     deadline = time.monotonic() + 30
     last = len(ticks) + count
     while len(ticks) < last and time.monotonic() < deadline: sum(range(1000))
-state.CURRENT.on_tick(ticks.append)
+state.CURRENT.hooks.on_tick(ticks.append)
 """
 
 
@@ -109,11 +109,11 @@ def test_forked_child_has_its_own_thread(armed: Armed) -> None:
     """A forked child that records is sampled by a thread of its own."""
     body = """
 import os
-state.CURRENT.children_after_fork.append(running.start_thread)
+state.CURRENT.hooks.children.append(running.start_thread)
 pid = os.fork()
 if pid == 0:
     stepscope.step(); stepscope.step()
-    state.CURRENT.on_tick(ticks.append)
+    state.CURRENT.hooks.on_tick(ticks.append)
     busy(6)
     os._exit(0)
 os.waitpid(pid, 0)
@@ -133,8 +133,8 @@ def test_ticks_run_and_a_failing_one_is_dropped(armed: Armed) -> None:
 calls = []
 def good(now): calls.append(now)
 def bad(now): calls.append(None); 1/0
-state.CURRENT.on_tick(bad)
-state.CURRENT.on_tick(good)
+state.CURRENT.hooks.on_tick(bad)
+state.CURRENT.hooks.on_tick(good)
 busy(10)
 print(calls.count(None), len(calls) > 6)
 """
@@ -148,7 +148,7 @@ def test_deep_stacks_keep_root_and_leaf(armed: Armed, opened: object) -> None:
     """Of a deep recursion the outermost and the innermost frames are kept, and equal stacks are one."""
     import sys
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
     assert isinstance(opened, AgentState)
     table = StackTable(opened)
@@ -176,20 +176,20 @@ def second_line(process: Measured, stack: int) -> int:
 
 def test_rate_adapts_to_its_cost(opened: object) -> None:
     """Dear ticks lower the rate, to four a second at least while the job is young; cheap ones restore it."""
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
     assert isinstance(opened, AgentState)
     sampler = Sampler(opened)
     for _ in range(12):
-        sampler._adapt(opened.started_ns + 1, 20 * 30_000, 20)
+        sampler._adapt(opened.lines.started_ns + 1, 20 * 30_000, 20)
     assert sampler._hz == 20
     for _ in range(12):
-        sampler._adapt(opened.started_ns + 1, 10 * 70_000, 10)
+        sampler._adapt(opened.lines.started_ns + 1, 10 * 70_000, 10)
     assert round(sampler._hz, 6) == 10
     for _ in range(12):
-        sampler._adapt(opened.started_ns + 1, 1_000_000_000, 5)
+        sampler._adapt(opened.lines.started_ns + 1, 1_000_000_000, 5)
     assert sampler._hz == 4
-    sampler._adapt(opened.started_ns + 61_000_000_000, 1_000_000_000, 5)
+    sampler._adapt(opened.lines.started_ns + 61_000_000_000, 1_000_000_000, 5)
     assert sampler._hz == 1
     pauses = [sampler._pause() * sampler._hz for _ in range(1000)]
     assert 0.75 <= min(pauses) < 0.8

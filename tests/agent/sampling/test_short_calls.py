@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.agent.conftest import Armed, Measured, read_process
 
-from stepscope.agent.sampling import calibrate, governor, short_calls
+from stepscope.agent.core import short_calls
+from stepscope.agent.sampling import calibrate, governor
 from stepscope.model.log.events import AgentCost, AgentDiagnostic
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 SECOND = 1_000_000_000
 
@@ -46,7 +47,7 @@ CALLS = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 20_000), st.boolean
 def test_counts_add_up(calls: list[tuple[int, int, bool]], ticking: bool) -> None:
     """Whenever it is flushed, calls and time per name are those that were counted, each once."""
     sink = Sink()
-    counts = short_calls.ShortCalls(sink)  # type: ignore[arg-type]
+    counts = short_calls.ShortCalls(sink.write, sink.thread)
     counts.ticking = ticking
     now = 0
     for name, dur, flush in calls:
@@ -94,7 +95,7 @@ def test_governor_thins_above_the_limit_and_accounts_for_all(armed: Armed, opene
     assert gov.every > 1
     at = drive(opened, gov, 1_000, 2, at)
     assert gov.every == 1
-    opened.flush_short()
+    opened.records.flush_regularly()
     process = measured(armed)
     hooks = [record for record in process.kinds(Kind.HOOK) if not record.flags & Flag.RAISED]
     counted = sum(record.arg for record in process.kinds(Kind.COUNTS))
@@ -108,14 +109,14 @@ def test_governor_thins_above_the_limit_and_accounts_for_all(armed: Armed, opene
 
 def test_calibration_measures_once_after_two_seconds(armed: Armed, opened: AgentState) -> None:
     """One cost line, with times that a computer can have; nothing of it goes to the ring."""
-    before = opened.written()
+    before = opened.records.written()
     calibration = calibrate.Calibration(opened)
-    calibration.tick(opened.started_ns + SECOND)
+    calibration.tick(opened.lines.started_ns + SECOND)
     assert measured(armed).of(AgentCost) == []
-    calibration.tick(opened.started_ns + 3 * SECOND)
-    calibration.tick(opened.started_ns + 4 * SECOND)
+    calibration.tick(opened.lines.started_ns + 3 * SECOND)
+    calibration.tick(opened.lines.started_ns + 4 * SECOND)
     (line,) = measured(armed).of(AgentCost)
     assert 10 < line.record_ns < 100_000
     assert 0 <= line.wrapper_ns < 100_000
     assert line.samples > 500
-    assert opened.written() == before
+    assert opened.records.written() == before

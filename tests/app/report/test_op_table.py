@@ -95,7 +95,7 @@ def test_the_newest_of_the_process_that_makes_the_steps() -> None:
     assert table is not None
     assert table.ops[0].name == "b"
     assert table.joined_ratio == 0.0
-    assert view.op_traces.problems == ("ops-003 is damaged",)
+    assert view.traces.problems == ("ops-003 is damaged",)
 
 
 def test_one_report_speaks_of_one_trace() -> None:
@@ -136,7 +136,7 @@ def test_none() -> None:
     assert op_table.build(SessionView(session())) == (None, ())
     view = SessionView(session(stored("ops-001", KEY, None)))
     assert op_table.build(view) == (None, ())
-    assert view.op_traces.problems == ("ops-001 is damaged",)
+    assert view.traces.problems == ("ops-001 is damaged",)
 
 
 def test_a_trace_of_another_process_is_not_read_for_detectors() -> None:
@@ -146,5 +146,5 @@ def test_a_trace_of_another_process_is_not_read_for_detectors() -> None:
         raise AssertionError("read")
 
     view = SessionView(session(StoredOpTrace(name="ops-001", worker="9-9", source=SOURCE, load=load)))
-    assert (view.op_traces.main, view.op_traces.shown, view.op_traces.problems) == (None, None, ())
-    assert [found.name for found in view.op_traces.elsewhere] == ["ops-001"]
+    assert (view.traces.main, view.traces.shown, view.traces.problems) == (None, None, ())
+    assert [found.name for found in view.traces.elsewhere] == ["ops-001"]

@@ -35,7 +35,7 @@ class Worker:
 
 STEPS = SimpleNamespace(
     worker=SimpleNamespace(info=Worker().info, records=RecordTable.empty(), all=lambda _cls: []),
-    anchors=Name(id=1, text="train", role="train", call_file="/job/train.py", call_line=41),
+    call=Name(id=1, text="train", role="train", call_file="/job/train.py", call_line=41),
     title="Keras fit",
     thread=1,
     kind=Kind.EXECUTION,

@@ -11,10 +11,10 @@ import pytest
 from stepscope.app.timelines import timeline_tiles
 from stepscope.model.api.timeline import SpanName, Timeline
 from stepscope.store import span_cache
-from stepscope.timeline import span_levels
+from stepscope.timeline import levels
 
 if TYPE_CHECKING:
-    from stepscope.timeline.span_levels import Marks
+    from stepscope.timeline.levels import Marks
 
 NAMES = 7
 SPANS = (300, 9_000, 0, 30_000, 1, 5_000)
@@ -27,7 +27,7 @@ def lane(rng: np.random.Generator, spans: int) -> Marks:
     dur = rng.integers(0, 60_000, spans) // 500 * 500  # often as long as a neighbour
     dur[::100] += 5_000_000
     start = np.cumsum(rng.integers(0, 40_000, spans) + np.append(0, dur[:-1]))
-    return span_levels.single(start, start + dur, rng.integers(0, NAMES, spans).astype(np.int32))
+    return levels.single(start, start + dur, rng.integers(0, NAMES, spans).astype(np.int32))
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def reader(lanes: list[Marks], tmp_path_factory: pytest.TempPathFactory) -> span
     with span_cache.Writer(folder) as writer:
         for number, spans in enumerate(lanes):
             writer.add({"start": spans.start, "end": spans.end, "name": spans.name})
-            for exponent, marks in span_levels.levels(spans):
+            for exponent, marks in levels.levels(spans):
                 writer.add_level(number, exponent, marks.columns())
         names = tuple(SpanName(text=f"{i}", category="op") for i in range(NAMES))
         timeline = Timeline(state="ready", lanes_per_tile=LANES_PER_TILE)
@@ -72,8 +72,8 @@ def drawn(data: bytes) -> dict[int, list[list[int]]]:
 def alone(spans: Marks, exponent: int, begin: int, end: int) -> list[list[int]]:
     """What a lane shows of what begins in a range, made of its spans without any level."""
     rows = slice(*np.searchsorted(spans.start, (begin, end)).tolist())
-    part = span_levels.single(spans.start[rows], spans.end[rows], spans.name[rows], rows.start)
-    found = span_levels.merged(part, 1 << exponent)
+    part = levels.single(spans.start[rows], spans.end[rows], spans.name[rows], rows.start)
+    found = levels.merged(part, 1 << exponent)
     unit = max(0, exponent - 4)
     marks = []
     for start, stop, name, count, busy, _longest, row in zip(

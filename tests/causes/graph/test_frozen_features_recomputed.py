@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.graph_tables import Graph, Node, Tables
 
-from stepscope.causes.graph import frozen_layers
+from stepscope.causes.graph import frozen_features_recomputed
 from stepscope.derive.graph.index import GraphIndex
 
 IMAGES = "float32[?,32,32,3]"
@@ -14,7 +14,7 @@ IMAGES = "float32[?,32,32,3]"
 def found(tables: Tables) -> list[str]:
     """Names of the nodes of frozen layers."""
     index = GraphIndex(tables.worker())
-    layers = frozen_layers.build(index, index.graphs)
+    layers = frozen_features_recomputed.build(index, index.graphs)
     return [index.table.name_of(row) for row in layers.nodes] if layers is not None else []
 
 

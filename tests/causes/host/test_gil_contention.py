@@ -10,15 +10,15 @@ from tests.derive.sessions import MAIN, MS, SCRIPT, Frame, Job, S
 from tests.detectors.jobs import CALL
 from tests.detectors.lock_jobs import OTHER, SECONDS, beside
 
-from stepscope.causes.host import lock_waits
-from stepscope.causes.host.lock_waits import LockWaits
+from stepscope.causes.host import gil_contention
+from stepscope.causes.host.gil_contention import LockWaits
 from stepscope.model.log.events import ThreadSeen
 from stepscope.wire.kinds import Flag, Kind, LockState
 
 
 def measured(job: Job) -> LockWaits:
     """What is said of the lock."""
-    found = lock_waits.build(job.view(), 0.02)
+    found = gil_contention.build(job.view(), 0.02)
     assert found is not None
     return found
 
@@ -132,11 +132,11 @@ def test_without_the_threads_nothing_is_said() -> None:
     """Where the step's thread has no samples of its CPU time, or they do not cover the steps, there is nothing."""
     job = beside(70)
     job.threads = job.threads.take(job.threads.native == 1000 + OTHER)
-    assert lock_waits.build(job.view(), 0.02) is None
+    assert gil_contention.build(job.view(), 0.02) is None
     job = beside(70)
     job.processes = job.processes.take(job.processes.at_ns < 2 * S)
-    assert lock_waits.build(job.view(), 0.02) is None
+    assert gil_contention.build(job.view(), 0.02) is None
     job = Job()
     job.event(ThreadSeen(id=MAIN, main=True))
     job.call(Kind.NEXT, "next")
-    assert lock_waits.build(job.view(), 0.02) is None
+    assert gil_contention.build(job.view(), 0.02) is None

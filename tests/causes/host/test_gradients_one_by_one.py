@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.causes.host.separate_gradients import asks_for_one
+from stepscope.causes.host.gradients_one_by_one import asks_for_one
 
 
 @pytest.mark.parametrize(

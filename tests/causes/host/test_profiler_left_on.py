@@ -5,14 +5,14 @@ from __future__ import annotations
 from tests.derive.sessions import MS, Job
 from tests.detectors.trend_jobs import profiling
 
-from stepscope.causes.host import profiled
-from stepscope.causes.host.profiled import Profiled
+from stepscope.causes.host import profiler_left_on
+from stepscope.causes.host.profiler_left_on import Profiled
 from stepscope.model.log.events import UserProfiler
 
 
 def found(job: Job) -> Profiled | None:
     """Of its steps."""
-    return profiled.build(job.steps())
+    return profiler_left_on.build(job.steps())
 
 
 def test_recorded_steps_are_told_apart() -> None:

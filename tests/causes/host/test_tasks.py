@@ -183,8 +183,8 @@ def test_runs_of_a_session_are_steps_in_rests_too() -> None:
     rest.at(200 * MS, 600 * MS)
     view = job.view()
     assert view.steps is not None
-    assert view.steps.anchors is not None
-    assert (view.steps.anchors.text, view.steps.count) == ("train", 100)
+    assert view.steps.call is not None
+    assert (view.steps.call.text, view.steps.count) == ("train", 100)
     assert view.steps.steady_count == 100 - 60 - 2
     assert view.anatomy is not None
     assert view.anatomy.ratio("callbacks") == pytest.approx(0.5)

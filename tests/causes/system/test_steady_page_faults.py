@@ -7,13 +7,13 @@ import pytest
 from tests.derive.sessions import Job
 from tests.detectors.memory_jobs import FAULT_NS, RELEASE_NS, SECONDS, faulting, refaulting
 
-from stepscope.causes.system import page_faults
-from stepscope.causes.system.page_faults import Faults
+from stepscope.causes.system import steady_page_faults
+from stepscope.causes.system.steady_page_faults import Faults
 
 
 def of(job: Job) -> Faults:
     """The faults of a job, which it must have."""
-    found = job.view().get(page_faults.build)
+    found = job.view().get(steady_page_faults.build)
     assert found is not None
     return found
 

@@ -78,10 +78,10 @@ def flip_layer(x):
 """
     asked = Asked(f"{HEAD}{flip}ask(base.map({function}))")
     (chain,) = asked.context.chains(asked.expressions[0])
-    found = asked.context.stage_function(chain.stages[-1])
+    found = asked.context.functions.of_stage(chain.stages[-1])
     assert found is not None
-    assert [effect.kind for effect in asked.context.effects(found)] == effects
-    assert asked.context.vectorisable(found) is vectorisable
+    assert [effect.kind for effect in asked.context.functions.effects(found)] == effects
+    assert asked.context.functions.vectorisable(found) is vectorisable
 
 
 def test_many_conditional_stages_end() -> None:

@@ -40,7 +40,7 @@ from tests.checker.asking import Asked
 def test_around(text: str, iterations: list[int | None]) -> None:
     """Innermost first, bodies only, up to three calls away, not through tf.functions."""
     asked = Asked(text)
-    assert [loop.iterations for loop in asked.context.loops(asked.expressions[0])] == iterations
+    assert [loop.iterations for loop in asked.context.loops.around(asked.expressions[0])] == iterations
 
 
 def test_through_files() -> None:
@@ -51,7 +51,7 @@ def test_through_files() -> None:
             "train.py": "from main import Agent as A\nagent = A()\nfor e in range(99):\n    agent.act(e)\n",
         }
     )
-    (loop,) = asked.context.loops(asked.expressions[0])
+    (loop,) = asked.context.loops.around(asked.expressions[0])
     assert (loop.module.path, loop.iterations, len(loop.via)) == ("train.py", 99, 1)
 
 
@@ -85,8 +85,8 @@ def test_through_files() -> None:
 def test_varies(body: str, expected: bool | None) -> None:
     """By expression, not by line: what depends on the loop, what does not, what is not known."""
     asked = Asked(f"import time\nk = 1\no = unknown()\nitems = []\nfor i in data:\n    {body}\n")
-    (loop,) = [loop for loop in asked.context.loops(asked.expressions[0], calls=False) if loop.line == 5]
-    assert asked.context.varies(asked.expressions[0], loop) is expected
+    (loop,) = [loop for loop in asked.context.loops.around(asked.expressions[0], calls=False) if loop.line == 5]
+    assert asked.context.loops.varies(asked.expressions[0], loop) is expected
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from stepscope.collector.cpython import bpf_program, layout_check
+from stepscope.collector.cpython.bpf_attach import FrameWatch
 from stepscope.collector.cpython.bpf_program import LAYOUTS, Watched
-from stepscope.collector.cpython.frame_watch import FrameWatch
 from stepscope.collector.kernel import perf
 from stepscope.collector.native.native_decode import CPU
 from stepscope.collector.native.native_window import NativeWindow

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from stepscope.collector.cpython.python_frames import PythonFrames, Running
 from stepscope.collector.cpython.python_memory import Memory, codes_of
-from stepscope.collector.cpython.python_places import PythonPlaces, Running
 from stepscope.formats.native.perf_data import Sample
 from stepscope.formats.native.python_code import LAYOUTS, read_code
 from stepscope.formats.native.unwind import Loop, Walk
@@ -84,7 +84,7 @@ def test_functions_and_lines(memory: Memory) -> None:
     first = next(iter(DUMPS.co_lines()))
     end = [(begin, line) for begin, _, line in DUMPS.co_lines() if line][-1]
     stacks = [stack((DUMPS, end[0] + 2, 0), (LOADS, 4, inside(DUMPS, 6) if i % 3 else 5)) for i in range(20)]
-    places = PythonPlaces(codes_of(space(), memory), stacks)
+    places = PythonFrames(codes_of(space(), memory), stacks)
     leaf, root = places.running(*stacks[0])
     alone = not LAYOUTS[VERSION].inside
     assert leaf == Running(json.__file__, "dumps", end[1], alone)
@@ -98,7 +98,7 @@ def test_too_few_or_always_the_same_say_nothing(memory: Memory) -> None:
     few = [stack((DUMPS, 4, 0), (LOADS, 4, 0)) for _ in range(2)]
     same = [stack((DUMPS, 4, 0)) for _ in range(20)]
     for stacks in (few, same):
-        assert PythonPlaces(codes_of(space(), memory), stacks).running(*stacks[0]) == ()
+        assert PythonFrames(codes_of(space(), memory), stacks).running(*stacks[0]) == ()
 
 
 def test_places_that_do_not_agree_say_nothing(memory: Memory) -> None:
@@ -107,7 +107,7 @@ def test_places_that_do_not_agree_say_nothing(memory: Memory) -> None:
         pytest.skip("the code object itself is pointed to")
     agree = [stack((code, 4, inside(code, 6))) for code in (DUMPS, LOADS) * 10]
     differ = stack((DUMPS, 4, inside(LOADS, 6)))
-    places = PythonPlaces(codes_of(space(), memory), [*agree, differ])
+    places = PythonFrames(codes_of(space(), memory), [*agree, differ])
     assert places.running(*differ) == (Running("", "", 0, alone=False),)
     assert places.running(*agree[0])[0] == Running(json.__file__, "dumps", 0, alone=False)
 
@@ -125,7 +125,7 @@ def test_one_function_in_a_loop(memory: Memory) -> None:
         ctypes.c_uint64.from_address(at + layout.frame_code).value = id(code)
     loops = (DUMPS, 4, 0), (LOADS, 4, 0)
     stacks = [stack(*loops, frames=(behind, first)) for _ in range(20)]
-    places = PythonPlaces(codes_of(space(), memory), stacks)
+    places = PythonFrames(codes_of(space(), memory), stacks)
     for frames, alone in (((behind, first), [True, True]), ((behind + 8, first), [False, True]), ((8, 0), [False] * 2)):
         found = places.running(*stack(*loops, frames=frames))
         assert [run.alone for run in found if run is not None] == alone
@@ -139,6 +139,6 @@ def test_no_interpreter_no_memory_no_known_version(memory: Memory) -> None:
     gone = Memory(2**31 - 1)
     assert gone.problem
     for where, what in ((without, memory), (space(), gone)):
-        assert PythonPlaces(codes_of(where, what), stacks).running(*stacks[0]) == ()
+        assert PythonFrames(codes_of(where, what), stacks).running(*stacks[0]) == ()
     old.python[0].elf = types.SimpleNamespace(address_named=lambda _: 1)
-    assert PythonPlaces(codes_of(cast("AddressSpace", old), memory), stacks).running(*stacks[0]) == ()
+    assert PythonFrames(codes_of(cast("AddressSpace", old), memory), stacks).running(*stacks[0]) == ()

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from stepscope.collector.cpython.bpf_program import Row, Watched
-from stepscope.collector.cpython.python_places import Running
+from stepscope.collector.cpython.python_frames import Running
 from stepscope.collector.cpython.watched_python import BEGINS_OR_ENDS, WatchedPython
 from stepscope.formats.native.python_code import PythonCode
 from stepscope.formats.native.unwind import Loop, Walk
 
 if TYPE_CHECKING:
-    from stepscope.collector.cpython.frame_watch import FrameWatch
+    from stepscope.collector.cpython.bpf_attach import FrameWatch
     from stepscope.collector.cpython.python_memory import Codes
     from stepscope.formats.native.perf_data import Sample
 

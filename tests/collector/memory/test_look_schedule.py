@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from stepscope.collector.memory import memory_look
-from stepscope.collector.memory.memory_looks import CPU_RATIO, FIRST_NS, PAUSE_NS, MemoryLooks
+from stepscope.collector.memory.look_schedule import CPU_RATIO, FIRST_NS, PAUSE_NS, LookSchedule
 from stepscope.collector.recorder import Recording
 from stepscope.errors import FormatError
 from stepscope.model.session.address_space import MemoryLook
@@ -35,7 +35,7 @@ class Recorder:
 
 def looks_at(recorder: Recorder, until_s: int) -> list[int]:
     """Seconds at which looks came, ticked once a second."""
-    looks = MemoryLooks(cast("Recording", recorder), 0)
+    looks = LookSchedule(cast("Recording", recorder), 0)
     seen = []
     for second in range(until_s):
         before = len(list(recorder.session.rglob("*.parquet")))

@@ -108,7 +108,7 @@ def test_calls_are_made_at_once() -> None:
     usual = os.sched_getscheduler(0)
     pace = page_scan.Pace()
     within = pace(lambda: os.sched_getscheduler(0))
-    assert within == (os.SCHED_FIFO if pace.at_once.allowed else usual)
+    assert within == (os.SCHED_FIFO if pace.realtime.allowed else usual)
     assert os.sched_getscheduler(0) == usual
     with pytest.raises(FileNotFoundError):
         pace(lambda: Path("/no/such/file").stat())
@@ -122,7 +122,7 @@ def test_reader_without_rights_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stepscope.collector.memory.page_scan.time.thread_time_ns", lambda: now["cpu"])
     monkeypatch.setattr("stepscope.collector.memory.page_scan.time.sleep", lambda _: slept.append(now["cpu"]))
     pace = page_scan.Pace()
-    pace.at_once.allowed = False
+    pace.realtime.allowed = False
     for _ in range(20):
         pace(lambda: now.update(cpu=now["cpu"] + 100_000))
     assert slept == [0, 500_000, 1_000_000, 1_500_000]

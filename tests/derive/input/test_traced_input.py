@@ -125,7 +125,7 @@ def test_a_trace_that_says_nothing_of_these_steps_decides_nothing(view: Callable
 
 
 def test_a_damaged_trace_is_told() -> None:
-    assert _view(_trace(), broken=True).op_traces.problems == ("captures/optraces/ops-001: damaged",)
+    assert _view(_trace(), broken=True).traces.problems == ("captures/optraces/ops-001: damaged",)
 
 
 def test_level_0_names_what_the_host_did_between_two_calls() -> None:
@@ -133,6 +133,6 @@ def test_level_0_names_what_the_host_did_between_two_calls() -> None:
     job.callback("Plot.on_train_batch_end").every(STEP, 40, start=9 * MS, dur=MS)
     session = job.session()
     stored = StoredOpTrace(name="ops-001", worker="100", source=Maker().builder.source, load=lambda: _trace().trace())
-    (traced,) = SessionView(replace(session, op_traces=[stored])).op_traces.views
+    (traced,) = SessionView(replace(session, op_traces=[stored])).traces.views
     assert traced.breakdown.ratio("callbacks") == pytest.approx(0.1, abs=0.01)
     assert traced.breakdown.ratio("other-python") < 0.01

@@ -14,9 +14,9 @@ def test_a_moment_that_others_share_counts_half() -> None:
     tables = Tables()
     node = tables.graph().op("model/MatMul", "MatMul")
     view = running(tables, ("model/MatMul:MatMul", 40_000), beside=20_000).view()
-    assert view.step_ops is not None
+    assert view.node_costs is not None
     assert view.graphs is not None
-    share = view.step_ops.of_nodes([view.graphs.node_of(node.name)])
+    share = view.node_costs.of_nodes([view.graphs.node_of(node.name)])
     assert isinstance(share, OpShare)
     assert (share.low, share.ratio, share.high) == pytest.approx((0.2, 0.3, 0.4), abs=0.001)
     assert share.calls_per_step == 1

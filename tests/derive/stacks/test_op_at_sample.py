@@ -11,8 +11,8 @@ from tests.derive.stack_profiles import of_samples
 
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.stacks import op_at_sample
-from stepscope.derive.stacks.op_at_sample import NEAR_NS, Run, TimedOps, Told, with_timed_ops
-from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE, with_ops
+from stepscope.derive.stacks.op_at_sample import NEAR_NS, OpTimeline, Run, Told, with_ops_at_samples
+from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE, with_ops_of_pool_threads
 from stepscope.formats.optrace_builder import OpTraceBuilder
 from stepscope.model.session.optrace import OpTrace, PlaneKind, TraceSource
 from stepscope.model.session.stacks import Frame, FrameKind, StackFlag, StackProfile, Thread
@@ -51,7 +51,7 @@ def traced(*ops: tuple[int, str, float, float]) -> OpTrace:
 
 def told(trace: OpTrace, profile: StackProfile) -> tuple[list[tuple[Frame, ...]], list[Told]]:
     """(stacks, how the ops of samples in generated code are known)."""
-    (found,), (how,) = with_timed_ops([profile], {7: TimedOps([trace])})
+    (found,), (how,) = with_ops_at_samples([profile], {7: OpTimeline([trace])})
     return [found.frames_of(stack) for stack in found.samples.stack.tolist()], how
 
 
@@ -124,12 +124,12 @@ def test_the_op_is_that_of_the_thread_that_waits() -> None:
 def test_what_is_exact_is_not_approximate_and_has_no_op_of_samples() -> None:
     """An op that samples would tell does not come beside the one that the trace tells."""
     profile = pooled((12, IN_POOL, FIRST), (35, IN_POOL, 0))
-    (found,), _ = with_timed_ops([profile], {7: TimedOps([TWO])})
+    (found,), _ = with_ops_at_samples([profile], {7: OpTimeline([TWO])})
     assert found.samples.flags.tolist() == [ATTACHED, ATTACHED | StackFlag.APPROXIMATE]
     before = of_samples(
         [(0, (START, WORKER, DEVICE, KERNEL, cc("dnnl_primitive::execute(x)"), PART))] * 9, flags=[1] * 9
     )
-    assert with_ops([found, before])[0] is found
+    assert with_ops_of_pool_threads([found, before])[0] is found
 
 
 def test_the_only_op_of_onednn_s_that_ran() -> None:
@@ -199,7 +199,7 @@ def test_the_op_has_the_line_that_made_it_or_its_layer() -> None:
     graph = tables.graph()
     graph.op("own/MatMul", "MatMul", line=40)
     graph.op("dense/MatMul", "MatMul", layer=tables.layer("dense", line=5))
-    ops = TimedOps([], GraphIndex(tables.worker()))
+    ops = OpTimeline([], GraphIndex(tables.worker()))
     names = ("own/MatMul", "dense/MatMul", "elsewhere")
     frames = [ops.frame(Run(0, 1, name, "_MklNativeMatMul")) for name in names]
     assert [(frame.file, frame.line) for frame in frames] == [(FILE, 40), (FILE, 5), ("", 0)]
@@ -210,6 +210,6 @@ def test_other_samples_and_processes_stay_as_they_are() -> None:
     """Whole stacks, and those of a process without an op trace."""
     whole = of_samples([(12 * MS, (START, WORKER, DEVICE, KERNEL))], flags=[int(StackFlag.WHOLE)], op_threads=[FIRST])
     other = replace(pooled((12, IN_POOL, FIRST)), threads=(Thread(8, 8, "x"),))
-    found, how = with_timed_ops([whole, other], {7: TimedOps([TWO])})
+    found, how = with_ops_at_samples([whole, other], {7: OpTimeline([TWO])})
     assert found == (whole, other)
     assert how == ([], [])

@@ -9,7 +9,7 @@ import pytest
 from tests.derive.stack_profiles import of_samples
 
 from stepscope.derive.stacks import native_names
-from stepscope.derive.stacks.op_of_pool_thread import NEAR_NS, OFTEN, with_ops
+from stepscope.derive.stacks.op_of_pool_thread import NEAR_NS, OFTEN, with_ops_of_pool_threads
 from stepscope.model.session.stacks import Frame, FrameKind, StackFlag, StackProfile, Thread
 
 CC = "/tf/libtensorflow_cc.so.2"
@@ -55,7 +55,7 @@ def often(frames: Sequence[Frame]) -> StackProfile:
 def test_the_op_stands_where_the_pool_ends() -> None:
     """Often enough it alone was seen to run the primitive, however long ago; such a stack is approximate."""
     before = often(runs(OP))
-    (found, same) = with_ops([profile((AT, IN_POOL), flags=[ATTACHED]), before])
+    (found, same) = with_ops_of_pool_threads([profile((AT, IN_POOL), flags=[ATTACHED]), before])
     assert chain(found) == (START, WORKER, OP, POOL, PART, CODE)
     assert native_names.owner(chain(found)) == "tensorflow::MklConvOp::Compute"
     assert found.samples.flags.tolist() == [ATTACHED | StackFlag.APPROXIMATE]
@@ -65,11 +65,11 @@ def test_the_op_stands_where_the_pool_ends() -> None:
 def test_too_few_samples_do_not_tell() -> None:
     """Another op may run the same primitive, unless it is a gradient's."""
     seen = profile(*[(AT - 100 * NEAR_NS, runs(OP))] * (OFTEN - 1), flags=[WHOLE] * (OFTEN - 1))
-    assert chain(with_ops([profile((AT, IN_POOL), flags=[ATTACHED]), seen])[0]) == IN_POOL
+    assert chain(with_ops_of_pool_threads([profile((AT, IN_POOL), flags=[ATTACHED]), seen])[0]) == IN_POOL
     backward = cc(PART.function.replace("_fwd_t", "_bwd_weights_t"))
     one = profile((AT - 100 * NEAR_NS, (*runs(OTHER)[:-1], backward)), flags=[WHOLE])
     pool = (START, WORKER, POOL, backward, CODE)
-    found, _ = with_ops([profile((AT, pool), flags=[ATTACHED]), one])
+    found, _ = with_ops_of_pool_threads([profile((AT, pool), flags=[ATTACHED]), one])
     assert chain(found) == (START, WORKER, OTHER, POOL, backward, CODE)
 
 
@@ -77,7 +77,7 @@ def test_too_few_samples_do_not_tell() -> None:
 def test_of_several_ops_the_nearest_in_time(apart: int, op: Frame | None) -> None:
     """If it is near enough; else nothing is told."""
     seen = profile((AT - 3 * NEAR_NS, runs(OP)), (AT + apart, runs(OTHER)), flags=[WHOLE] * 2)
-    found, _ = with_ops([profile((AT, IN_POOL), flags=[ATTACHED]), seen])
+    found, _ = with_ops_of_pool_threads([profile((AT, IN_POOL), flags=[ATTACHED]), seen])
     assert chain(found) == ((START, WORKER, OP if op is None else op, POOL, PART, CODE) if op else IN_POOL)
 
 
@@ -93,7 +93,7 @@ def test_of_several_ops_the_nearest_in_time(apart: int, op: Frame | None) -> Non
 def test_what_stays_as_it_is(frames: tuple[Frame, ...], flags: int) -> None:
     """Stacks with an op of their own, whole ones, and those that name no primitive."""
     alone = profile((AT, frames), flags=[flags])
-    found, _ = with_ops([alone, often(runs(OP))])
+    found, _ = with_ops_of_pool_threads([alone, often(runs(OP))])
     assert chain(found) == frames
     assert found.samples.flags.tolist() == [flags]
 
@@ -102,11 +102,11 @@ def test_an_op_that_only_makes_a_primitive_does_not_run_it() -> None:
     """A backward op asks for a forward primitive's description: that is no sign that it runs it."""
     makes = (START, WORKER, DEVICE, OP, cc("dnnl::convolution_forward::primitive_desc"), cc(f"{FORWARD}::pd_t::init"))
     alone = profile((AT, IN_POOL), flags=[ATTACHED])
-    assert with_ops([alone, often(makes)])[0] is alone
+    assert with_ops_of_pool_threads([alone, often(makes)])[0] is alone
 
 
 def test_an_op_of_another_process_is_none() -> None:
     """Workers of one session may be on different things."""
     other = replace(often(runs(OP)), threads=(Thread(99, 99, "tf_Compute"),))
     alone = profile((AT, IN_POOL), flags=[ATTACHED])
-    assert with_ops([alone, other])[0] is alone
+    assert with_ops_of_pool_threads([alone, other])[0] is alone

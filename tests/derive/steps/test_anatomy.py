@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.derive.sessions import MS, NESTED, POOL, TRACED, US, Job
 
 from stepscope.derive.steps import anatomy
-from stepscope.derive.steps.anatomy import COMPONENTS, Anatomy
+from stepscope.derive.steps.anatomy import Anatomy
+from stepscope.model.report.components import COMPONENTS
 from stepscope.wire.kinds import Kind
 
 PERIOD = 100 * MS

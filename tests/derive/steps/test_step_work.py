@@ -9,7 +9,7 @@ import pytest
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import MS, SCRIPT, Job
 
-from stepscope.derive.optrace import traces
+from stepscope.derive.optrace import chosen_traces
 from stepscope.derive.steps import step_work
 from stepscope.derive.view import SessionView
 from stepscope.model.log.events import Name
@@ -79,7 +79,7 @@ def captured(work: str, anchors: tuple[tuple[int, int], ...]) -> Session:
 def test_a_trace_of_an_evaluation_is_joined_to_no_training_step(work: str, name: int, joined: bool) -> None:
     """Where the capture says that its steps are other work, made by other calls; else it is joined."""
     session = captured(work, ((int(Kind.EXECUTION), name),))
-    found = traces.build(session, SessionView(session).steps)
+    found = chosen_traces.build(session, SessionView(session).steps)
     assert (len(found.views), found.others) == ((1, ()) if joined else (0, ("ops-001",)))
 
 
@@ -97,7 +97,7 @@ def validating(*, over: bool = False) -> Job:
 
 def test_training_steps_of_a_fit_that_validates() -> None:
     """While the first validation lasts, evaluations are what repeats; the fit's own steps are captured."""
-    assert validating().steps().anchors == Name(id=3, text="test_function", role="test")
+    assert validating().steps().call == Name(id=3, text="test_function", role="test")
     assert step_work.training_beside(validating().steps()) == (2,)
     assert step_work.loop_place(validating().steps(), "fit") == (SCRIPT, 41)
     assert step_work.training_beside(validating(over=True).steps()) == ()

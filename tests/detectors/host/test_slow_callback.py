@@ -40,8 +40,8 @@ def test_a_slow_hook_of_a_session_is_found_at_its_line() -> None:
     """The step is the user's run, not the one that the hook makes; the hook is named with its method's line."""
     view = hooked(40 * MS).view()
     assert view.steps is not None
-    assert view.steps.anchors is not None
-    assert view.steps.anchors.text == "train"
+    assert view.steps.call is not None
+    assert view.steps.call.text == "train"
     (found,) = find(hooked(40 * MS))
     assert (found.code, found.where[0].line, found.where[0].function) == ("HST004", 30, "Slow.after_run")
     assert "the hook Slow takes 40 ms on every run" in found.title

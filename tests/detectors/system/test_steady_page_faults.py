@@ -17,7 +17,7 @@ from stepscope.derive.view import SessionView
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
 from stepscope.detectors.system.steady_page_faults import DETECTOR
-from stepscope.model.log.events import Framework, InferenceSession
+from stepscope.model.log.events import DatasetMade, Framework, InferenceSession
 from stepscope.model.report.finding import Checked, Finding
 from stepscope.model.session.session import AllocatorInfo
 from stepscope.model.session.stacks import Frame, StackProfile
@@ -169,11 +169,18 @@ def in_steps(event: str, stacks: Sequence[tuple[Sequence[Frame], float]]) -> Sta
 
 
 def look_with_window(
-    rows: list[seen.Row], *, free: list[Frame], name: str, framework: Framework | InferenceSession | None = None
+    rows: list[seen.Row],
+    *,
+    free: list[Frame],
+    name: str,
+    framework: Framework | InferenceSession | None = None,
+    dataset: DatasetMade | None = None,
 ) -> Finding:
     """What is said of a faulting job with a window of stacks: faults of a copy, memory given back by ``free``."""
     job = refaulting(0.4)
     job.event(framework or Framework(name="tensorflow", version="2.21.0", detail="oneDNN off"))
+    if dataset is not None:
+        job.event(dataset)
     session = job.session()
     (worker,) = session.workers
     info = msgspec.structs.replace(worker.info, allocator=AllocatorInfo(name=name, how="preloaded"))
@@ -296,3 +303,61 @@ def test_another_cause_changes_no_allocator() -> None:
     assert found.cause == "unknown"
     assert "file" in found.title
     assert [r.id for r in found.remedies] == ["find-the-allocator"]
+
+
+def generating(
+    version: str = "2.21.0", *, pool: str = "off", name: str = "glibc", cls: str = "GeneratorDataset"
+) -> Job:
+    """A faulting job that reads from a generator dataset made at line 70 of the script."""
+    job = refaulting(0.4)
+    job.event(Framework(name="tensorflow", version=version, detail=f"oneDNN {pool}"))
+    job.dataset(cls, line=70)
+    job.allocator = AllocatorInfo(name=name, how="default")
+    return job
+
+
+def test_a_generator_dataset_that_pins_the_threshold_is_named() -> None:
+    """TensorFlow's own mallopt call is the cause where malloc serves the tensors: said with the line, and a remedy."""
+    (found,), checked = look(generating())
+    assert "generator dataset keeps the C library from reusing blocks above 128 KiB" in found.title
+    assert (found.cause, found.introduced_stage) == ("System: allocator", "environment setting")
+    assert [place.line for place in found.where] == [70]
+    assert [r.id for r in found.remedies] == ["glibc-keep", "preload-jemalloc", "onednn-pool"]
+    assert (checked.outcome, checked.capture) == ("found", "native")
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        lambda: generating("2.20.0"),
+        lambda: generating(pool="on"),
+        lambda: generating(name="jemalloc"),
+        lambda: generating(cls="MapDataset"),
+    ],
+    ids=["older", "tensors-in-the-pool", "another-allocator", "no-generator"],
+)
+def test_a_generator_dataset_is_not_always_to_blame(job: Callable[[], Job]) -> None:
+    """A version without the call, tensors that malloc does not serve, another malloc, another dataset."""
+    (found,), _ = look(job())
+    assert found.cause == "unknown"
+    assert [r.id for r in found.remedies] == ["find-the-allocator"]
+
+
+@pytest.mark.parametrize(("size", "named"), [(1 << 20, True), (64 << 10, False), (48 << 20, False)])
+def test_a_window_says_whether_the_threshold_matters(size: int, *, named: bool) -> None:
+    """The C library keeps blocks up to 32 MiB unless its threshold is pinned; it maps larger ones anew by itself."""
+    rows = [(5, seen.MUNMAP, seen.BLOCK, size, 0), (6, seen.MMAP, seen.BLOCK, size, 0), *seen.faults(60)]
+    made = DatasetMade(id=9, cls="GeneratorDataset", file="/job/train.py", line=70)
+    found = look_with_window(rows, free=LIBC_FREE, name="glibc", dataset=made)
+    assert ("generator dataset makes it do so" in found.title) == named
+    assert ([place.line for place in found.where] == [70]) == named
+
+
+def test_maps_alone_show_it_where_calls_cannot_be_read() -> None:
+    """Without system calls in the window, memory that does not grow and is mapped anew in each step is unmapped too."""
+    rows = [(5, seen.MMAP, seen.BLOCK, 1 << 20, 0), *seen.faults(60)]
+    made = DatasetMade(id=9, cls="GeneratorDataset", file="/job/train.py", line=70)
+    found = look_with_window(rows, free=LIBC_FREE, name="glibc", dataset=made)
+    assert "maps every block above 128 KiB again, because of TensorFlow's generator dataset" in found.title
+    assert [r.id for r in found.remedies] == ["glibc-keep", "preload-jemalloc", "onednn-pool"]
+    assert look_with_window(rows, free=LIBC_FREE, name="glibc").cause == "unknown"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Optional
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 _MOST_THREADS = 8
 """Files kept open; threads beyond that are not looked at."""

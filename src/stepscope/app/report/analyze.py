@@ -11,10 +11,10 @@ from stepscope.app import bundle
 from stepscope.app.report import (
     capture_account,
     exclusive,
-    members,
     op_table,
-    op_traces,
+    op_trace_summaries,
     overhead,
+    process_roles,
     series,
     stage_shares,
     step_summary,
@@ -24,16 +24,17 @@ from stepscope.causes.host import tasks
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.derive.machine import address_space
 from stepscope.derive.steps import step_makers
-from stepscope.derive.steps.anatomy import COMPONENTS
+from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
 from stepscope.errors import DamagedError
 from stepscope.model.log.events import FRAMEWORKS, AgentDiagnostic
+from stepscope.model.report.components import COMPONENTS, ComponentName
 from stepscope.model.report.finding import Component, Diagnostic, LineHeat, Place, Report, SessionSummary, SourceCheck
 from stepscope.model.report.step_summary import StepTimes
 from stepscope.reports import json_report, markdown, text
 from stepscope.reports.page import html
-from stepscope.wire.kinds import Kind, Trait, kinds_with
+from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,12 +90,12 @@ def report_of(session: Session) -> Report:
     lines = HotLines(view)
     findings, source_check, problems = _with_sources(view, lines, found, checked)
     ops, unread = op_table.build(view)
-    traces, told = op_traces.build(session)
+    traces, told = op_trace_summaries.build(session)
     traced, unseen = traced_steps.build(view)
     anatomy = components(view)
     return Report(
         session=_summary(view),
-        overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.op_traces.others),
+        overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
         anatomy=anatomy,
         stages=stage_shares.build(view),
         findings=exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy),
@@ -166,8 +167,8 @@ def _summary(view: SessionView) -> SessionSummary:
         exit_code=manifest.exit_code,
         processes=len(session.workers),
         step_times=_step_times(steps) if steps else None,
-        members=members.build(view),
-        inference=members.inference(view),
+        members=process_roles.build(view),
+        inference=process_roles.inference(view),
         step_makers=step_summary.makers(view, makers),
         step_choice=step_summary.choice(view),
     )
@@ -195,7 +196,7 @@ def components(view: SessionView) -> tuple[Component, ...]:
     if anatomy is None:
         return ()
     found = []
-    for name, stage in COMPONENTS.items():
+    for name, about in COMPONENTS.items():
         ratio = anatomy.ratio(name)
         if ratio <= 0:
             continue
@@ -203,7 +204,7 @@ def components(view: SessionView) -> tuple[Component, ...]:
         found.append(
             Component(
                 component=name,
-                pipeline_stage=stage,
+                pipeline_stage=about.stage,
                 ratio=ratio,
                 ns_per_step=round(anatomy.mean_ns(name)),
                 name=who,
@@ -213,10 +214,10 @@ def components(view: SessionView) -> tuple[Component, ...]:
     return tuple(sorted(found, key=lambda c: -c.ratio))
 
 
-def _contributor(view: SessionView, component: str) -> tuple[str, Place | None]:
+def _contributor(view: SessionView, component: ComponentName) -> tuple[str, Place | None]:
     """The largest contributor to callbacks, saving and other Python."""
-    kinds = {"callbacks": (Kind.CALLBACK,), "saving": kinds_with(Trait.WRITES)}.get(component)
-    if kinds is not None:
+    kinds = [kind for kind in NAMED_BY.get(component, ()) if kind not in kinds_with(Trait.UNNAMED)]
+    if kinds:
         rows = view.named_times(*kinds)
         if rows:
             name = rows[0].name
@@ -244,7 +245,7 @@ def _diagnostics(view: SessionView, failures: tuple[Diagnostic, ...]) -> tuple[D
             text = f"process {worker.info.pid}: {worker.info.lost_lines} lines of the log could not be written"
             found.append(Diagnostic(code="DX011", text=text))
     found += [Diagnostic(code="DX118", text=text) for text in capture_account.failures(session.manifest)]
-    found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.op_traces.problems]
+    found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.traces.problems]
     if view.pipeline is not None:
         found += [Diagnostic(code="DX020", text=text) for text in view.pipeline.diagnostics[:1]]
     unique = list(dict.fromkeys((d.code, d.text) for d in [*found, *failures]))

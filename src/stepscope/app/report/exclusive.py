@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
+from stepscope.model.report.components import claimed_by
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -23,12 +25,6 @@ if TYPE_CHECKING:
 
 REF = "component:"
 """Evidence that refers to a component claims its time."""
-STAGES: dict[str, frozenset[str]] = {
-    "forward-backward": frozenset({"call", "tracing", "framework"}),
-    "raw-input": frozenset({"input-wait", "framework", "building", "other-python"}),
-    "preprocessing": frozenset({"input-wait", "framework", "building", "other-python"}),
-}
-"""Where a finding without such evidence loses its time; those of other stages may lose it anywhere."""
 EVERYWHERE = ("System:", "Hardware: improper configuration", "unknown")
 """Causes that slow every component."""
 WHOLE = "step"
@@ -71,7 +67,7 @@ def claims(finding: Finding, shares: Mapping[str, float]) -> list[Claim]:
     if named:
         there = min(ratio, sum(shares[c] for c in named))
         return [Claim(components=named, ratio=there), Claim(components=frozenset(), ratio=ratio - there)]
-    likely = frozenset() if finding.cause.startswith(EVERYWHERE) else STAGES.get(finding.pipeline_stage, frozenset())
+    likely = frozenset() if finding.cause.startswith(EVERYWHERE) else claimed_by(finding.pipeline_stage)
     fits = ratio <= sum(shares.get(c, 0.0) for c in likely)
     return [Claim(components=likely if fits else frozenset(), ratio=ratio)]
 

@@ -35,8 +35,8 @@ def build(view: SessionView) -> tuple[OpTable | None, tuple[Diagnostic, ...]]:
 
     And what could not be read, or failed.
     """
-    traced, problems = view.op_traces.shown, []
-    for stored in view.op_traces.elsewhere:
+    traced, problems = view.traces.shown, []
+    for stored in view.traces.elsewhere:
         try:
             traced = OpView(stored.load(), stored.name, worker=stored.worker)
             break

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 from stepscope.causes.host import statement_role
 from stepscope.causes.job import hidden_wait
+from stepscope.model.report.components import components_of
 from stepscope.model.report.finding import PipelineStage, StageShare
 
 if TYPE_CHECKING:
@@ -24,16 +25,16 @@ _READERS = ("TFRecord", "TextLine", "FixedLengthRecord")
 
 def build(view: SessionView) -> tuple[StageShare, ...]:
     """The eight stages, in the pipeline's order."""
-    anatomy, trace = view.anatomy, view.op_traces.main
+    anatomy, trace = view.anatomy, view.traces.main
     if anatomy is None and trace is not None:
         return _of_trace(trace)
     if anatomy is None:
         return tuple(StageShare(stage=stage, ratio=None, basis=NO_STEPS) for stage in STAGES)
     feeding, computing = _between_ratios(view)
-    after = _sum(anatomy, "callbacks", "framework", "gc", "other-python") - feeding - computing
+    after = _of_stage(anatomy, "output-processing") - feeding - computing
     exchange, how = _exchange(trace)
     beside = exchange if exchange and trace is not None and trace.device < 0 else 0.0
-    call = max(0.0, _sum(anatomy, "call", "tracing") + computing - beside)
+    call = max(0.0, _of_stage(anatomy, "forward-backward") + computing - beside)
     inside = ", with the input wait inside of them" if view.get(hidden_wait.build) else ""
     inside += ", and ops of the model between them, by stack samples" if computing else ""
     less = ", less the exchange in the traced steps" if beside else ""
@@ -42,9 +43,9 @@ def build(view: SessionView) -> tuple[StageShare, ...]:
         ("host-to-device", *_on_device(trace, "copy-to-device", "copies from host to device")),
         ("forward-backward", call, f"calls of the compiled step, timed on the host{inside}{less}"),
         ("gradient-sharing", exchange, how),
-        ("device-to-host", anatomy.ratio("host-sync"), "host waits of 20 us or more for a tensor"),
+        ("device-to-host", _of_stage(anatomy, "device-to-host"), "host waits of 20 us or more for a tensor"),
         ("output-processing", after, "callbacks and hooks, Keras' own loop, Python between the calls"),
-        ("storage", anatomy.ratio("saving"), "checkpoints, models and summaries written on the step's thread"),
+        ("storage", _of_stage(anatomy, "storage"), "checkpoints, models and summaries written on the step's thread"),
     ]
     return tuple(StageShare(stage=stage, ratio=ratio, basis=basis) for stage, ratio, basis in rows)
 
@@ -84,7 +85,7 @@ _COMPUTE = (
     "scheduling",
     "building",
 )
-_AFTER = ("callbacks", "evaluation", "gc", "framework", "other-python")
+_AFTER = ("evaluation", *components_of("output-processing"))
 
 
 def _of_trace(trace: OpView) -> tuple[StageShare, ...]:
@@ -139,5 +140,5 @@ def _between_ratios(view: SessionView) -> tuple[float, float]:
     return other * shares[0], other * shares[1]
 
 
-def _sum(anatomy: Anatomy, *components: str) -> float:
-    return sum(anatomy.ratio(c) for c in components)
+def _of_stage(anatomy: Anatomy, stage: PipelineStage) -> float:
+    return sum(anatomy.ratio(component) for component in components_of(stage))

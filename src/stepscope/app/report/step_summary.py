@@ -57,7 +57,7 @@ def choice(view: SessionView) -> tuple[StepChoice, ...]:
         StepChoice(
             rule=left.rule,
             left_out=tuple(
-                f"{step_finder.title_of(one)}, {len(one.index)} calls" for one in left.anchors[:MAX_LEFT_OUT]
+                f"{step_finder.title_of(one)}, {len(one.index)} calls" for one in left.candidates[:MAX_LEFT_OUT]
             ),
         )
         for left in view.steps.why

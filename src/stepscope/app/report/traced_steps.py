@@ -21,7 +21,7 @@ LEAST_GAIN = 0.005
 
 def build(view: SessionView) -> tuple[TracedSteps | None, tuple[Diagnostic, ...]]:
     """Of the trace that the report speaks of; None where there is none, or it shows no op."""
-    trace = view.op_traces.shown
+    trace = view.traces.shown
     try:
         if trace is None or not len(trace.stats):
             return None, ()

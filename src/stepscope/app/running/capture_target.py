@@ -72,7 +72,7 @@ def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked
     if ask.task:
         return _of_task(ask, by, live)
     steps = live.steps
-    if steps is not None and steps.anchors is not None:
+    if steps is not None and steps.call is not None:
         key = steps.worker.info.key
         training = step_work.training_beside(steps)
         if training:
@@ -84,7 +84,7 @@ def resolve(ask: CaptureAsk, by: str, recording: Recording, live: Live) -> Asked
         thread = max(
             0, steps.thread
         )  # of a chain of threads (``derive.steps.joined_threads``) whichever makes the step
-        asked = _asked(ask, by, key, anchors, steps.title, text=steps.anchors.text, thread=thread)
+        asked = _asked(ask, by, key, anchors, steps.title, text=steps.call.text, thread=thread)
         return replace(asked, **_about(steps, recording))
     if ask.kind == "ops" and by not in PEOPLE:
         raise CaptureError("nothing repeats any more")

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.app.running import early_input
-from stepscope.causes.system import page_faults
+from stepscope.causes.system import steady_page_faults
 from stepscope.model.records import MemoryTable, ProcessTable
 
 if TYPE_CHECKING:
-    from stepscope.causes.system.page_faults import FaultCost
+    from stepscope.causes.system.steady_page_faults import FaultCost
     from stepscope.collector.recorder import Recording
     from stepscope.collector.recording.drain import WorkerDrain
 
@@ -52,7 +52,7 @@ class EarlyFaults:
             return False
         tables = self._recording.sampling.tables()
         memory = MemoryTable.concat(t for t in tables.get("memory", []) if isinstance(t, MemoryTable))
-        cost = page_faults.cost_of(memory)
+        cost = steady_page_faults.cost_of(memory)
         processes = [t for t in tables.get("process", []) if isinstance(t, ProcessTable)]
         found = cost is not None and any(_faults(processes, pid, memory, cost) for pid in going_on)
         self._times += found
@@ -78,6 +78,6 @@ def _faults(processes: list[ProcessTable], pid: int, memory: MemoryTable, cost: 
     if len(rows) <= LOOKS:
         return False
     newest = rows.take(slice(len(rows) - LOOKS - 1, None))
-    spent = page_faults.faulting_ns(newest, page_faults.huge_faults(newest, memory, cost), cost)
+    spent = steady_page_faults.faulting_ns(newest, steady_page_faults.huge_faults(newest, memory, cost), cost)
     used = np.maximum(1, np.diff(newest.cpu_user_ns + newest.cpu_system_ns))
     return bool((spent >= MIN_RATIO * used).all())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.app.server.session_catalogue import shown
 from stepscope.errors import UsageError
-from stepscope.model.api.hub import (
+from stepscope.model.api.rest_api import (
     CaptureList,
     FindingList,
     Flame,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stepscope.app.flame import Window
     from stepscope.app.server.open_sessions import Opened
     from stepscope.app.server.session_catalogue import Entry
-    from stepscope.model.api.hub import SessionBrief
+    from stepscope.model.api.rest_api import SessionBrief
     from stepscope.model.report.finding import Report
     from stepscope.model.report.op_table import OpTable
     from stepscope.reports.flame.graph import Graph
@@ -66,11 +66,11 @@ def detail(opened: Opened, brief: SessionBrief) -> SessionDetail:
 
 def _imported(report: Report) -> Imported:
     """What the terminal's report says of other tools' files."""
-    from stepscope.reports import op_traces
+    from stepscope.reports import op_trace_text
     from stepscope.reports.page import traced_rows
 
     traced = report.traced
-    lines = op_traces.imported(report)
+    lines = op_trace_text.imported(report)
     lines += traced_rows.lines(traced)[1:] if traced is not None else []
     return Imported(
         lines=tuple(Said(label=label, text=text) for label, text in lines),

@@ -26,7 +26,7 @@ from stepscope.model.api.browsing import (
 if TYPE_CHECKING:
     from stepscope.app.flame import Chosen, Window
     from stepscope.app.server.open_sessions import Opened
-    from stepscope.model.api.hub import SessionBrief
+    from stepscope.model.api.rest_api import SessionBrief
     from stepscope.reports.flame.graph import Compared
 
 MAX_CHANGES = 100

@@ -149,7 +149,7 @@ def _report_bytes(path: Path) -> bytes:
         return b""
 
 
-class Shelf:
+class OpenSessions:
     """The sessions that are open."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ import msgspec
 from stepscope.app import jobs
 from stepscope.app.server.pack_checks import PackChecks
 from stepscope.errors import StepscopeError
-from stepscope.model.api.hub import Job, SessionBrief
+from stepscope.model.api.rest_api import Job, SessionBrief
 from stepscope.model.api.status import LiveFinding
 from stepscope.model.report.finding import SessionSummary
 from stepscope.model.session.session import Manifest
@@ -79,7 +79,7 @@ class Entry:
     """The job that writes it, while it runs."""
 
 
-class Library:
+class SessionCatalogue:
     """All sessions that may be asked for."""
 
     def __init__(self, roots: Sequence[Path]) -> None:

@@ -17,16 +17,16 @@ import numpy as np
 from stepscope import store
 from stepscope.derive.view import SessionView
 from stepscope.errors import StepscopeError
-from stepscope.model.api.timeline import LeftOut, Series, Timeline, Track
+from stepscope.model.api.timeline import LeftOut, Timeline, TimelineSeries, Track
 from stepscope.store import span_cache
-from stepscope.timeline import series_tracks, span_levels
-from stepscope.timeline.span_tracks import Spans
+from stepscope.timeline import levels, series_tracks
+from stepscope.timeline.tracks import Spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.timeline.series_tracks import SeriesTrack
-    from stepscope.timeline.span_tracks import Say, SpanTrack
+    from stepscope.timeline.tracks import Say, SpanTrack
 
 LANES_PER_TILE = 32
 MOST_NS = 1 << 53
@@ -74,7 +74,7 @@ def build(session: Path, folder: Path, say: Say) -> None:
         series = tuple(_add_series(writer, track) for track in resources)
         left_out = list(spans.left_out)
         if deep:
-            left_out.append(LeftOut(what=f"spans that more than {span_levels.MAX_LANES} others enclose", count=deep))
+            left_out.append(LeftOut(what=f"spans that more than {levels.MAX_LANES} others enclose", count=deep))
         ended = view.recorded.manifest.ended_ns
         steps = view.steps
         writer.finish(
@@ -102,15 +102,15 @@ def _add(writer: span_cache.Writer, track: SpanTrack) -> tuple[Track, int]:
     before = writer.spans
     begin = np.clip(track.start, -MOST_NS, MOST_NS)  # of damaged or hostile files: sums must stay numbers
     stop = begin + np.clip(track.dur, 0, MOST_NS)
-    lanes, deeper = span_levels.by_depth(begin, stop - begin)
+    lanes, deeper = levels.by_depth(begin, stop - begin)
     for rows in lanes:
         start, end = begin[rows], stop[rows]
         name = track.name[rows].astype(np.int32, copy=False)
-        marks = span_levels.single(start, end, name)
+        marks = levels.single(start, end, name)
         lane = writer.add({"start": start, "end": end, "name": name})
         if track.linked is not None:
             track.linked.place(lane, track.first_event + rows)
-        for exponent, reduced in span_levels.levels(marks):
+        for exponent, reduced in levels.levels(marks):
             writer.add_level(lane, exponent, reduced.columns())
     made = Track(
         key=track.key,
@@ -128,10 +128,10 @@ def _add(writer: span_cache.Writer, track: SpanTrack) -> tuple[Track, int]:
     return made, deeper
 
 
-def _add_series(writer: span_cache.Writer, track: SeriesTrack) -> Series:
+def _add_series(writer: span_cache.Writer, track: SeriesTrack) -> TimelineSeries:
     held = track.held
     writer.add_series(span_cache.SeriesColumns(held.start, held.end, held.value))
-    return Series(
+    return TimelineSeries(
         key=track.key,
         group=track.group,
         title=track.title,

@@ -14,7 +14,7 @@ import numpy as np
 
 from stepscope.errors import UsageError
 from stepscope.store.span_cache import WHOLE
-from stepscope.timeline import span_levels
+from stepscope.timeline import levels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,7 +153,7 @@ def _packed(batch: _Batch, place: _Place) -> tuple[U32, I64]:
         row = np.arange(edges[-1]) + np.repeat([part.first - part.lane for part in rows] - edges[:-1], np.diff(edges))
     else:
         count, busy, longest, row = (_joined(columns[column], rows) for column in ("count", "busy", "longest", "row"))
-    by = None if level == place.exponent else span_levels.groups(start, end, longest, 1 << place.exponent, edges)
+    by = None if level == place.exponent else levels.groups(start, end, longest, 1 << place.exponent, edges)
     if by is not None:
         first, last, best = by
         count = last - first + 1 if level == WHOLE else np.add.reduceat(count, first)

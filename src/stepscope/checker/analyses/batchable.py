@@ -72,7 +72,7 @@ def _batchable(ctx: Context, node: ast.Call, levels: int) -> bool:
         given = call.argument(0, "fn")
         inner = ctx.function(given) if given is not None else None
         return inner is not None and levels > 0 and batchable(ctx.at(inner.module), inner.body, levels - 1)
-    callees = ctx.callees(node)
+    callees = ctx.functions.callees(node)
     if callees:
         return levels > 0 and all(batchable(ctx.at(c.module), c.body, levels - 1) for c in callees)
     if isinstance(node.func, ast.Name):

@@ -51,7 +51,7 @@ def changing_calls(ctx: Context) -> tuple[tuple[ast.Call, ast.expr, str], ...]:
 
 def changing_argument(ctx: Context, call: ast.Call) -> tuple[ast.expr, str] | None:
     """The first argument whose shape changes, and why."""
-    loops = ctx.loops(call, calls=False)
+    loops = ctx.loops.around(call, calls=False)
     if any(loop.iterations is not None and loop.iterations <= FEW for loop in loops[:1]):
         return None
     for argument in [*call.args, *(k.value for k in call.keywords)]:
@@ -121,7 +121,7 @@ def _open(ctx: Context, stage: Stage) -> bool:
     if given is None:
         given = call.args[1] if len(call.args) > 1 else None
     if given is None:
-        return ctx.version >= (2, 2)
+        return ctx.target.tensorflow >= (2, 2)
     return any(isinstance(part, ast.Constant) and part.value is None for part in ast.walk(given))
 
 
@@ -156,7 +156,7 @@ def _made(ctx: Context, call: ast.Call, loops: tuple[Loop, ...], depth: int) -> 
     if name in CONVERTING and call.args:
         return varying(ctx, call.args[0], loops, depth - 1)
     word = last_word(call.func)
-    if word in LENGTHS and call.args and any(ctx.varies(call.args[0], loop) is True for loop in loops):
+    if word in LENGTHS and call.args and any(ctx.loops.varies(call.args[0], loop) is True for loop in loops):
         return f"length that {word} gives"
     return ""
 
@@ -175,7 +175,7 @@ def _changes(ctx: Context, expr: ast.expr, loops: tuple[Loop, ...], depth: int =
             return True
         if any(_of_size(part) for value in made for part in ast.walk(value)):
             return False
-    return any(ctx.varies(expr, loop) is True for loop in loops)
+    return any(ctx.loops.varies(expr, loop) is True for loop in loops)
 
 
 def _of_size(node: ast.AST) -> bool:

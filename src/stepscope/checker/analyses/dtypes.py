@@ -89,7 +89,9 @@ def _bound(ctx: Context, binding: Binding, depth: int) -> str:
         return _element(ctx, binding, binding.value, depth)
     if binding.kind == "param" and isinstance(binding.scope.node, ast.FunctionDef):
         function: Function = ctx.engine.names.function(ctx.module, binding.scope.node)
-        found = {dtype(at, e, depth + 1) if e is not None else "" for at, e in ctx.given(function, binding.name)}
+        found = {
+            dtype(at, e, depth + 1) if e is not None else "" for at, e in ctx.functions.given(function, binding.name)
+        }
         return found.pop() if len(found) == 1 else ""
     return ""
 

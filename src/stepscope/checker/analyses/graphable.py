@@ -63,7 +63,7 @@ def _below(ctx: Context, body: Iterable[ast.AST], levels: int) -> Iterator[tuple
         at, nodes, left = todo.pop()
         for node in walk(nodes):
             yield at, node
-            for function in at.callees(node) if left and isinstance(node, ast.Call) else ():
+            for function in at.functions.callees(node) if left and isinstance(node, ast.Call) else ():
                 if function.node not in seen:
                     seen.add(function.node)
                     todo.append((at.at(function.module), function.body, left - 1))
@@ -125,7 +125,7 @@ def _acts(ctx: Context, node: ast.AST) -> bool:
         return not isinstance(node.ctx, ast.Load)
     if isinstance(node, ast.Call) and last_word(node.func) == "print":
         return ctx.name(node.func) != "tensorflow.print"
-    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call) or ctx.callees(node.value):
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call) or ctx.functions.callees(node.value):
         return False
     called = node.value.func
     return not ctx.name(called).startswith(("tensorflow.", "keras.")) and last_word(called) not in _IN_GRAPH
@@ -150,7 +150,7 @@ def returns_tensors(ctx: Context, function: Function) -> bool:
 def _given(ctx: Context, function: Function) -> bool:
     """What its calls pass stays what it is: an array would become a tensor, which is stricter about types."""
     for parameter in function.parameters[int(function.cls is not None) :]:
-        for at, expr in ctx.given(function, parameter.arg):
+        for at, expr in ctx.functions.given(function, parameter.arg):
             if expr is None:
                 continue
             value = at.value(expr)
@@ -158,7 +158,7 @@ def _given(ctx: Context, function: Function) -> bool:
                 return False
             if value.tag is Tag.PY_SCALAR and not isinstance(expr, ast.Constant):
                 return False  # traced anew for each value
-    return all(not call.keywords or all(k.arg for k in call.keywords) for _, call in ctx.callers(function))
+    return all(not call.keywords or all(k.arg for k in call.keywords) for _, call in ctx.functions.callers(function))
 
 
 def _pure(ctx: Context, function: Function, levels: int, open_: frozenset[ast.AST], *, returns: bool = True) -> bool:
@@ -220,7 +220,7 @@ def _callable(value: Value) -> bool:
 
 def _known(ctx: Context, call: ast.Call, levels: int, open_: frozenset[ast.AST]) -> bool:
     """A call does nothing but compute in the graph."""
-    functions = ctx.callees(call)
+    functions = ctx.functions.callees(call)
     if functions:
         return all(_pure(ctx.at(f.module), f, levels - 1, open_, returns=False) for f in functions)
     called = ctx.value(call.func)

@@ -42,7 +42,7 @@ def builds(ctx: Context, call: Call) -> bool:
 
 def graph_mode(ctx: Context) -> bool:
     """TensorFlow 1, or a file that uses sessions of version 1."""
-    if ctx.version < (2, 0):
+    if ctx.target.tensorflow < (2, 0):
         return not any(True for _ in ctx.calls("enable_eager_execution"))
     words = ("Session", "InteractiveSession", "disable_eager_execution", "disable_v2_behavior", "run", "get_session")
     return any(
@@ -54,7 +54,7 @@ def graph_mode(ctx: Context) -> bool:
 
 def runs(ctx: Context, call: Call, loop: Loop) -> bool:
     """What the loop repeats runs a session on the same graph: its body, or the functions that lead to the call."""
-    inside = [inner for at, part in loop_parts(ctx, call.node, loop) for _, inner in at.calls_below([part])]
+    inside = [inner for at, part in loop_parts(ctx, call.node, loop) for _, inner in at.functions.calls_below([part])]
     names = {inner.name for inner in inside}
     return not names & FRESH and (bool(names & RUNS) or any(_fed(inner) for inner in inside))
 

@@ -102,7 +102,7 @@ def known_before(ctx: Context, node: ast.AST, loop: Loop, known: frozenset[str] 
     """Nothing that it reads is bound by the loop: what it binds itself, and what is ``known``, aside."""
     own = _own(node) | known
     names = [n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id not in own]
-    return not any(ctx.inside(b.node, loop) for n in names for b in ctx.definitions(n))
+    return not any(ctx.loops.inside(b.node, loop) for n in names for b in ctx.definitions(n))
 
 
 def _needs(made: ast.stmt) -> ast.AST:

@@ -93,7 +93,7 @@ def may_be_compiled(ctx: Context, node: ast.AST) -> bool:
 def _of_framework(ctx: Context, cls: Class) -> bool:
     """It inherits from a library that is neither TensorFlow nor Python's own."""
     own = {cls.name, *(base.name for base in _project_bases(ctx, cls))}
-    libraries = (name.partition(".")[0] for name in ctx.lineage(cls) if name not in own)
+    libraries = (name.partition(".")[0] for name in ctx.functions.lineage(cls) if name not in own)
     return any(lib not in _LIBRARIES and lib not in sys.stdlib_module_names and lib != "object" for lib in libraries)
 
 
@@ -185,7 +185,7 @@ def function_options(ctx: Context, func: ast.expr) -> dict[str, ast.expr] | None
     for thing in ctx.things(func):
         if isinstance(thing, Function):
             at = ctx.at(thing.module)
-            decorator = at.graph_decorator(thing)
+            decorator = at.functions.graph_decorator(thing)
             if decorator is not None:
                 found.append((at, decorator))
     if not found:

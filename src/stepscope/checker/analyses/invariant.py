@@ -57,7 +57,7 @@ def _fixed(ctx: Context, expr: ast.AST, loop: Loop | None, via: Via, depth: int)
     if changed_by(ctx, expr, loop):
         return False
     if loop is not None and not via and isinstance(expr, ast.expr):
-        known = ctx.varies(expr, loop.node)
+        known = ctx.loops.varies(expr, loop.node)
         if known is not None or isinstance(expr, ast.Attribute):
             return known is False
     if isinstance(expr, ast.Name):
@@ -81,12 +81,12 @@ def _fixed_binding(ctx: Context, binding: Binding, loop: Loop | None, via: Via, 
     if binding.kind in ("import", "def", "class"):
         return True
     if loop is not None and not via:
-        inside = ctx.inside(binding.node, loop)
+        inside = ctx.loops.inside(binding.node, loop)
         return inside and binding.value is not None and binding.kind == "assign" and _fixed(
             ctx, binding.value, loop, via, depth + 1
         )  # fmt: skip
     if not binding.scope.is_function:
-        again = loop is not None and ctx.module is loop.module and ctx.inside(binding.node, loop)
+        again = loop is not None and ctx.module is loop.module and ctx.loops.inside(binding.node, loop)
         return binding.kind in ("assign", "unpack") and not again
     if binding.kind == "param":
         return _fixed_parameter(ctx, binding, loop, via, depth)

@@ -67,8 +67,8 @@ def changed_by(ctx: Context, expr: ast.AST, loop: Loop | None) -> bool:
     start = ctx.at(loop.module)
     if any(_assigns(part, attributes) for part in loop.body):
         return True
-    for at, call in start.calls_below(loop.body):
-        functions = [function for function in at.callees(call.node) if function.name != "__init__"]
+    for at, call in start.functions.calls_below(loop.body):
+        functions = [function for function in at.functions.callees(call.node) if function.name != "__init__"]
         if functions and any(isinstance(a, ast.Name) and a.id in held for a in call.node.args):
             return True
         for function in functions:
@@ -119,7 +119,7 @@ def _filled(ctx: Context, name: str) -> bool:
             if word in FILLING | IN_PLACE and isinstance(receiver, ast.Name) and receiver.id == name:
                 return True
             if any(isinstance(a, ast.Name) and a.id == name for a in call.args) and (
-                word in IN_PLACE or ctx.callees(call)
+                word in IN_PLACE or ctx.functions.callees(call)
             ):
                 return True
     return False

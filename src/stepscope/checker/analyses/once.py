@@ -83,12 +83,13 @@ def _names_one(ctx: Context, test: ast.expr, counter: str, loop: Loop) -> bool:
     sides = (test.left, test.comparators[0])
     counted = [isinstance(side, ast.Name) and side.id == counter for side in sides]
     return any(
-        here and ctx.varies(other, loop.node) is False for here, other in zip(counted, reversed(sides), strict=True)
+        here and ctx.loops.varies(other, loop.node) is False
+        for here, other in zip(counted, reversed(sides), strict=True)
     )
 
 
 def _varied(ctx: Context, call: ast.Call, loop: Loop) -> bool:
-    return any(ctx.varies(given, loop.node) for given in [*call.args, *(k.value for k in call.keywords)])
+    return any(ctx.loops.varies(given, loop.node) for given in [*call.args, *(k.value for k in call.keywords)])
 
 
 def _guarded(ctx: Context, node: ast.AST, stop: ast.AST) -> bool:
@@ -160,7 +161,7 @@ def _stored(ctx: Context, block: Iterable[ast.AST]) -> set[str]:
     found = set(_targets(parts))
     for part in parts:
         for call in ctx.module.calls_in(part):
-            for function in ctx.callees(call):
+            for function in ctx.functions.callees(call):
                 found.update(t for t in _targets(function.body) if "." in t)
     return found
 

@@ -99,7 +99,9 @@ def given_to_change(ctx: Context, name: ast.expr, loop: Loop) -> bool:
 def _plain(ctx: Context, iterated: ast.expr) -> bool:
     """Running over it runs no code of the project: what a generator does between its elements is not known."""
     if isinstance(iterated, ast.Call):
-        if ctx.callees(iterated) or any(not _plain(ctx, a) for a in iterated.args if not isinstance(a, ast.Constant)):
+        if ctx.functions.callees(iterated) or any(
+            not _plain(ctx, a) for a in iterated.args if not isinstance(a, ast.Constant)
+        ):
             return _counted(ctx, iterated)
         return _builtin(ctx, iterated.func) or ctx.name(iterated.func).startswith(("tensorflow.", "numpy."))
     if isinstance(iterated, (ast.List, ast.Tuple, ast.Constant, ast.BinOp, ast.UnaryOp, ast.ListComp)):

@@ -83,7 +83,7 @@ def times(ctx: Context, node: ast.AST, loop: Loop) -> int | None:
     often = loop.iterations
     for module, place in ((ctx.module, node), *reversed(loop.via)):
         found = guard(module, place, loop.node)
-        every = ctx.at(module).integer(found.right) if found is not None else None
+        every = ctx.at(module).loops.integer(found.right) if found is not None else None
         if every is not None and every > 1:
             often = -(-often // every)
     return often
@@ -141,7 +141,7 @@ def _handler(ctx: Context, node: ast.AST, levels: int, seen: frozenset[ast.AST])
         return None
     if _handles(ctx, function):
         return function
-    for module, call in ctx.callers(function) if levels else ():
+    for module, call in ctx.functions.callers(function) if levels else ():
         found = _handler(ctx.at(module), call, levels - 1, seen | {function.node})
         if found is not None:
             return found
@@ -185,7 +185,7 @@ def _offered(ctx: Context, node: ast.AST, levels: int, seen: frozenset[ast.AST])
     function = ctx.enclosing(node)
     if function is None or function.name in _STARTERS or function.node in seen:
         return False
-    callers = ctx.callers(function)
+    callers = ctx.functions.callers(function)
     if not callers:
         return not isinstance(function.node, ast.Lambda)
     return levels > 0 and any(_offered(ctx.at(m), c, levels - 1, seen | {function.node}) for m, c in callers)
@@ -209,7 +209,7 @@ def called_in(ctx: Context, node: ast.AST, loop: Loop) -> frozenset[str]:
     return frozenset(
         inner.name or f"?.{last_word(inner.node.func)}"
         for at, part in loop_parts(ctx, node, loop)
-        for _, inner in at.calls_below([part])
+        for _, inner in at.functions.calls_below([part])
     )
 
 
@@ -224,7 +224,7 @@ def every(ctx: Context, modulo: ast.BinOp) -> int | None:
 
 
 def _number(ctx: Context, expr: ast.expr, depth: int) -> int | None:
-    known = ctx.integer(expr)
+    known = ctx.loops.integer(expr)
     if known is not None or depth > MAX_LEVELS:
         return known
     value = ctx.value(expr.value) if isinstance(expr, ast.Attribute) else None
@@ -251,12 +251,12 @@ def _bound_number(ctx: Context, binding: Binding, depth: int) -> int | None:
     function = ctx.engine.names.function(ctx.module, node)
     fallback = default(node.args, binding.name)
     found = set()
-    for module, call in ctx.callers(function):
+    for module, call in ctx.functions.callers(function):
         given = passed(call, function, binding.name)
         if given is not None:
             found.add(_number(ctx.at(module), given, depth + 1))
         elif fallback is not None:
             found.add(_number(ctx, fallback, depth + 1))
-    if not ctx.callers(function) and fallback is not None:
+    if not ctx.functions.callers(function) and fallback is not None:
         found.add(_number(ctx, fallback, depth + 1))
     return found.pop() if len(found) == 1 else None

@@ -151,7 +151,7 @@ def _with_derived(node: RowNode, names: frozenset[str], index: str) -> frozenset
 def often(ctx: Context, node: RowNode) -> bool:
     """The loop has many rows, or is itself repeated: it costs more than a moment."""
     times = ctx.engine.loops.iterations(ctx.module, node)
-    outer = (lp for lp in ctx.loops(node) if not lp.is_comprehension)
+    outer = (lp for lp in ctx.loops.around(node) if not lp.is_comprehension)
     return (times is not None and times >= MANY) or any(lp.iterations is None or lp.iterations > FEW for lp in outer)
 
 

@@ -62,7 +62,7 @@ def _bound(ctx: Context, binding: Binding, depth: int) -> bool:
         return _single(ctx, binding.value, depth + 1)
     if binding.kind == "param" and isinstance(binding.scope.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         function = ctx.engine.names.function(ctx.module, binding.scope.node)
-        given = [(module, passed(call, function, binding.name)) for module, call in ctx.callers(function)]
+        given = [(module, passed(call, function, binding.name)) for module, call in ctx.functions.callers(function)]
         return bool(given) and all(v is not None and _single(ctx.at(m), v, depth + 2) for m, v in given)
     return False
 
@@ -93,15 +93,15 @@ def _next(ctx: Context, part: ast.Slice) -> bool:
     if part.step is not None:
         return False
     if part.lower is None or (isinstance(part.lower, ast.Constant) and part.lower.value == 0):
-        return part.upper is not None and ctx.integer(part.upper) == 1
+        return part.upper is not None and ctx.loops.integer(part.upper) == 1
     if part.upper is None:
-        return ctx.integer(part.lower) == -1
+        return ctx.loops.integer(part.lower) == -1
     upper = part.upper
     return (
         isinstance(upper, ast.BinOp)
         and isinstance(upper.op, ast.Add)
         and ast.dump(upper.left) == ast.dump(part.lower)
-        and ctx.integer(upper.right) == 1
+        and ctx.loops.integer(upper.right) == 1
     )
 
 
@@ -118,7 +118,7 @@ def _call(ctx: Context, data: ast.Call, depth: int) -> bool:
         return _leading_one(ctx, shape) and (word in ("rand", "randn") or not isinstance(shape, ast.Constant))
     if name in _EXPANDING:
         axis = next((k.value for k in data.keywords if k.arg == "axis"), data.args[1] if data.args[1:] else None)
-        return axis is None or ctx.integer(axis) == 0
+        return axis is None or ctx.loops.integer(axis) == 0
     if name in _LISTING and first is not None:
         listed = isinstance(first, ast.List) and len(first.elts) == 1
         return listed or _single(ctx, first, depth + 1)
@@ -134,5 +134,5 @@ def _leading_one(ctx: Context, shape: ast.expr) -> bool:
     if isinstance(shape, ast.BinOp) and isinstance(shape.op, ast.Add):
         return _leading_one(ctx, shape.left)
     if isinstance(shape, (ast.Tuple, ast.List)):
-        return bool(shape.elts) and ctx.integer(shape.elts[0]) == 1
-    return ctx.integer(shape) == 1
+        return bool(shape.elts) and ctx.loops.integer(shape.elts[0]) == 1
+    return ctx.loops.integer(shape) == 1

@@ -163,7 +163,7 @@ def output(ctx: Context, layer: Call, shape: Shape | None) -> Shape | None:
     if word == "Flatten":
         return (_product(shape),)
     if word == "Dense":
-        return (*shape[:-1], ctx.integer(layer.argument(0, "units")))
+        return (*shape[:-1], ctx.loops.integer(layer.argument(0, "units")))
     if word == "Reshape":
         return _reshape(ctx, layer, shape)
     if word.startswith(("Global",)):
@@ -181,7 +181,7 @@ def _declared(ctx: Context, layer: Call) -> Shape | None:
     if given is not None:
         return sizes(ctx, given)
     width = layer.argument(-1, "input_dim")
-    return (ctx.integer(width),) if width is not None and layer.word != "Embedding" else None
+    return (ctx.loops.integer(width),) if width is not None and layer.word != "Embedding" else None
 
 
 def sizes(ctx: Context, expr: ast.expr | None) -> Shape | None:
@@ -192,7 +192,7 @@ def sizes(ctx: Context, expr: ast.expr | None) -> Shape | None:
     if isinstance(expr, (ast.Tuple, ast.List)):
         if any(isinstance(e, ast.Starred) for e in expr.elts):
             return None
-        return tuple(ctx.integer(e) for e in expr.elts)
+        return tuple(ctx.loops.integer(e) for e in expr.elts)
     return None
 
 
@@ -205,7 +205,7 @@ def _bound_sizes(ctx: Context, binding: Binding) -> Shape | None:
         return None
     function = ctx.engine.names.function(ctx.module, node)
     fallback = sizes(ctx, default(node.args, binding.name))
-    calls = ctx.callers(function)
+    calls = ctx.functions.callers(function)
     given = [(module, passed(call, function, binding.name)) for module, call in calls]
     found = {sizes(ctx.at(module), expr) if expr is not None else fallback for module, expr in given} or {fallback}
     return found.pop() if len(found) == 1 else None
@@ -240,7 +240,7 @@ def _per_axis(ctx: Context, expr: ast.expr | None, rank: int, fallback: int | No
     given = sizes(ctx, expr)
     if given is not None:
         return given if len(given) == rank else (None,) * rank
-    return (ctx.integer(expr),) * rank
+    return (ctx.loops.integer(expr),) * rank
 
 
 def _same(layer: Call, index: int) -> bool | None:
@@ -267,7 +267,7 @@ def _conv(ctx: Context, layer: Call, shape: Shape, rank: int) -> Shape | None:
     kernels = _per_axis(ctx, layer.argument(0 if depthwise else 1, "kernel_size"), rank, None)
     strides = _per_axis(ctx, layer.argument(1 if depthwise else 2, "strides"), rank, 1)
     same = _same(layer, 2 if depthwise else 3)
-    filters = shape[-1] if depthwise else ctx.integer(layer.argument(0, "filters"))
+    filters = shape[-1] if depthwise else ctx.loops.integer(layer.argument(0, "filters"))
     if layer.word.endswith("Transpose"):
         grown = tuple(
             None if s is None or t is None or k is None or same is None else s * t if same else s * t + max(k - t, 0)
@@ -310,9 +310,9 @@ def _pad(ctx: Context, layer: Call, shape: Shape, rank: int) -> Shape | None:
 def _sequence(ctx: Context, layer: Call, shape: Shape) -> Shape | None:
     """Recurrent layers and embeddings."""
     if layer.word == "Embedding":
-        return (*shape, ctx.integer(layer.argument(1, "output_dim")))
+        return (*shape, ctx.loops.integer(layer.argument(1, "output_dim")))
     if layer.word in ("LSTM", "GRU", "SimpleRNN", "CuDNNLSTM", "CuDNNGRU"):
-        units = ctx.integer(layer.argument(0, "units"))
+        units = ctx.loops.integer(layer.argument(0, "units"))
         every = layer.argument(-1, "return_sequences")
         if isinstance(every, ast.Constant) and every.value is True:
             return (shape[0], units)

@@ -38,7 +38,7 @@ def unchanged(ctx: Context, expr: ast.Name | ast.Attribute, loop: Loop, *, symbo
         loop: a loop that stands around it in the same function.
         symbolic: the loop builds a graph of TensorFlow 1.
     """
-    if ctx.varies(expr, loop) is not False:
+    if ctx.loops.varies(expr, loop) is not False:
         return False
     if isinstance(expr, ast.Name):
         return _name(ctx, expr, loop, symbolic=symbolic)
@@ -67,7 +67,7 @@ def _attribute(ctx: Context, expr: ast.Attribute, loop: Loop, *, symbolic: bool)
         return plain and not stored(ctx, thing, expr.attr) and _settled(ctx, expr, loop, symbolic=symbolic)
     if value.cls is not None:
         owner = ctx.engine.names.owner(value.cls, expr.attr)
-        if owner is None or ctx.methods(value.cls, expr.attr) or _stored_by_others(ctx, owner, expr.attr):
+        if owner is None or ctx.functions.methods(value.cls, expr.attr) or _stored_by_others(ctx, owner, expr.attr):
             return False
         return _settled(ctx, expr, loop, symbolic=symbolic)
     if value.tag in _STATE or (value.kind != _NAMESPACE and not symbolic) or stored(ctx, ctx.module, expr.attr):

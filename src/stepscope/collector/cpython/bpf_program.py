@@ -1,4 +1,4 @@
-"""Programs that choose a process's samples, and follow CPython's frames at each (``frame_watch``); what they tell.
+"""Programs that choose a process's samples, and follow CPython's frames at each (``bpf_attach``); what they tell.
 
 Source: CPython, Include/internal/pycore_frame.h, pycore_interp.h, pycore_runtime.h, Include/cpython/pystate.h, and up
 to 3.10 Include/cpython/frameobject.h; bpf-helpers(7).
@@ -127,7 +127,7 @@ LAYOUTS = {
         owner=6,
     ),
 }
-"""By version; of 3.10.13, 3.11.7, 3.12.1 and 3.13.0. ``frame_fit`` sees whether a process has them there."""
+"""By version; of 3.10.13, 3.11.7, 3.12.1 and 3.13.0. ``layout_check`` sees whether a process has them there."""
 
 
 class Watched(NamedTuple):

@@ -1,4 +1,4 @@
-"""Where a process's CPython has what ``frame_program`` follows, and whether it is there: seen in the process's memory.
+"""Where a process's CPython has what ``bpf_program`` follows, and whether it is there: seen in the process's memory.
 
 Thread states hold the number of their thread from 3.11 on. Up to 3.10 they hold what pthread_self() tells: the address
 of the C library's own record of the thread. Where in that its number lies, glibc says itself, for debuggers.

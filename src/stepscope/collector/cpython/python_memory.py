@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.collector.kernel.realtime_section import AtOnce
+from stepscope.collector.kernel.realtime_section import RealtimeSection
 from stepscope.formats.native import python_code
 from stepscope.formats.native.python_code import LAYOUTS, TYPE_AT
 
@@ -37,7 +37,7 @@ class Memory:
         self.folder = "/"
         """The process's working directory."""
         self._pages: dict[int, bytes] = {}
-        self._at_once = AtOnce()
+        self._realtime = RealtimeSection()
         self._descriptor = -1
         try:
             self._descriptor = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
@@ -56,7 +56,7 @@ class Memory:
         known = self._pages.get(number)
         if known is None:
             try:
-                with self._at_once:
+                with self._realtime:
                     known = os.pread(self._descriptor, _PAGE, number * _PAGE)
             except (OSError, OverflowError):
                 known = b""

@@ -1,16 +1,16 @@
-"""Which Python functions each loop of CPython runs: what was seen at the very moment of a sample (``frame_watch``)."""
+"""Which Python functions each loop of CPython runs: what was seen at the very moment of a sample (``bpf_attach``)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.collector.cpython.python_places import Running
+from stepscope.collector.cpython.python_frames import Running
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stepscope.collector.cpython.bpf_attach import FrameWatch
     from stepscope.collector.cpython.bpf_program import Watched
-    from stepscope.collector.cpython.frame_watch import FrameWatch
     from stepscope.collector.cpython.python_memory import Codes
     from stepscope.formats.native.perf_data import Sample
     from stepscope.formats.native.python_code import PythonCode

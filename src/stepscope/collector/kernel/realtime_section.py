@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class AtOnce:
+class RealtimeSection:
     """A context that is entered again and again, by one thread at a time."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from stepscope.collector.kernel.realtime_section import AtOnce
+from stepscope.collector.kernel.realtime_section import RealtimeSection
 from stepscope.errors import FormatError
 
 if TYPE_CHECKING:
@@ -60,15 +60,15 @@ class Pace:
     def __init__(self) -> None:
         """Not rested yet."""
         self.longest_ns = 0
-        self.at_once = AtOnce()
+        self.realtime = RealtimeSection()
         self._cpu_ns = -_WORK_NS
 
     def __call__(self, made: Callable[[], _Made]) -> _Made:
         """Make a call."""
-        if not self.at_once.allowed and time.thread_time_ns() - self._cpu_ns >= _WORK_NS:
+        if not self.realtime.allowed and time.thread_time_ns() - self._cpu_ns >= _WORK_NS:
             time.sleep(_REST_S)
             self._cpu_ns = time.thread_time_ns()
-        with self.at_once:
+        with self.realtime:
             began = time.monotonic_ns()
             found = made()
             self.longest_ns = max(self.longest_ns, time.monotonic_ns() - began)

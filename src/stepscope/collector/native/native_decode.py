@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from stepscope.collector.cpython.python_frames import PythonFrames, Running
 from stepscope.collector.cpython.python_memory import codes_of
-from stepscope.collector.cpython.python_places import PythonPlaces, Running
 from stepscope.collector.cpython.watched_python import WatchedPython
 from stepscope.collector.kernel import kernel_symbols
 from stepscope.collector.kernel.perf import CALL_PREFIX, SITE_PREFIX
@@ -40,7 +40,7 @@ from stepscope.model.session.stacks import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stepscope.collector.cpython.frame_watch import FrameWatch
+    from stepscope.collector.cpython.bpf_attach import FrameWatch
     from stepscope.collector.cpython.python_memory import Memory
     from stepscope.formats.native.perf_data import Recorded, Sample
     from stepscope.formats.native.unwind import Walk
@@ -122,7 +122,7 @@ class StackDecoder:
             if sample.pid == self._pid and events[sample.event].registers
         ]
         codes = codes_of(self._space, self._memory) if self._memory is not None else None
-        places = PythonPlaces(codes, walks)
+        places = PythonFrames(codes, walks)
         watched = WatchedPython(codes, self._watch) if codes is not None and self._watch is not None else None
         moved = MovedStacks()
         for sample, walk in walks:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stepscope.collector.cpython import bpf_program, layout_check
-from stepscope.collector.cpython.frame_watch import FrameWatch
+from stepscope.collector.cpython.bpf_attach import FrameWatch
 from stepscope.collector.cpython.python_memory import Memory
 from stepscope.collector.kernel import bpf, perf, perf_start
 from stepscope.collector.kernel.perf_control import PerfControl

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive.input.model_reads import Read
 from stepscope.derive.optrace.host import traced_stages
+from stepscope.derive.optrace.steps.step_parts import PARTS
 from stepscope.model.log.events import IteratorModel
+from stepscope.model.report.components import COMPONENTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +77,7 @@ def build(steps: Steps, views: Sequence[OpView], pulled: AbstractSet[int]) -> Tr
     return TracedInput(waits=tuple(waits), reads=tuple(reads), refs=tuple(refs)) if waits else None
 
 
-OUTSIDE = ("saving", "callbacks", "evaluation", "building", "gc", "framework", "other-python")
+OUTSIDE = tuple(part for part in PARTS if part in COMPONENTS and part != "input-wait")
 """Components of a step that lie outside its call, or that level 0 takes out of it."""
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from stepscope.derive.stacks import native_names
-from stepscope.derive.stacks.op_of_pool_thread import with_ops
+from stepscope.derive.stacks.op_of_pool_thread import with_ops_of_pool_threads
 from stepscope.derive.stacks.session_stacks import within
 from stepscope.model.records import Mapped, MemoryEvent
 from stepscope.model.session.stacks import FrameKind
@@ -92,7 +92,9 @@ class FaultCauses:
     sites: tuple[Site, ...]
     """Call sites that give memory back, the most frequent first."""
     bytes_back: float
-    """Bytes given back within the window."""
+    """Bytes that calls gave back, within the window."""
+    map_bytes: float
+    """Median size of the maps made within the window; 0 without any."""
 
     @property
     def main(self) -> tuple[str, float]:
@@ -103,7 +105,7 @@ class FaultCauses:
 def build(session: Session, steps: Steps | None = None) -> FaultCauses | None:
     """Causes from the newest window with enough faults; None if there is none."""
     span = steps.span if steps is not None and steps.steady_count else None
-    events, stacks = session.memory_events, with_ops(session.stacks)
+    events, stacks = session.memory_events, with_ops_of_pool_threads(session.stacks)
     for window in sorted({int(w) for w in np.unique(events.window)}, reverse=True):
         mine = events.take(events.window == window)
         faults = mine.take(mine.kind == MemoryEvent.FAULT)
@@ -131,6 +133,7 @@ def _of_window(
     leaf, leaf_ratio, op, thread = _who(profiles.get("page-faults"))
     fault_ratio, low, high, release, samples = _cpu(profiles.get("cpu"))
     back = events.take(np.isin(events.kind, [MemoryEvent.MADVISE, MemoryEvent.MUNMAP]))
+    maps = events.take(events.kind == MemoryEvent.MMAP)
     given = (back.kind == MemoryEvent.MUNMAP) | np.isin(back.detail, list(ADVICE))
     return FaultCauses(
         pid=int(faults.pid[0]),
@@ -150,6 +153,7 @@ def _of_window(
         cpu_samples=samples,
         sites=_sites(profiles),
         bytes_back=float((back.bytes[given] * back.weight[given]).sum()),
+        map_bytes=float(np.median(maps.bytes)) if len(maps) else 0.0,
     )
 
 

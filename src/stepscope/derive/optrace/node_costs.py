@@ -41,7 +41,7 @@ class OpShare:
     calls_per_step: float
     """Number of times that their ops ran in each step."""
     beyond: float = 0.0
-    """Sum over their calls of the time beyond a fixed time; see ``StepOps.of_loops``."""
+    """Sum over their calls of the time beyond a fixed time; see ``NodeCosts.of_loops``."""
     turns: float = 0.0
     """Iterations of a loop in each step; 0: none of its ops was seen."""
 
@@ -61,7 +61,7 @@ class OpShare:
         return self.alone + self.beside
 
 
-class StepOps:
+class NodeCosts:
     """The ops of the traced steps with their nodes, without the ops of the input."""
 
     def __init__(self, trace: OpView, index: GraphIndex) -> None:

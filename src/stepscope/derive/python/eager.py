@@ -13,6 +13,7 @@ from stepscope.derive.python import stack_samples
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample
+    from stepscope.model.report.components import ComponentName
 
 FUNCTION_CALLS = "/polymorphic_function/"
 """TensorFlow code through which tf.functions are called."""
@@ -84,7 +85,7 @@ def build(taken: tuple[Sample, ...], *, keras: bool = False) -> EagerTime | None
     )
 
 
-def _with_ops(taken: tuple[Sample, ...], component: str) -> list[Sample]:
+def _with_ops(taken: tuple[Sample, ...], component: ComponentName) -> list[Sample]:
     """Eager samples of a component; none if hardly any runs an op: that is a framework's Python around a graph."""
     eager = [s for s in taken if s.component == component and is_eager(s)]
     ops = stack_samples.weight_of(s for s in eager if s.in_op)

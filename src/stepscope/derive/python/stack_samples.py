@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps.anatomy import Anatomy
     from stepscope.derive.steps.steps import Steps
+    from stepscope.model.report.components import ComponentName
     from stepscope.model.session.session import Worker
 
 _OP_FUNCTIONS = frozenset({"quick_execute", "TFE_Py_FastPathExecute", "TFE_Py_Execute"})
@@ -72,7 +73,7 @@ class Sample:
 
     at: int
     weight_ns: int
-    component: str
+    component: ComponentName | Literal[""]
     """Component of the anatomy; "" outside the steady steps."""
     frames: tuple[Spot, ...]
     """Frames, root to leaf."""
@@ -205,14 +206,14 @@ def loop_function(taken: Sequence[Sample], steps: Steps) -> tuple[str, str] | No
     """(file, function) of the loop that makes the steps.
 
     The user's innermost function that stands both on the stacks of the step's calls and on those between them; without
-    samples of calls, the caller in the anchor's name line, else the innermost function common to all stacks.
+    samples of calls, the caller in the call's name line, else the innermost function common to all stacks.
     """
     calls = [s for s in taken if s.component == "call"]
     between = [s for s in taken if s.component == "other-python"]
     common = _common(calls) & _common(between) if calls and between else set()
-    anchor = steps.anchors
-    if not common and anchor is not None and anchor.call_file and anchor.call_function:
-        return anchor.call_file, anchor.call_function
+    call = steps.call
+    if not common and call is not None and call.call_file and call.call_function:
+        return call.call_file, call.call_function
     common = common or _common(taken)
     depth: Counter[tuple[str, str]] = Counter()
     for sample in taken:
@@ -237,7 +238,9 @@ def _common(taken: Sequence[Sample]) -> set[tuple[str, str]]:
     return {key for key, count in seen.items() if count >= COMMON_RATIO * len(taken)}
 
 
-def hot_spots(taken: Iterable[Sample], components: frozenset[str], loop: tuple[str, str] | None) -> tuple[HotSpot, ...]:
+def hot_spots(
+    taken: Iterable[Sample], components: frozenset[ComponentName], loop: tuple[str, str] | None
+) -> tuple[HotSpot, ...]:
     """Hot spots of some components, the most frequent first."""
     chosen = [s for s in taken if s.component in components and s.culprit is not None]
     groups: dict[tuple[str, str, int], list[Sample]] = {}

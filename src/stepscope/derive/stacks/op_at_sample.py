@@ -125,7 +125,7 @@ class _Line:
         return (int(self._starts[i]), int(self._ends[i]), int(self._metas[i])) if i >= 0 else None
 
 
-class TimedOps:
+class OpTimeline:
     """The ops of one process, by time and thread."""
 
     def __init__(self, traces: Sequence[OpTrace], index: GraphIndex | None = None) -> None:
@@ -208,7 +208,7 @@ class _Sample:
     primitive: str
 
 
-def of_session(session: Session, profiles: Sequence[StackProfile]) -> dict[int, TimedOps]:
+def of_session(session: Session, profiles: Sequence[StackProfile]) -> dict[int, OpTimeline]:
     """Timed ops by pid, for processes whose op traces overlap their stacks. Cost: reads these traces."""
     begin = min((one.begin_ns for one in profiles if one.begin_ns >= 0), default=0)
     end = max((one.end_ns for one in profiles), default=-1)
@@ -230,12 +230,12 @@ def of_session(session: Session, profiles: Sequence[StackProfile]) -> dict[int, 
                 except SessionError:  # reported with the op traces
                     continue
         if traces:
-            found[worker.info.pid] = TimedOps(traces, GraphIndex(worker) if len(worker.graphs) else None)
+            found[worker.info.pid] = OpTimeline(traces, GraphIndex(worker) if len(worker.graphs) else None)
     return found
 
 
-def with_timed_ops(
-    profiles: Sequence[StackProfile], ops: dict[int, TimedOps]
+def with_ops_at_samples(
+    profiles: Sequence[StackProfile], ops: dict[int, OpTimeline]
 ) -> tuple[tuple[StackProfile, ...], tuple[list[Told], ...]]:
     """Profiles with the op of each sample in generated code, and how each is known: empty for other profiles."""
     samples = [_samples(profile, ops) for profile in profiles]
@@ -246,7 +246,7 @@ def with_timed_ops(
     )
 
 
-def _samples(profile: StackProfile, ops: dict[int, TimedOps]) -> dict[int, _Sample]:
+def _samples(profile: StackProfile, ops: dict[int, OpTimeline]) -> dict[int, _Sample]:
     """Samples in generated code that have callers, by row."""
     if not ops:
         return {}
@@ -270,7 +270,7 @@ def _samples(profile: StackProfile, ops: dict[int, TimedOps]) -> dict[int, _Samp
 
 
 def _told(
-    profile: StackProfile, samples: dict[int, _Sample], ops: dict[int, TimedOps]
+    profile: StackProfile, samples: dict[int, _Sample], ops: dict[int, OpTimeline]
 ) -> list[tuple[Run | None, Told]]:
     """The op of each sample and how it is known."""
     mine = {row: ops[profile.threads[sample.thread].pid] for row, sample in samples.items()}
@@ -327,7 +327,7 @@ def _with_frames(
     profile: StackProfile,
     samples: dict[int, _Sample],
     told: Sequence[tuple[Run | None, Told]],
-    ops: dict[int, TimedOps],
+    ops: dict[int, OpTimeline],
 ) -> StackProfile:
     runs = {row: (run, how) for row, (run, how) in zip(samples, told, strict=True) if run is not None}
     if not runs:

@@ -79,14 +79,14 @@ def place_of_op(frames: Sequence[Frame]) -> int:
     return pool[-1] if pool else next(code, len(frames))
 
 
-def has_traced_ops(profile: StackProfile) -> bool:
+def has_ops_at_samples(profile: StackProfile) -> bool:
     """Whether op traces identified ops of the profile."""
     return any(frame.module == OP_TRACE for frame in profile.frames)
 
 
-def without_traced_ops(profile: StackProfile) -> StackProfile:
+def without_ops_at_samples(profile: StackProfile) -> StackProfile:
     """The profile without the ops that op traces identified: its stacks are those of a profile without an op trace."""
-    if not has_traced_ops(profile):
+    if not has_ops_at_samples(profile):
         return profile
     builder = StackBuilder()
     numbers: list[int] = []
@@ -98,7 +98,7 @@ def without_traced_ops(profile: StackProfile) -> StackProfile:
     return replace(profile, frames=builder.frames, stacks=builder.stacks, samples=samples)
 
 
-def with_ops(profiles: Sequence[StackProfile]) -> tuple[StackProfile, ...]:
+def with_ops_of_pool_threads(profiles: Sequence[StackProfile]) -> tuple[StackProfile, ...]:
     """Profiles of one session, each attached sample with its op, where it is known."""
     seen = [[_seen(profile.frames_of(stack)) for stack in range(len(profile.stacks))] for profile in profiles]
     known: _Known = defaultdict(list)

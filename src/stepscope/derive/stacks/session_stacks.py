@@ -13,7 +13,7 @@ import numpy as np
 
 from stepscope.derive.stacks import op_at_sample
 from stepscope.derive.stacks.merge_profiles import merged
-from stepscope.derive.stacks.op_of_pool_thread import with_ops
+from stepscope.derive.stacks.op_of_pool_thread import with_ops_of_pool_threads
 from stepscope.derive.stacks.splice import spliced
 from stepscope.model.log.events import Code, Stack, ThreadSeen
 from stepscope.model.session.stacks import (
@@ -57,8 +57,8 @@ def profiles(session: Session) -> tuple[StackProfile, ...]:
         for thread in worker.all(ThreadSeen)
         if thread.name == AGENT_THREAD
     }
-    timed, _ = op_at_sample.with_timed_ops(session.stacks, op_at_sample.of_session(session, session.stacks))
-    for profile in with_ops(timed):
+    timed, _ = op_at_sample.with_ops_at_samples(session.stacks, op_at_sample.of_session(session, session.stacks))
+    for profile in with_ops_of_pool_threads(timed):
         by_event.setdefault(profile.event, []).append(spliced(profile, seen, agents=agents, ours=ours))
     python = [made for worker in session.workers if len((made := python_profile(worker, ours=ours)).samples)]
     if python:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 MODES = {
@@ -99,13 +99,13 @@ def _checks(index: GraphIndex) -> list[int]:
     return [row for row in index.table.of_types(*CHECKS).tolist() if not index.of_data(int(index.table.graph[row]))]
 
 
-def _cost(ops: StepOps, rows: list[int]) -> _Cost:
+def _cost(ops: NodeCosts, rows: list[int]) -> _Cost:
     mine, every = ops.of_nodes(rows), ops.of_nodes(range(len(ops.index.table)))
     part = mine.calls_per_step / every.calls_per_step if every.calls_per_step else 0.0
     return _Cost(checks=mine.ratio, handing=part * ops.trace.breakdown.ratio("runtime"))
 
 
-def _finding(view: SessionView, ops: StepOps, on: Setting, rows: list[int], cost: _Cost, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, on: Setting, rows: list[int], cost: _Cost, params: Params) -> Seen:
     ratio = min(1.0, cost.ratio)
     return Seen(
         title=f"{MODES[on.name]} is on: {format_ratio(ratio)} of the step goes to {len(rows):,} ops that check "

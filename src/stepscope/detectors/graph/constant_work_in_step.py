@@ -36,7 +36,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import constant_work
+from stepscope.causes.graph import constant_work_in_step
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Remedy
@@ -45,8 +45,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.graph.constant_work import ConstantWork
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.causes.graph.constant_work_in_step import ConstantWork
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 _NAMED = 2
@@ -67,7 +67,9 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     """Yield at most one finding: all such work of a step."""
     yield from graph_pattern.price(
         view,
-        graph_pattern.whole(lambda index: constant_work.build(index, view.session.sources, params.min_elements)),
+        graph_pattern.whole(
+            lambda index: constant_work_in_step.build(index, view.session.sources, params.min_elements)
+        ),
         params.min_ratio,
         ask=lambda _: "each call computes what never changes; what that costs",
         weigh=lambda ops, found: ops.of_nodes(found.nodes),
@@ -75,7 +77,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     )
 
 
-def _finding(view: SessionView, ops: StepOps, found: ConstantWork, share: OpShare, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, found: ConstantWork, share: OpShare, params: Params) -> Seen:
     heavy = ops.costliest(found.heavy) or list(found.heavy)
     kinds = list(dict.fromkeys(ops.index.table.type_of(row) for row in heavy))[:_NAMED]
     return Seen(

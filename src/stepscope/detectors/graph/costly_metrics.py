@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import metric_work
+from stepscope.causes.graph import costly_metrics
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -41,8 +41,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.graph.metric_work import MetricWork
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.causes.graph.costly_metrics import MetricWork
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -60,7 +60,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     """Yield at most one finding: all metrics of a step."""
     yield from graph_pattern.price(
         view,
-        graph_pattern.whole(metric_work.build),
+        graph_pattern.whole(costly_metrics.build),
         params.min_ratio,
         ask=lambda _: "",
         weigh=lambda ops, found: ops.of_nodes(_nodes(found)),
@@ -72,7 +72,7 @@ def _nodes(found: Sequence[MetricWork]) -> list[int]:
     return sorted({row for one in found for row in one.nodes})
 
 
-def _finding(view: SessionView, ops: StepOps, found: Sequence[MetricWork], share: OpShare, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, found: Sequence[MetricWork], share: OpShare, params: Params) -> Seen:
     nodes = _nodes(found)
     each = {one.name: ops.of_nodes(one.nodes).ratio for one in found}
     named = [name for name, ratio in each.items() if name and ratio >= params.named_ratio * share.ratio]
@@ -100,7 +100,7 @@ def _finding(view: SessionView, ops: StepOps, found: Sequence[MetricWork], share
     )
 
 
-def _places(view: SessionView, ops: StepOps, metrics: Sequence[str], nodes: Sequence[int]) -> tuple[Place, ...]:
+def _places(view: SessionView, ops: NodeCosts, metrics: Sequence[str], nodes: Sequence[int]) -> tuple[Place, ...]:
     """Lines that made the metrics, as far as they are known, then lines of code that is no layer's."""
     made = {layer.name: layer for layer in ops.index.layers.values() if layer.line}
     built = [made[name.partition("/")[0]] for name in metrics if name.partition("/")[0] in made]

@@ -50,7 +50,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import table_updates
+from stepscope.causes.graph import dense_update_of_table
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
@@ -59,9 +59,9 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stepscope.causes.graph.table_updates import TableUpdate
+    from stepscope.causes.graph.dense_update_of_table import TableUpdate
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -85,7 +85,9 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     """Yield at most one finding: the costliest table."""
 
     def find(index: GraphIndex) -> list[TableUpdate]:
-        return [one for one in table_updates.build(index, params.min_elements) if one.unused >= params.min_unused]
+        return [
+            one for one in dense_update_of_table.build(index, params.min_elements) if one.unused >= params.min_unused
+        ]
 
     yield from graph_pattern.price(
         view,
@@ -120,7 +122,7 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
 
 
-def _finding(view: SessionView, ops: StepOps, found: TableUpdate, share: OpShare, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, found: TableUpdate, share: OpShare, params: Params) -> Seen:
     saved = share.ratio * found.unused
     rows, width = found.table.shape
     touched = f"{found.rows:,}" if found.rows else "a few"

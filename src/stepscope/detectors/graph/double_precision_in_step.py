@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 DOUBLE = frozenset({"float64", "complex128"})
@@ -93,7 +93,7 @@ def _large(index: GraphIndex, row: int, least: int) -> bool:
     return any(spec.elements >= least or -1 in (spec.shape or ()) for spec in made)
 
 
-def _finding(view: SessionView, ops: StepOps, rows: list[int], saving: graph_pattern.Saving, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, rows: list[int], saving: graph_pattern.Saving, params: Params) -> Seen:
     costliest = ops.costliest(rows)
     return Seen(
         title=f"{format_ratio(saving.share.ratio)} of the step is computed in double precision (float64), though "

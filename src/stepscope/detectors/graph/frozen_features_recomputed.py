@@ -45,7 +45,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import frozen_layers
+from stepscope.causes.graph import frozen_features_recomputed
 from stepscope.causes.input import same_data
 from stepscope.derive.graph import step_graphs
 from stepscope.detectors import graph_pattern, trace_evidence
@@ -56,8 +56,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.graph.frozen_layers import FrozenLayers
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.causes.graph.frozen_features_recomputed import FrozenLayers
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -78,7 +78,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
         return
     yield from graph_pattern.price(
         view,
-        graph_pattern.whole(lambda index: frozen_layers.build(index, step_graphs.build(steps))),
+        graph_pattern.whole(lambda index: frozen_features_recomputed.build(index, step_graphs.build(steps))),
         params.min_ratio,
         ask=lambda found: f"{len(found.heavy):,} products of frozen layers are made of the plain batch; their time",
         weigh=lambda ops, found: ops.of_nodes(found.nodes),
@@ -86,7 +86,9 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     )
 
 
-def _finding(view: SessionView, ops: StepOps, found: FrozenLayers, share: OpShare, passes: int, params: Params) -> Seen:
+def _finding(
+    view: SessionView, ops: NodeCosts, found: FrozenLayers, share: OpShare, passes: int, params: Params
+) -> Seen:
     again = 1 - 1 / passes
     saved = share.ratio * again
     return Seen(

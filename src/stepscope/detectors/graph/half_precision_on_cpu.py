@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import precision
-from stepscope.causes.graph.repeated_passes import HEAVY
+from stepscope.causes.graph.repeated_forward_pass import HEAVY
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Remedy
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 HALF = frozenset({"float16"})
@@ -68,7 +68,7 @@ class Params:
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding."""
-    trace = view.op_traces.main
+    trace = view.traces.main
     if trace is not None and trace.launches is not None:
         return
     yield from graph_pattern.price(
@@ -87,7 +87,7 @@ def _emulated(index: GraphIndex) -> list[int]:
     return rows if any(index.table.type_of(row) in HEAVY for row in rows) else []
 
 
-def _finding(view: SessionView, ops: StepOps, rows: list[int], saving: graph_pattern.Saving, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, rows: list[int], saving: graph_pattern.Saving, params: Params) -> Seen:
     return Seen(
         title=f"{format_ratio(saving.share.ratio)} of the step is computed in half precision (float16) on a CPU, "
         "which has to be emulated",

@@ -41,7 +41,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import invariant_work
+from stepscope.causes.graph import invariant_work_in_loop
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Remedy
@@ -50,8 +50,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.graph.invariant_work import InvariantWork
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.causes.graph.invariant_work_in_loop import InvariantWork
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 _NAMED = 2
@@ -91,7 +91,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     """Yield at most one finding: the loop in which most could be saved."""
     yield from graph_pattern.price(
         view,
-        lambda index: invariant_work.build(index, params.min_elements),
+        lambda index: invariant_work_in_loop.build(index, params.min_elements),
         params.min_ratio,
         ask=lambda _: "a loop of the graph computes the same in each of its turns; what that costs",
         weigh=_cost,
@@ -99,12 +99,12 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     )
 
 
-def _cost(ops: StepOps, work: InvariantWork) -> _Cost:
+def _cost(ops: NodeCosts, work: InvariantWork) -> _Cost:
     begun = max(1.0, ops.turns(work.around))
     return _Cost(share=ops.of_nodes(work.nodes, gradients=True), turns=ops.turns(work.nodes) / begun)
 
 
-def _finding(view: SessionView, ops: StepOps, work: InvariantWork, cost: _Cost, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, work: InvariantWork, cost: _Cost, params: Params) -> Seen:
     share, saved = cost.share, cost.ratio
     heavy = ops.costliest(work.heavy) or list(work.heavy)
     kinds = list(dict.fromkeys(ops.index.table.type_of(row) for row in heavy))[:_NAMED]

@@ -35,7 +35,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import one_hot_products
+from stepscope.causes.graph import one_hot_into_matmul
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
@@ -45,8 +45,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.graph.one_hot_products import OneHotProducts
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.causes.graph.one_hot_into_matmul import OneHotProducts
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -62,12 +62,12 @@ class Params:
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all one-hot products of a step."""
-    trace = view.op_traces.main
+    trace = view.traces.main
     if trace is not None and trace.device >= 0 and trace.trace.planes[trace.device].kind is PlaneKind.TPU:
         return
     yield from graph_pattern.price(
         view,
-        graph_pattern.whole(one_hot_products.build),
+        graph_pattern.whole(one_hot_into_matmul.build),
         params.min_ratio,
         ask=lambda found: _suspicion(found, params),
         weigh=_share,
@@ -82,11 +82,13 @@ def _suspicion(found: Sequence[OneHotProducts], params: Params) -> str:
     return f"a {_kind(found)} matrix of {deepest:,} columns is multiplied; what that costs"
 
 
-def _share(ops: StepOps, found: Sequence[OneHotProducts]) -> OpShare:
+def _share(ops: NodeCosts, found: Sequence[OneHotProducts]) -> OpShare:
     return ops.of_nodes([row for one in found for row in one.nodes], gradients=True)
 
 
-def _finding(view: SessionView, ops: StepOps, every: Sequence[OneHotProducts], share: OpShare, params: Params) -> Seen:
+def _finding(
+    view: SessionView, ops: NodeCosts, every: Sequence[OneHotProducts], share: OpShare, params: Params
+) -> Seen:
     costs = [(ops.of_nodes(one.nodes, gradients=True).ratio, one) for one in every]
     found = [one for ratio, one in sorted(costs, key=lambda cost: -cost[0]) if ratio > 0]
     depth = found[0].columns

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.graph.whole_arrays import FlatProduct
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -69,7 +69,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     )
 
 
-def _finding(view: SessionView, ops: StepOps, found: FlatProduct, share: OpShare, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, found: FlatProduct, share: OpShare, params: Params) -> Seen:
     saved = share.ratio * (1 - 1 / found.places)
     return Seen(
         title=f"a dense layer on flattened maps of {found.places:,} positions has {found.weight.elements:,} weights: "

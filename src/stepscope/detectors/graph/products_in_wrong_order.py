@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import product_chains
+from stepscope.causes.graph import products_in_wrong_order
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
@@ -42,9 +42,9 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.graph.product_chains import ProductChain
+    from stepscope.causes.graph.products_in_wrong_order import ProductChain
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -74,7 +74,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     """Yield at most one finding: all chains of a step."""
 
     def find(index: GraphIndex) -> list[ProductChain]:
-        every = product_chains.build(index, params.max_left)
+        every = products_in_wrong_order.build(index, params.max_left)
         return [one for one in every if one.shape[0] * one.shape[1] >= params.min_between]
 
     yield from graph_pattern.price(
@@ -89,7 +89,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     )
 
 
-def _cost(ops: StepOps, found: Sequence[ProductChain]) -> _Cost:
+def _cost(ops: NodeCosts, found: Sequence[ProductChain]) -> _Cost:
     each = [ops.of_nodes(one.nodes, gradients=True).ratio for one in found]
     return _Cost(
         share=ops.of_nodes([row for one in found for row in one.nodes], gradients=True),
@@ -98,7 +98,7 @@ def _cost(ops: StepOps, found: Sequence[ProductChain]) -> _Cost:
     )
 
 
-def _finding(view: SessionView, ops: StepOps, found: Sequence[ProductChain], cost: _Cost, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, found: Sequence[ProductChain], cost: _Cost, params: Params) -> Seen:
     share, largest = cost.share, cost.largest
     saved = min(cost.ratio, share.high)
     part = saved / share.ratio if share.ratio else 0.0

@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import repeated_passes
+from stepscope.causes.graph import repeated_forward_pass
 from stepscope.causes.job import purpose
 from stepscope.detectors import graph_pattern, trace_evidence
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
@@ -42,8 +42,8 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.graph.repeated_passes import Copy
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.causes.graph.repeated_forward_pass import Copy
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -59,7 +59,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     """Yield at most one finding: all copies of a step."""
     yield from graph_pattern.price(
         view,
-        graph_pattern.whole(repeated_passes.build),
+        graph_pattern.whole(repeated_forward_pass.build),
         params.min_ratio,
         ask=lambda found: (
             f"{sum(len(one.heavy) for one in found):,} products of the step's graph are computed "
@@ -70,7 +70,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     )
 
 
-def _finding(view: SessionView, ops: StepOps, found: Sequence[Copy], share: OpShare, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], share: OpShare, params: Params) -> Seen:
     heavy = [row for one in found for row in one.heavy]
     ratio = share.ratio
     return Seen(
@@ -100,7 +100,7 @@ def _finding(view: SessionView, ops: StepOps, found: Sequence[Copy], share: OpSh
     )
 
 
-def _share(ops: StepOps, found: Sequence[Copy]) -> OpShare:
+def _share(ops: NodeCosts, found: Sequence[Copy]) -> OpShare:
     """With gradients where both passes have some: they add up before they pass the one that stays."""
     gradients = all(one.differentiated for one in found)
     return ops.of_nodes([row for one in found for row in one.nodes], gradients=gradients)

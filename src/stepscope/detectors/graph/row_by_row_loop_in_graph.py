@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.derive.graph.independent_loops import IndependentLoop
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 START_NS = 10_000
@@ -88,17 +88,17 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     )
 
 
-def _cost(ops: StepOps, loops: Sequence[IndependentLoop]) -> _Cost:
+def _cost(ops: NodeCosts, loops: Sequence[IndependentLoop]) -> _Cost:
     each = [_cost_of([loop], ops) for loop in loops]
     costly = sorted((cost for cost in each if cost.ratio > 0), key=lambda cost: -cost.ratio)
     return _cost_of([loop for cost in costly for loop in cost.loops], ops)
 
 
-def _cost_of(loops: list[IndependentLoop], ops: StepOps) -> _Cost:
+def _cost_of(loops: list[IndependentLoop], ops: NodeCosts) -> _Cost:
     return _Cost(loops=loops, share=ops.of_loops([part for loop in loops for part in loop.parts], START_NS))
 
 
-def _finding(view: SessionView, ops: StepOps, cost: _Cost, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, cost: _Cost, params: Params) -> Seen:
     share, saved = cost.share, cost.ratio
     places = graph_pattern.places(view, ops.index, [loop.row for loop in cost.loops])
     where = f" in {places[0].function}" if places and places[0].function else ""

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
     from stepscope.model.log.graph import TensorSpec
 
@@ -88,7 +88,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]
     if padded is None or anatomy is None:
         return
 
-    def weigh(ops: StepOps, rows: list[int]) -> _Cost:
+    def weigh(ops: NodeCosts, rows: list[int]) -> _Cost:
         ratio = anatomy.ratio("call") * _part(ops, rows)
         return _Cost(padded=ratio, ratio=ratio * (1 - _used(padded)))
 
@@ -107,7 +107,7 @@ def _used(padded: Padding) -> float:
     return min(1.0, BUCKETS * padded.mean / padded.columns)
 
 
-def _part(ops: StepOps, rows: list[int]) -> float:
+def _part(ops: NodeCosts, rows: list[int]) -> float:
     """Of the time of all ops of the steps."""
     every = ops.of_nodes(range(len(ops.index.table))).high
     return min(1.0, ops.of_nodes(rows, gradients=True).high / every) if every > 0 else 0.0
@@ -146,7 +146,7 @@ def _in_positions(spec: TensorSpec, columns: int) -> bool:
     return columns in (shape[:-1] if len(shape) > MATRIX else shape) and (len(shape) > MATRIX or spec.dtype in WORDS)
 
 
-def _finding(view: SessionView, ops: StepOps, padded: Padding, cost: _Cost, params: Params) -> Seen:
+def _finding(view: SessionView, ops: NodeCosts, padded: Padding, cost: _Cost, params: Params) -> Seen:
     return Seen(
         title=f"sequences are padded to {padded.columns} positions, and use {padded.mean:.0f} of them in the mean: "
         f"{format_ratio(cost.ratio)} of the time goes to padding",

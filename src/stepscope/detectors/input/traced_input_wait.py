@@ -60,18 +60,18 @@ class Params:
     """Fewer say nothing of a loader: one late batch of two is no wait."""
 
 
-def _measured(session: SessionView) -> str:
-    return "INP001 to INP003 look at measured steps" if session.steps is not None else ""
+def _measured(view: SessionView) -> str:
+    return "INP001 to INP003 look at measured steps" if view.steps is not None else ""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = session.op_traces.main
+    trace = view.traces.main
     if trace is None:
         return
     if trace.pipeline is None:
         if trace.loader is not None:
-            yield from _of_loader(session, trace, trace.loader, params)
+            yield from _of_loader(view, trace, trace.loader, params)
         return
     wait, stage = trace.breakdown.ratio("input-wait"), trace.pipeline.blocking
     per_batch = trace.pipeline.per_batch(stage.latency_ns)
@@ -98,14 +98,14 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             trace_evidence.evidence(trace, "python_ratio", python, "ratio"),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(session, wait),
+        cost=cost_of(view, wait),
         remedies=_remedies(stage, python, params),
         explanation="Each traced step was looked at from its call to the end of GetNext; what other ops of the step "
         "did meanwhile is not counted.",
     )
 
 
-def _of_loader(session: SessionView, trace: OpView, loader: Loader, params: Params) -> Iterator[Seen]:
+def _of_loader(view: SessionView, trace: OpView, loader: Loader, params: Params) -> Iterator[Seen]:
     """The steps wait for a DataLoader."""
     wait = trace.breakdown.ratio("input-wait")
     if wait < params.min_wait_ratio or len(trace.periods) < params.min_steps:
@@ -123,7 +123,7 @@ def _of_loader(session: SessionView, trace: OpView, loader: Loader, params: Para
             trace_evidence.evidence(trace, "in_process_ratio", loader.in_process_ratio, "ratio"),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(session, wait),
+        cost=cost_of(view, wait),
         remedies=(_WORKERS if inside else _MORE_WORKERS, _PINNED),
         explanation=f"The trace names the loader: {loader.name}. Only what no work of the device hides is counted.",
     )

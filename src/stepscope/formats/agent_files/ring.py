@@ -24,9 +24,9 @@ from stepscope.wire.ring import (
     MAGIC,
     READER_OFFSET,
     RECORD_BYTES,
-    UNTOLD,
-    UNTOLD_KINDS,
-    UNTOLD_OFFSET,
+    UNCOMMITTED,
+    UNCOMMITTED_KINDS,
+    UNCOMMITTED_OFFSET,
     VERSION,
 )
 
@@ -238,12 +238,14 @@ class RingReader:
 
     def take_untold(self, now_ns: int) -> Batch:
         """REST records for calls that a dead writer had counted and not yet told of; none the second time."""
-        since, *counts = UNTOLD.unpack_from(self._map, UNTOLD_OFFSET)
+        since, *counts = UNCOMMITTED.unpack_from(self._map, UNCOMMITTED_OFFSET)
         if self._untold_taken or not since or since > now_ns:
             return Batch(records=np.empty(0, RECORD_DTYPE), indexes=np.empty(0, np.int64))
         self._untold_taken = True
-        half = len(UNTOLD_KINDS)
-        calls = {kind: now - then for kind, now, then in zip(UNTOLD_KINDS, counts[:half], counts[half:], strict=True)}
+        half = len(UNCOMMITTED_KINDS)
+        calls = {
+            kind: now - then for kind, now, then in zip(UNCOMMITTED_KINDS, counts[:half], counts[half:], strict=True)
+        }
         told = [(kind, max(0, count)) for kind, count in calls.items() if count > 0 or kind == Kind.EXECUTION]
         records = np.zeros(len(told), RECORD_DTYPE)
         records["start_ns"], records["dur_ns"] = since, now_ns - since
@@ -257,7 +259,7 @@ class RingReader:
     def forget_untold(self) -> None:
         """What ``take_untold`` gave is durable."""
         if self._untold_taken:
-            UNTOLD.pack_into(self._map, UNTOLD_OFFSET, *([0] * (1 + 2 * len(UNTOLD_KINDS))))
+            UNCOMMITTED.pack_into(self._map, UNCOMMITTED_OFFSET, *([0] * (1 + 2 * len(UNCOMMITTED_KINDS))))
 
     def mark_durable(self, count: int) -> None:
         """Tell whoever looks that the first ``count`` records are on disk."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from stepscope.model.api.hub import SessionBrief
+from stepscope.model.api.rest_api import SessionBrief
 from stepscope.model.report.memory_map import MemoryMap
 
 

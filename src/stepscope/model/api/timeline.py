@@ -32,7 +32,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the op trace that it is from; empty: from records."""
 
 
-class Series(msgspec.Struct, frozen=True, kw_only=True):
+class TimelineSeries(msgspec.Struct, frozen=True, kw_only=True):
     """What a resource of a machine did over time."""
 
     key: str
@@ -98,7 +98,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     names: int = 0
     lanes_per_tile: int = 0
     tracks: tuple[Track, ...] = ()
-    series: tuple[Series, ...] = ()
+    series: tuple[TimelineSeries, ...] = ()
     """In the order in which tiles of curves count through them."""
     left_out: tuple[LeftOut, ...] = ()
     steps_worker: str = ""

@@ -9,11 +9,11 @@ from typing import Literal
 
 import msgspec
 
-from stepscope.model.report.members import ProcessSummary
 from stepscope.model.report.memory_map import MemoryMap
 from stepscope.model.report.op_summary import OpTraceSummary, TracedSteps
 from stepscope.model.report.op_table import OpTable
 from stepscope.model.report.overhead import Overhead
+from stepscope.model.report.process_roles import ProcessSummary
 from stepscope.model.report.step_summary import MakerKind, StepChoice, StepTimes, Throughput
 from stepscope.model.structs import Struct
 
@@ -203,7 +203,7 @@ class Component(Struct, frozen=True, kw_only=True):
     """A share of the mean steady step. Components add up to the step's wall time."""
 
     component: str
-    """input-wait, call, retrace, callbacks, saving, host-sync, gc, evaluation, building, other-python, unmeasured."""
+    """Its name: see ``model.report.components``."""
     pipeline_stage: PipelineStage
     ratio: float
     ns_per_step: int

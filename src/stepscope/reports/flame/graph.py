@@ -12,7 +12,7 @@ from stepscope.derive.stacks.drawn_tree import drawn
 from stepscope.derive.stacks.frame_kinds import classified
 from stepscope.derive.stacks.health import Health, health, with_roots_checked, without_idle
 from stepscope.derive.stacks.merge_profiles import function_of, paired
-from stepscope.derive.stacks.op_of_pool_thread import has_traced_ops, without_traced_ops
+from stepscope.derive.stacks.op_of_pool_thread import has_ops_at_samples, without_ops_at_samples
 from stepscope.derive.stacks.profile_difference import Difference, difference, sample_weight
 from stepscope.model.session.stacks import FrameKind
 
@@ -83,8 +83,8 @@ def compare(before: Graph, after: Graph, *, basis: Basis, work: tuple[float, flo
     Ops that an op trace has told stand in stacks only where there was one: they count where both profiles have some.
     """
     one, other = before.profile, after.profile
-    if has_traced_ops(one) != has_traced_ops(other):
-        one, other = without_traced_ops(one), without_traced_ops(other)
+    if has_ops_at_samples(one) != has_ops_at_samples(other):
+        one, other = without_ops_at_samples(one), without_ops_at_samples(other)
     pair = paired(one, other, same=function_of)
     return Compared(
         before=replace(before, profile=pair.before),

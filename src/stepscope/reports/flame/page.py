@@ -17,6 +17,7 @@ import numpy as np
 from stepscope.reports.flame import payload, svg, words
 from stepscope.reports.flame.graph import top_functions
 from stepscope.reports.flame.palette import style
+from stepscope.reports.page import sheet
 from stepscope.reports.page.html import ICON
 from stepscope.reports.page.svg import escape
 from stepscope.reports.page.tables import table
@@ -113,11 +114,10 @@ def render_compared(compared: Compared) -> str:
 
 
 def _page(title: str, body: list[str], data: str, *, compared: bool) -> str:
-    base = resources.files("stepscope.reports").joinpath("report.css").read_text(encoding="utf-8")
-    sheet = base + style()
+    styles = sheet.base() + style()
     script = resources.files("stepscope.reports.flame").joinpath("flame.js").read_text(encoding="utf-8")
     policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(sheet)}'; img-src data:; "
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(styles)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
     )
     head = "\n".join(
@@ -129,7 +129,7 @@ def _page(title: str, body: list[str], data: str, *, compared: bool) -> str:
             '<meta name="referrer" content="no-referrer">',
             f'<link rel="icon" href="{ICON}">',
             f"<title>stepscope: {escape(title)}</title>",
-            f"<style>{sheet}</style>",
+            f"<style>{styles}</style>",
         )
     )
     tail = (

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import shlex
-from importlib import resources
 from typing import TYPE_CHECKING
 
 from stepscope.reports import capture_text, maker_rows, task_rows, words
@@ -21,6 +20,7 @@ from stepscope.reports.page import (
     op_rows,
     page_header,
     resource_charts,
+    sheet,
     traced_page,
 )
 from stepscope.reports.page.charts import LeftOut
@@ -54,7 +54,7 @@ OUTCOMES = {
 
 def render(report: Report, *, sources: Mapping[str, str] | None = None) -> str:
     """The page. ``sources``: path to text of the user's files, for excerpts of the code."""
-    style = resources.files("stepscope.reports").joinpath("report.css").read_text(encoding="utf-8")
+    style = sheet.base() + sheet.components()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
     title = f"stepscope: {escape(words.subject(report))}"
@@ -238,7 +238,7 @@ def _about(report: Report) -> str:
         ("Framework", escape(words.framework_text(summary))),
         ("Hosts", f"{summary.hosts}"),
         ("Measured processes", f"{summary.processes}"),
-        *((("What they do", escape(", ".join(members))),) if (members := words.member_items(summary)) else ()),
+        *((("What they do", escape(", ".join(members))),) if (members := words.process_role_items(summary)) else ()),
         *((("ONNX Runtime", "<br>".join(map(escape, setups))),) if (setups := words.inference_items(summary)) else ()),
         ("Run time", format_ns(summary.wall_ns) if summary.wall_ns else "unknown"),
         ("End", escape(words.exit_text(summary.exit_code)) or "exit code 0"),

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.reports import capture_text, op_traces
+from stepscope.model.report.components import COMPONENTS
+from stepscope.reports import capture_text, op_trace_text
 from stepscope.reports.page import bars, traced_rows
 from stepscope.reports.page.charts import Key
 from stepscope.reports.page.svg import escape
@@ -25,7 +26,6 @@ COPIES = ("copy-to-device", "copy-from-device", "copy-on-device")
 IDLE = ("device-gap", "device-wait", "scheduling")
 """Parts in which nothing works for the step: hatched."""
 _OWN = frozenset({"device-compute", "host-compute", "host-python", "collective", "launch", "runtime", "compile"})
-_SHARED = frozenset({"input-wait", "callbacks", "saving", "evaluation", "building", "gc", "framework", "other-python"})
 
 
 def part_class(part: str) -> str:
@@ -34,7 +34,7 @@ def part_class(part: str) -> str:
         return "c-copy"
     if part in IDLE:
         return "c-unmeasured"
-    return f"c-{part}" if part in _OWN | _SHARED else "c-else"
+    return f"c-{part}" if part in _OWN or part in COMPONENTS else "c-else"
 
 
 def page(report: Report) -> str:
@@ -50,8 +50,8 @@ def recorded(report: Report) -> str:
     """The section on what the op traces hold; nothing without any."""
     rows = []
     for trace in report.op_traces:
-        lines = "".join(f"<p>{escape(text)}</p>" for label, text in op_traces.lines_of(trace) if label == "steps")
-        said = {label: text for label, text in op_traces.lines_of(trace) if label != "steps"}
+        lines = "".join(f"<p>{escape(text)}</p>" for label, text in op_trace_text.lines_of(trace) if label == "steps")
+        said = {label: text for label, text in op_trace_text.lines_of(trace) if label != "steps"}
         rows.append(
             f'<th scope="row">{code(trace.file or trace.name)}</th><td>{escape(trace.format)}</td>'
             f'<td class="n">{trace.events:,}</td><td>{lines}</td><td>{escape(said.get("captured", ""))}</td>'

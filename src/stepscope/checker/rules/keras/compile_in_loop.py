@@ -71,18 +71,18 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A compile with a loop around it."""
     if call.receiver is None or call.opaque or in_test(ctx):
         return
-    for loop in ctx.loops(call.node, calls=False):
+    for loop in ctx.loops.around(call.node, calls=False):
         if (loop.iterations is not None and loop.iterations <= FEW) or rarely(ctx, call.node, loop):
             continue
         given = [e for a in (*call.node.args, *call.node.keywords) for e in _inputs(ctx, a)]
-        if ctx.varies(call.receiver, loop) is not False or _made(ctx, call.receiver, loop):
+        if ctx.loops.varies(call.receiver, loop) is not False or _made(ctx, call.receiver, loop):
             return
         if not invariant(ctx, given, loop) or _thaws(ctx, call, loop):
             return
         yield ctx.hit(
             call.node,
             f"{ctx.text(call.receiver)} is compiled anew in each iteration, with the same arguments",
-            also=[ctx.loop_span(loop)],
+            also=[ctx.places.loop_span(loop)],
             fix=_fix(ctx, call, loop),
         )
         return
@@ -118,7 +118,7 @@ def _inputs(ctx: Context, node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _made(ctx: Context, receiver: ast.expr, loop: Loop) -> bool:
-    return isinstance(receiver, ast.Name) and any(ctx.inside(b.node, loop) for b in ctx.definitions(receiver))
+    return isinstance(receiver, ast.Name) and any(ctx.loops.inside(b.node, loop) for b in ctx.definitions(receiver))
 
 
 def _thaws(ctx: Context, call: Call, loop: Loop) -> bool:

@@ -70,7 +70,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     data = call.argument(0, "x")
     if data is None or call.receiver is None or ctx.tag(data) is not Tag.DATASET or in_test(ctx):
         return
-    for loop in ctx.loops(call.node):
+    for loop in ctx.loops.around(call.node):
         if (loop.iterations is not None and loop.iterations <= FEW) or rarely(ctx, call.node, loop):
             continue
         if not _made_in(ctx, data, loop) or _made_in(ctx, call.receiver, loop):
@@ -82,7 +82,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             call.node,
             f"a Dataset is made for each {ctx.text(call.receiver)}.{call.word} in a loop{around}",
             confidence=0.8 if loop.via else 0.9,
-            also=[ctx.loop_span(loop)],
+            also=[ctx.places.loop_span(loop)],
         )
         return
 
@@ -97,7 +97,7 @@ def _made_in(ctx: Context, expr: ast.expr, loop: Loop) -> bool:
     if loop.via:
         function = ctx.enclosing(expr)
         return any(function is not None and b.scope.node is function.node for b in bindings)
-    return any(ctx.inside(b.node, loop) for b in bindings)
+    return any(ctx.loops.inside(b.node, loop) for b in bindings)
 
 
 RULE = Rule(

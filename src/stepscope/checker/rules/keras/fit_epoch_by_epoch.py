@@ -65,14 +65,14 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     data, epochs = call.argument(0, "x"), call.argument(3, "epochs")
     if data is None or call.receiver is None or call.opaque or in_test(ctx):
         return
-    if (epochs is not None and ctx.integer(epochs) != 1) or call.argument(-1, "initial_epoch") is not None:
+    if (epochs is not None and ctx.loops.integer(epochs) != 1) or call.argument(-1, "initial_epoch") is not None:
         return
     if ctx.tag(data) is not Tag.NUMPY or ctx.traced(call.node):
         return
-    for loop in ctx.loops(call.node, calls=False):
+    for loop in ctx.loops.around(call.node, calls=False):
         if loop.iterations is not None and loop.iterations <= FEW:
             continue
-        if ctx.varies(data, loop) is not False or ctx.varies(call.receiver, loop) is not False:
+        if ctx.loops.varies(data, loop) is not False or ctx.loops.varies(call.receiver, loop) is not False:
             return
         if given_to_change(ctx, data, loop):
             return
@@ -80,7 +80,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             call.node,
             f"{ctx.text(call.receiver)}.fit runs one epoch at a time on the same data in a loop",
             confidence=0.8,
-            also=[ctx.loop_span(loop)],
+            also=[ctx.places.loop_span(loop)],
         )
         return
 

@@ -115,7 +115,7 @@ def _hook(ctx: Context, function: Function, name: str) -> Iterator[Hit]:
             first.node,
             f"{ctx.text(call.node.func)} runs {often}, in {name}, while training waits",
             confidence=0.9 if steps <= 1 else 0.75,
-            also=[ctx.span(function.node)] if not isinstance(function.node, ast.Lambda) else [],
+            also=[ctx.places.span(function.node)] if not isinstance(function.node, ast.Lambda) else [],
         )
         return
 
@@ -130,7 +130,7 @@ def _heavy(
         call = ctx.call(node)
         if call.name in HEAVY or _of_own_model(call):
             yield path, call
-        for callee in ctx.callees(node) if levels else ():
+        for callee in ctx.functions.callees(node) if levels else ():
             if callee.module is ctx.module and callee.node is not function.node:
                 yield from _heavy(ctx, callee, levels - 1, (*path, call))
 
@@ -188,7 +188,7 @@ def _told(ctx: Context, call: Call) -> Iterator[Hit]:
                 confidence=0.8,
             )
     elif call.name == "keras.callbacks.ModelCheckpoint":
-        steps = ctx.integer(call.argument(-1, "save_freq"))
+        steps = ctx.loops.integer(call.argument(-1, "save_freq"))
         if steps is not None and 0 < steps <= OFTEN:
             yield ctx.hit(
                 call.node, f"ModelCheckpoint saves the model every {steps} batches (save_freq)", confidence=0.9

@@ -68,7 +68,7 @@ BYTES = 16
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A Dense whose input's size can be worked out."""
-    units = ctx.integer(call.argument(0, "units"))
+    units = ctx.loops.integer(call.argument(0, "units"))
     if units is None or units <= 0:
         return
     given = dense_input(ctx, call)

@@ -91,7 +91,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         return
     given = [*call.node.args, *(k.value for k in call.node.keywords)]
     name = ctx.text(call.node.func)
-    for loop in ctx.loops(call.node):
+    for loop in ctx.loops.around(call.node):
         if (loop.iterations is not None and loop.iterations <= FEW) or rarely(ctx, call.node, loop):
             continue
         if _kept(ctx, loop) or _trains(ctx, call, loop) or not invariant(ctx, given, loop):
@@ -101,7 +101,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             call.node,
             f"{name} makes the same model again and again in a loop{around}",
             confidence=0.85 if loop.via else 0.95,
-            also=[ctx.loop_span(loop)],
+            also=[ctx.places.loop_span(loop)],
             fix=_fix(ctx, call, loop),
         )
         return

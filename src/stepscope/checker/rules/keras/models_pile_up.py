@@ -77,7 +77,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     function = ctx.enclosing(call.node)
     if function is not None and (cached(function) or not _first(ctx, call, function.node)):
         return
-    for loop in ctx.loops(call.node):
+    for loop in ctx.loops.around(call.node):
         if loop.is_comprehension or (loop.iterations is not None and loop.iterations <= FEW):
             continue
         if rarely(ctx, call.node, loop) or _keeps(ctx, call, loop):
@@ -89,7 +89,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             call.node,
             f"{ctx.text(call.node.func)} makes a model in each iteration{around}, and nothing clears the old ones",
             confidence=0.7,
-            also=[ctx.loop_span(loop)],
+            also=[ctx.places.loop_span(loop)],
         )
         return
 

@@ -91,12 +91,12 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         return
     row = single_row(ctx, data)
     size = call.argument(1, "batch_size")
-    large = size is not None and (ctx.integer(size) or LARGE) >= LARGE
+    large = size is not None and (ctx.loops.integer(size) or LARGE) >= LARGE
     if large and not row:
         return
     model = ctx.text(call.receiver)
     rows = " for a single row" if row else ""
-    loop = next((lp for lp in ctx.loops(call.node) if _repeats(ctx, call, data, lp, row=row)), None)
+    loop = next((lp for lp in ctx.loops.around(call.node) if _repeats(ctx, call, data, lp, row=row)), None)
     if loop is not None:
         around = f"through {ctx.text(loop.via[-1][1].func)}" if loop.via else "in this loop"
         severity: CheckSeverity = "error" if row else "info" if _over_batches(ctx, data, loop) else "warning"
@@ -105,7 +105,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             f"{model}.predict is called{rows} again and again {around}: each call costs milliseconds of its own",
             severity="info" if in_test(ctx) else severity,
             confidence=0.95 if row else 0.8,
-            also=[ctx.loop_span(loop)],
+            also=[ctx.places.loop_span(loop)],
             fix=_fix(ctx, call, model),
         )
         return
@@ -116,7 +116,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             f"{model}.predict is called{rows} for each element by {ctx.text(each.func)}: predict all in one call",
             severity="error" if row else "warning",
             confidence=0.85,
-            also=[ctx.span(each)],
+            also=[ctx.places.span(each)],
             fix=_fix(ctx, call, model),
         )
         return
@@ -129,7 +129,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             severity="warning" if row else "info",
             fix=_fix(ctx, call, model),
         )
-    elif row and not in_test(ctx) and not ctx.loops(call.node) and offered(ctx, call.node):
+    elif row and not in_test(ctx) and not ctx.loops.around(call.node) and offered(ctx, call.node):
         function = ctx.enclosing(call.node)
         name = function.name if function is not None else ""
         yield ctx.hit(
@@ -190,7 +190,7 @@ def _repeats(ctx: Context, call: Call, data: ast.expr, loop: Loop, *, row: bool)
     if call.receiver is None or not _same_model(ctx, call.receiver, loop):
         return False
     if not loop.via:
-        return ctx.varies(data, loop) is not False and (row or not _trains(ctx, loop))
+        return ctx.loops.varies(data, loop) is not False and (row or not _trains(ctx, loop))
     return row or (_passed(ctx, data, loop) and not called_in(ctx, call.node, loop) & TRAINING)
 
 
@@ -199,7 +199,7 @@ def _over_batches(ctx: Context, data: ast.expr, loop: Loop) -> bool:
     if loop.via or not isinstance(loop.node, ast.For) or any(_fits(part) for s in loop.body for part in ast.walk(s)):
         return False
     counts = isinstance(loop.node.iter, ast.Call) and last_word(loop.node.iter.func) in ("range", "arange", "trange")
-    return not counts and ctx.varies(data, loop) is True
+    return not counts and ctx.loops.varies(data, loop) is True
 
 
 def _passed(ctx: Context, data: ast.expr, loop: Loop) -> bool:
@@ -209,14 +209,14 @@ def _passed(ctx: Context, data: ast.expr, loop: Loop) -> bool:
     given = [*called.args, *(k.value for k in called.keywords)]
     names = [n for n in ast.walk(data) if isinstance(n, ast.Name)]
     parameters = any(b.kind == "param" and b.name != "self" for n in names for b in ctx.definitions(n))
-    return parameters and any(at.varies(g, loop.node) is True for g in given)
+    return parameters and any(at.loops.varies(g, loop.node) is True for g in given)
 
 
 def _same_model(ctx: Context, receiver: ast.expr, loop: Loop) -> bool:
     """The model is not one of many, and not made in the loop."""
     if not loop.via:
         made = ctx.definitions(receiver) if isinstance(receiver, ast.Name) else ()
-        return ctx.varies(receiver, loop) is not True and not any(ctx.inside(b.node, loop) for b in made)
+        return ctx.loops.varies(receiver, loop) is not True and not any(ctx.loops.inside(b.node, loop) for b in made)
     at = ctx.at(loop.module)
     function = ctx.enclosing(receiver)
     if isinstance(receiver, ast.Name) and any(
@@ -231,7 +231,7 @@ def _same_model(ctx: Context, receiver: ast.expr, loop: Loop) -> bool:
         models.append(called.value)
     if any(isinstance(m, ast.Call) for m in models):
         return False  # made in place, by each iteration
-    return function is not None and all(at.varies(m, loop.node) is not True for m in models)
+    return function is not None and all(at.loops.varies(m, loop.node) is not True for m in models)
 
 
 def _trains(ctx: Context, loop: Loop) -> bool:
@@ -248,8 +248,8 @@ def _epoch(at: Context, part: ast.AST, loop: Loop) -> bool:
         return False
     call = at.call(part)
     data, epochs = call.argument(0, "x"), call.argument(3, "epochs")
-    changes = data is not None and at.varies(data, loop) is True
-    return not (changes and (epochs is None or at.integer(epochs) == 1))
+    changes = data is not None and at.loops.varies(data, loop) is True
+    return not (changes and (epochs is None or at.loops.integer(epochs) == 1))
 
 
 def _fits(part: ast.AST) -> bool:

@@ -76,7 +76,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     if data is None:
         return
     steps = call.argument(-1, "steps_per_epoch")
-    if steps is not None and ctx.version < (2, 0) and call.word == "fit" and ctx.tag(data) is Tag.NUMPY:
+    if steps is not None and ctx.target.tensorflow < (2, 0) and call.word == "fit" and ctx.tag(data) is Tag.NUMPY:
         yield ctx.hit(
             steps,
             f"with steps_per_epoch, fit takes all of {ctx.text(data)} in each step; give batch_size instead",
@@ -114,7 +114,7 @@ def _counted(ctx: Context, expr: ast.expr, depth: int = 0) -> ast.expr | None:
         values = [b.value for b in ctx.definitions(expr)]
         return _counted(ctx, values[0], depth + 1) if len(values) == 1 and values[0] is not None else None
     if isinstance(expr, ast.Subscript) and isinstance(expr.value, ast.Attribute) and expr.value.attr == "shape":
-        return expr.value.value if ctx.integer(expr.slice) == 0 else None
+        return expr.value.value if ctx.loops.integer(expr.slice) == 0 else None
     if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Name) and len(expr.args) == 1:
         if expr.func.id == "len":
             return expr.args[0]
@@ -129,17 +129,17 @@ def _batch(ctx: Context, data: ast.expr, counted: ast.expr) -> int | None:
         if len(values) == 1 and isinstance(values[0], ast.Call):
             return _batch(ctx, values[0], counted)
     if isinstance(data, ast.Call) and isinstance(data.func, ast.Attribute) and data.func.attr in FLOWS:
-        if ctx.keras > ENDLESS_FLOWS or data.func.attr != "flow" or not _mentions(data, counted):
+        if ctx.target.keras > ENDLESS_FLOWS or data.func.attr != "flow" or not _mentions(data, counted):
             return None
         size = next((k.value for k in data.keywords if k.arg == "batch_size"), data.args[2] if data.args[2:] else None)
-        return DEFAULT_BATCH if size is None else ctx.integer(size)
+        return DEFAULT_BATCH if size is None else ctx.loops.integer(size)
     if ctx.tag(data) is Tag.DATASET:
         for chain in ctx.chains(data):
             source = chain.source.call
             batches = [s for s in chain.stages if s.name in ("batch", "padded_batch")]
             endless = any(s.name == "repeat" and s.argument(0, "count") is None for s in chain.stages)
             if endless and source is not None and _mentions(source, counted) and len(batches) == 1:
-                return ctx.integer(batches[0].argument(0, "batch_size"))
+                return ctx.loops.integer(batches[0].argument(0, "batch_size"))
     return None
 
 

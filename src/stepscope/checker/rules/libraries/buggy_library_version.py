@@ -56,19 +56,19 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     found = _advisory(ctx, call)
     if found is None or in_test(ctx) or ctx.traced(call.node):
         return
-    loops = hot(ctx.loops(call.node))
+    loops = hot(ctx.loops.around(call.node))
     if loops:
-        version = ".".join(str(part) for part in ctx.version)
+        version = ".".join(str(part) for part in ctx.target.tensorflow)
         yield ctx.hit(
             call.node,
             f"{ctx.text(call.node.func)} {found.what} in TensorFlow {version} ({found.source}): {found.remedy}",
             confidence=0.6,
-            also=[ctx.loop_span(loops[0])],
+            also=[ctx.places.loop_span(loops[0])],
         )
 
 
 def _advisory(ctx: Context, call: Call) -> Advisory | None:
-    return next((a for a in ALL if call.name in a.calls and a.first <= ctx.version < a.fixed), None)
+    return next((a for a in ALL if call.name in a.calls and a.first <= ctx.target.tensorflow < a.fixed), None)
 
 
 RULE = Rule(

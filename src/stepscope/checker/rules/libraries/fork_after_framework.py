@@ -93,7 +93,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         call.node,
         f"{function.name} uses TensorFlow in processes that are forked after {ctx.text(before, 40)} has started it",
         confidence=0.85,
-        also=[ctx.span(before)],
+        also=[ctx.places.span(before)],
     )
 
 
@@ -118,7 +118,7 @@ def _uses(ctx: Context, function: Function) -> bool:
     """It computes with TensorFlow, itself or in what it calls."""
     return any(
         at.tag(inner.node) in USED or inner.name.startswith(("keras.Model", "keras.models."))
-        for at, inner in ctx.calls_below(function.body)
+        for at, inner in ctx.functions.calls_below(function.body)
     )
 
 

@@ -86,7 +86,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             block,
             f"{ctx.text(trained.func)} is pinned to {text}: a GPU would stay idle",
             confidence=0.7,
-            also=[ctx.span(trained)],
+            also=[ctx.places.span(trained)],
         )
 
 

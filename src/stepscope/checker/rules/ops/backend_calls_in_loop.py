@@ -68,29 +68,29 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A call of the backend, or a model of tensors, that a loop repeats."""
     if in_test(ctx) or ctx.traced(call.node):
         return
-    loops = [loop for loop in hot(ctx.loops(call.node)) if not loop.is_comprehension or loop.via]
+    loops = [loop for loop in hot(ctx.loops.around(call.node)) if not loop.is_comprehension or loop.via]
     if not loops:
         return
     if call.name in EVALUATING:
         given = call.argument(0, "x")
-        if ctx.version < (2, 0) and isinstance(given, (ast.Call, ast.BinOp)) and _direct(loops):
+        if ctx.target.tensorflow < (2, 0) and isinstance(given, (ast.Call, ast.BinOp)) and _direct(loops):
             yield ctx.hit(
                 call.node,
                 f"{ctx.text(call.node)} adds nodes to the graph in each iteration of this loop",
-                also=[ctx.loop_span(loops[0])],
+                also=[ctx.places.loop_span(loops[0])],
             )
         return
     arguments = [*call.node.args, *(k.value for k in call.node.keywords)]
     loop = loops[0]
     if not arguments or loop.via or not _called(ctx, call, loop):
         return
-    if any(ctx.varies(a, loop) is not False for a in arguments):
+    if any(ctx.loops.varies(a, loop) is not False for a in arguments):
         return
     what = "a function" if call.name == "keras.backend.function" else "a model"
     yield ctx.hit(
         call.node,
         f"{ctx.text(call.node)} makes {what} again in each iteration of this loop, which is traced anew",
-        also=[ctx.loop_span(loop)],
+        also=[ctx.places.loop_span(loop)],
         fix=hoisting.statement(ctx, call.node, loop),
     )
 

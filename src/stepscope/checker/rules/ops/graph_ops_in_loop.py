@@ -102,7 +102,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     if in_test(ctx) or not ctx.once(graph_mode) or not builds(ctx, call) or ctx.traced(call.node):
         return
     table: Loop | None = None
-    for loop in ctx.loops(call.node):
+    for loop in ctx.loops.around(call.node):
         if table is not None and _over_rows(ctx, table, loop):
             continue
         table = None
@@ -123,7 +123,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             f"{name} adds nodes to the graph in each iteration of the loop that runs it",
             confidence=0.85 if loop.via else 0.9,
             severity=_severity(ctx, call, loop),
-            also=[ctx.loop_span(loop)],
+            also=[ctx.places.loop_span(loop)],
             fix=_load(ctx, call) or _hoist(ctx, call, loop),
         )
         return
@@ -208,7 +208,7 @@ def _per_epoch(ctx: Context, call: Call, loop: Loop) -> bool:
         for at, repeated in parts
         for node in at.module.calls_in(repeated)
         if guard(at.module, node, loop.node) is None
-        for function in at.callees(node)
+        for function in at.functions.callees(node)
         for part in function.body
     ]
     return any(_steps(at, node, loop, way) for at, part in [*parts, *beside] for node in ast.walk(part))
@@ -218,10 +218,10 @@ def _steps(ctx: Context, node: ast.AST, around: Loop, way: set[ast.Call]) -> boo
     """A loop that runs a session again and again, in each iteration of the loop around, and builds nothing of ours."""
     if not isinstance(node, (ast.For, ast.While)) or guard(ctx.module, node, around.node) is not None:
         return False
-    few = isinstance(node, ast.For) and (ctx.length(node.iter) or FEW + 1) <= FEW
+    few = isinstance(node, ast.For) and (ctx.loops.length(node.iter) or FEW + 1) <= FEW
     if few or any(n in way for n in ast.walk(node)):
         return False
-    return bool({c.name for _, c in ctx.calls_below(node.body)} & RUNS)
+    return bool({c.name for _, c in ctx.functions.calls_below(node.body)} & RUNS)
 
 
 def _first(ctx: Context, call: Call, loop: Loop) -> bool:
@@ -252,7 +252,7 @@ def _made_inside(ctx: Context, name: ast.AST, loop: Loop) -> bool:
     if not isinstance(name, ast.Name) or loop.via:
         return False
     made = [b.value for b in ctx.definitions(name) if b.kind == "assign" and isinstance(b.value, ast.Call)]
-    return any(ctx.inside(call, loop) and builds(ctx, ctx.call(call)) for call in made)
+    return any(ctx.loops.inside(call, loop) and builds(ctx, ctx.call(call)) for call in made)
 
 
 def _wanted(call: Call) -> bool:
@@ -277,7 +277,7 @@ def _over_table(loop: Loop) -> bool:
 def _over_rows(ctx: Context, inner: Loop, outer: Loop) -> bool:
     """What the inner loop goes over depends on the outer one: together they go over all variables once."""
     source = inner.node.iter if isinstance(inner.node, ast.For) else None
-    return source is not None and not outer.via and bool(ctx.at(outer.module).varies(source, outer.node))
+    return source is not None and not outer.via and bool(ctx.at(outer.module).loops.varies(source, outer.node))
 
 
 RULE = Rule(

@@ -76,12 +76,12 @@ CONSTANTS = frozenset(
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A pure op in a loop, with arguments that stay the same."""
-    if call.name.startswith(IMPURE) or (ctx.version >= (2, 0) and call.name in CONSTANTS):
+    if call.name.startswith(IMPURE) or (ctx.target.tensorflow >= (2, 0) and call.name in CONSTANTS):
         return
-    loops = hot(ctx.loops(call.node, calls=False))
+    loops = hot(ctx.loops.around(call.node, calls=False))
     if not loops or loops[0].is_comprehension or in_test(ctx) or not pure(ctx, call):
         return
-    if ctx.version >= (2, 0) and ctx.tag(call.node) is not Tag.TENSOR:
+    if ctx.target.tensorflow >= (2, 0) and ctx.tag(call.node) is not Tag.TENSOR:
         return
     if ctx.traced(call.node) or not unchanging(ctx, call, loops[0]):
         return
@@ -91,7 +91,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         call.node,
         f"{ctx.text(call.node, 48)} gives the same in every iteration of this loop",
         confidence=0.7,
-        also=[ctx.loop_span(loops[0])],
+        also=[ctx.places.loop_span(loops[0])],
         fix=_hoist(ctx, call, loops[0]),
     )
 

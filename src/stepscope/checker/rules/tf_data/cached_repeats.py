@@ -75,7 +75,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         call.node,
         f"the cache keeps every repetition of a dataset that is repeated {times}",
         confidence=0.95,
-        also=[ctx.at(repeat.module).place(repeat.call)] if repeat.call is not None else (),
+        also=[ctx.at(repeat.module).places.place(repeat.call)] if repeat.call is not None else (),
         fix=ctx.fix(
             "move-call-in-chain",
             "Move cache() before repeat()",
@@ -93,14 +93,14 @@ def _changes(ctx: Context, chain: Chain) -> bool:
     """An epoch differs from the one before: shuffled, drawn, counted, or not known."""
     if not chain.complete or {"shuffle", "from_generator", "list_files", "random"} & set(chain.names):
         return True
-    functions = [ctx.stage_function(s) for s in chain.stages if s.name in RUNNING]
-    return any(f is None or ctx.effects(f) or acts(ctx.at(f.module), f.body) for f in functions)
+    functions = [ctx.functions.of_stage(s) for s in chain.stages if s.name in RUNNING]
+    return any(f is None or ctx.functions.effects(f) or acts(ctx.at(f.module), f.body) for f in functions)
 
 
 def _count(ctx: Context, repeat: Stage) -> int | None:
     given = repeat.argument(0, "count")
     at = ctx.at(repeat.module)
-    return -1 if given is None or (isinstance(given, ast.Constant) and given.value is None) else at.integer(given)
+    return -1 if given is None or (isinstance(given, ast.Constant) and given.value is None) else at.loops.integer(given)
 
 
 RULE = Rule(

@@ -110,8 +110,10 @@ def _later(ctx: Context, call: Call) -> bool:
                 if index < 0:
                     continue
                 for stage in chain.stages[index + 1 :]:
-                    function = ctx.stage_function(stage)
-                    if stage.name in VARYING or (function is not None and ctx.called(function) & (READS | PYTHON)):
+                    function = ctx.functions.of_stage(stage)
+                    if stage.name in VARYING or (
+                        function is not None and ctx.functions.called(function) & (READS | PYTHON)
+                    ):
                         return True
     return False
 
@@ -124,7 +126,7 @@ def _rows_of_lambda(ctx: Context, body: ast.Call | ast.GeneratorExp) -> str:
     if isinstance(body.func, ast.Name) and body.func.id in ("zip", "iter") and body.args:
         names = [_array(ctx, a) for a in body.args]
         return " and ".join(names) if all(names) else ""
-    for function in ctx.callees(body):
+    for function in ctx.functions.callees(body):
         return _rows(ctx.at(function.module), function)
     return ""
 

@@ -76,7 +76,7 @@ def check(ctx: Context) -> Iterator[Hit]:
     for call in ctx.calls("take"):
         parent = ctx.parent(call.node)
         looped = isinstance(parent, ast.For) and parent.iter is call.node
-        if looped and call.receiver is not None and ctx.integer(call.argument(0, "count")) == 1:
+        if looped and call.receiver is not None and ctx.loops.integer(call.argument(0, "count")) == 1:
             yield from _report(ctx, call.node, call.receiver)
 
 
@@ -99,7 +99,7 @@ def _takes(expr: ast.expr) -> TypeGuard[ast.Call]:
 def _report(ctx: Context, node: ast.Call, dataset: ast.expr) -> Iterator[Hit]:
     if ctx.tag(dataset) is not Tag.DATASET or ctx.traced(node):
         return
-    for loop in ctx.loops(node):
+    for loop in ctx.loops.around(node):
         if loop.iterations is not None and loop.iterations <= FEW:
             continue
         if not _same(ctx, dataset, loop) or _epochs_or_pictures(ctx, node, loop):
@@ -108,7 +108,7 @@ def _report(ctx: Context, node: ast.Call, dataset: ast.expr) -> Iterator[Hit]:
             node,
             f"{ctx.text(node)} makes a new iterator of {ctx.text(dataset)} in each iteration",
             confidence=0.9 if not loop.via else 0.8,
-            also=[ctx.loop_span(loop)],
+            also=[ctx.places.loop_span(loop)],
             fix=_fix(ctx, node, loop),
         )
         return
@@ -145,7 +145,7 @@ def _fix(ctx: Context, node: ast.Call, loop: Loop) -> FixPlan | None:
 def _same(ctx: Context, dataset: ast.expr, loop: Loop) -> bool:
     """The dataset is the same in each iteration, also when the loop stands in a caller."""
     if not loop.via:
-        return ctx.varies(dataset, loop) is False
+        return ctx.loops.varies(dataset, loop) is False
     function = ctx.enclosing(dataset)
     if function is None or not isinstance(dataset, ast.Name):
         return False
@@ -156,9 +156,13 @@ def _same(ctx: Context, dataset: ast.expr, loop: Loop) -> bool:
         return False
     module, call = loop.via[0]
     expr = next(
-        e for (_, c), (_, e) in zip(ctx.callers(function), ctx.given(function, dataset.id), strict=True) if c is call
+        e
+        for (_, c), (_, e) in zip(
+            ctx.functions.callers(function), ctx.functions.given(function, dataset.id), strict=True
+        )
+        if c is call
     )
-    return expr is not None and ctx.at(module).varies(expr, loop.node) is False
+    return expr is not None and ctx.at(module).loops.varies(expr, loop.node) is False
 
 
 def _epochs_or_pictures(ctx: Context, node: ast.Call, loop: Loop) -> bool:
@@ -167,10 +171,10 @@ def _epochs_or_pictures(ctx: Context, node: ast.Call, loop: Loop) -> bool:
     around = _around(ctx, node)
     for part in (inner for statement in loop.body for inner in ast.walk(statement)):
         if isinstance(part, (ast.For, ast.While)) and part not in around:
-            length = at.length(part.iter) if isinstance(part, ast.For) else None
+            length = at.loops.length(part.iter) if isinstance(part, ast.For) else None
             if length is None or length > FEW:
                 return True
-    names = {call.name for _, call in at.calls_below(loop.body)}
+    names = {call.name for _, call in at.functions.calls_below(loop.body)}
     return bool(names & FITS) or any(name.startswith(DRAWS) for name in names)
 
 

@@ -75,18 +75,18 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         if found is None or found.call is None:
             return
         maps[found.call] = found
-    if ctx.integer(call.argument(0, "batch_size")) == 1:
+    if ctx.loops.integer(call.argument(0, "batch_size")) == 1:
         return
     for node, stage in maps.items():
         at = ctx.at(stage.module)
-        function = ctx.stage_function(stage)
+        function = ctx.functions.of_stage(stage)
         name = "its lambda" if function is None or function.name == "<lambda>" else function.name
         local = stage.module is ctx.module
         yield ctx.hit(
             node if local else call.node,
             f"map runs {name} on each element, and would give the same on whole batches",
             confidence=0.85,
-            also=[ctx.place(call.node) if local else at.span(node)],
+            also=[ctx.places.place(call.node) if local else at.places.span(node)],
             fix=ctx.fix(
                 "move-call-in-chain",
                 "Call batch before map",
@@ -107,10 +107,10 @@ def _moved(ctx: Context, chain: Chain, index: int) -> Stage | None:
     found: Stage | None = None
     moving = True
     for stage in reversed(chain.stages[1:index]):
-        function = ctx.stage_function(stage) if stage.name == "map" else None
-        if function is not None and moving and ctx.vectorisable(function):
+        function = ctx.functions.of_stage(stage) if stage.name == "map" else None
+        if function is not None and moving and ctx.functions.vectorisable(function):
             found = stage
-        elif function is not None and not any(heavy(name) or not name for name in ctx.called(function)):
+        elif function is not None and not any(heavy(name) or not name for name in ctx.functions.called(function)):
             moving = False
         elif stage.name not in NEUTRAL:
             return None
@@ -134,7 +134,13 @@ def _small(ctx: Context, source: Stage) -> bool:
         return True
     at = ctx.at(source.module)
     first = source.call.args[-1]
-    size = at.integer(first) if source.name == "range" else at.length(first) if isinstance(first, ast.List) else None
+    size = (
+        at.loops.integer(first)
+        if source.name == "range"
+        else at.loops.length(first)
+        if isinstance(first, ast.List)
+        else None
+    )
     return size is not None and size <= FEW
 
 

@@ -62,19 +62,19 @@ NEUTRAL = frozenset({"prefetch", "with_options", "map"})
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A shard, on every way to which there is a costly map."""
-    if call.receiver is None or ctx.integer(call.argument(0, "num_shards")) == 1:
+    if call.receiver is None or ctx.loops.integer(call.argument(0, "num_shards")) == 1:
         return
     found = [_costly(ctx, chain) for chain in ctx.chains(call.receiver)]
     stage = found[0] if found else None
     if stage is None or stage.call is None or any(f is None for f in found):
         return
-    function = ctx.stage_function(stage)
+    function = ctx.functions.of_stage(stage)
     name = "its lambda" if function is None or function.name == "<lambda>" else function.name
     yield ctx.hit(
         call.node,
         f"each worker runs {name} on all elements before shard keeps its own",
         confidence=0.9,
-        also=[ctx.at(stage.module).place(stage.call)],
+        also=[ctx.at(stage.module).places.place(stage.call)],
         fix=ctx.fix(
             "move-call-in-chain",
             "Move shard() before the map",
@@ -90,7 +90,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 def _drawn_at_most(ctx: Context, function: Function) -> bool:
     """Nothing but random numbers makes an element depend on those before it."""
-    return all(effect.kind == "random" for effect in ctx.effects(function))
+    return all(effect.kind == "random" for effect in ctx.functions.effects(function))
 
 
 def _costly(ctx: Context, chain: Chain) -> Stage | None:
@@ -99,8 +99,8 @@ def _costly(ctx: Context, chain: Chain) -> Stage | None:
     for stage in reversed(chain.stages[1:]):
         if stage.name not in NEUTRAL:
             break
-        function = ctx.stage_function(stage) if stage.name == "map" else None
-        if function is not None and any(heavy(name) for name in ctx.called(function)):
+        function = ctx.functions.of_stage(stage) if stage.name == "map" else None
+        if function is not None and any(heavy(name) for name in ctx.functions.called(function)):
             found = stage
     return found
 

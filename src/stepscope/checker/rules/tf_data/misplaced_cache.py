@@ -77,7 +77,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         call.node,
         f"{_title(ctx, chains[0].stages[chains[0].index(call.node)])} runs again in each epoch, behind the cache",
         confidence=0.85,
-        also=[ctx.at(cache.module).place(cache.call)] if cache.call is not None else (),
+        also=[ctx.at(cache.module).places.place(cache.call)] if cache.call is not None else (),
         fix=ctx.fix(
             "move-call-in-chain",
             "Move cache() behind the map",
@@ -108,10 +108,10 @@ def _before(ctx: Context, chain: Chain, index: int) -> Stage | None:
 
 def _costs(ctx: Context, stage: Stage) -> frozenset[str]:
     """The costly calls of a deterministic map; empty when there are none, or it is not known to be deterministic."""
-    function = ctx.stage_function(stage) if stage.name == "map" else None
-    if function is None or any(e.kind != "table" for e in ctx.effects(function)):
+    function = ctx.functions.of_stage(stage) if stage.name == "map" else None
+    if function is None or any(e.kind != "table" for e in ctx.functions.effects(function)):
         return frozenset()
-    called = ctx.called(function)
+    called = ctx.functions.called(function)
     random = any("random" in name for name in called)
     return frozenset(name for name in called if heavy(name)) if "" not in called and not random else frozenset()
 
@@ -119,8 +119,8 @@ def _costs(ctx: Context, stage: Stage) -> frozenset[str]:
 def _cheap(ctx: Context, stage: Stage) -> bool:
     if stage.name != "map":
         return stage.name in ("shuffle", "take", "skip", "shard", "repeat")
-    function = ctx.stage_function(stage)
-    return function is not None and not any(heavy(name) or not name for name in ctx.called(function))
+    function = ctx.functions.of_stage(stage)
+    return function is not None and not any(heavy(name) or not name for name in ctx.functions.called(function))
 
 
 def _kept_later(ctx: Context, node: ast.Call) -> bool:
@@ -139,14 +139,14 @@ def _in_chain(outer: ast.Call, inner: ast.Call) -> bool:
 
 
 def _title(ctx: Context, stage: Stage) -> str:
-    function = ctx.stage_function(stage)
+    function = ctx.functions.of_stage(stage)
     return "its lambda" if function is None or function.name == "<lambda>" else function.name
 
 
 def _missing(ctx: Context, call: Call) -> Iterator[Hit]:
     """``fit(ds, epochs=20)`` on a dataset that is read and parsed anew in each epoch."""
     data = call.argument(0, "x")
-    epochs = ctx.integer(call.argument(3, "epochs"))
+    epochs = ctx.loops.integer(call.argument(3, "epochs"))
     if data is None or epochs is None or epochs <= 1:
         return
     for chain in ctx.chains(data):
@@ -160,7 +160,7 @@ def _missing(ctx: Context, call: Call) -> Iterator[Hit]:
             f"{_title(ctx, stage)} runs again in each of the {epochs} epochs, where cache() would keep what it gives",
             confidence=0.5,
             severity="info",
-            also=[ctx.span(call.node)],
+            also=[ctx.places.span(call.node)],
         )
 
 
@@ -171,8 +171,8 @@ def _first(ctx: Context, chain: Chain) -> Stage | None:
             return None
         if _costs(ctx, stage):
             return stage
-        function = ctx.stage_function(stage) if stage.name == "map" else None
-        if stage.name == "map" and (function is None or ctx.effects(function)):
+        function = ctx.functions.of_stage(stage) if stage.name == "map" else None
+        if stage.name == "map" and (function is None or ctx.functions.effects(function)):
             return None
     return None
 

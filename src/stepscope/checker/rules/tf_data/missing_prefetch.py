@@ -84,7 +84,7 @@ def _enumerated(expr: ast.expr) -> ast.expr:
 
 
 def _trains(ctx: Context, loop: ast.For) -> bool:
-    return any(call.name in STEPS for _, call in ctx.calls_below(loop.body))
+    return any(call.name in STEPS for _, call in ctx.functions.calls_below(loop.body))
 
 
 def _report(ctx: Context, data: ast.expr) -> Iterator[Hit]:
@@ -96,7 +96,7 @@ def _report(ctx: Context, data: ast.expr) -> Iterator[Hit]:
         data,
         f"{ctx.text(data)} does not end in prefetch: input and step take turns",
         confidence=0.8,
-        also=[ctx.at(last.module).place(last.call)] if last.call is not None else (),
+        also=[ctx.at(last.module).places.place(last.call)] if last.call is not None else (),
     )
 
 

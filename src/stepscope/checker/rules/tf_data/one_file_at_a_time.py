@@ -134,7 +134,7 @@ def _reader(ctx: Context, call: ast.Call | None) -> bool:
 
 
 def _one(ctx: Context, given: ast.expr) -> bool:
-    return (isinstance(given, ast.Constant) and given.value is None) or ctx.integer(given) == 1
+    return (isinstance(given, ast.Constant) and given.value is None) or ctx.loops.integer(given) == 1
 
 
 def _several(ctx: Context, expr: ast.expr, levels: int) -> bool:
@@ -145,7 +145,7 @@ def _several(ctx: Context, expr: ast.expr, levels: int) -> bool:
         return len(expr.elts) >= MANY
     if isinstance(expr, ast.ListComp):
         source = expr.generators[0].iter
-        length = ctx.length(source)
+        length = ctx.loops.length(source)
         return length is None or length >= MANY
     if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
         return _several(ctx, expr.left, levels - 1) or _several(ctx, expr.right, levels - 1)
@@ -169,7 +169,7 @@ def _called(ctx: Context, call: ast.Call, levels: int) -> bool:
     word = call.func.id if isinstance(call.func, ast.Name) else ""
     if (word in PASSING or name.startswith("random.s") or name == "tensorflow.constant") and call.args:
         return _several(ctx, call.args[0], levels - 1)
-    for function in ctx.callees(call):
+    for function in ctx.functions.callees(call):
         at = ctx.at(function.module)
         returns = function.scope.returns
         return bool(returns) and all(_several(at, r, levels - 1) for r in returns)
@@ -188,7 +188,7 @@ def _passed(ctx: Context, name: ast.Name, levels: int) -> bool:
     function = ctx.enclosing(name)
     if function is None or levels <= 1:
         return False
-    given = ctx.given(function, name.id)
+    given = ctx.functions.given(function, name.id)
     return bool(given) and all(g is not None and _several(at, g, levels - 2) for at, g in given)
 
 

@@ -73,7 +73,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         if stage is None or stage.call is None:
             return
         found[stage.call] = stage
-    if ctx.integer(call.argument(0, "batch_size")) == 1:
+    if ctx.loops.integer(call.argument(0, "batch_size")) == 1:
         return
     for node, stage in found.items():
         local = stage.module is ctx.module
@@ -81,14 +81,14 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             node if local else call.node,
             "examples are parsed one by one and batched afterwards: parse_example does a batch in one call",
             confidence=0.85,
-            also=[ctx.place(call.node) if local else ctx.at(stage.module).span(node)],
+            also=[ctx.places.place(call.node) if local else ctx.at(stage.module).places.span(node)],
             fix=_fix(ctx, call, stage),
         )
 
 
 def _fix(ctx: Context, call: Call, stage: Stage) -> FixPlan | None:
     """Swap the two calls and parse the batch, where the function serves this map alone."""
-    function = ctx.stage_function(stage)
+    function = ctx.functions.of_stage(stage)
     if function is None or stage.call is None or stage.call is not call.receiver or function.module is not ctx.module:
         return None
     parsing = _parse_call(ctx, function)
@@ -114,13 +114,13 @@ def _parsing(ctx: Context, chain: Chain, index: int) -> Stage | None:
     """The map that parses, with nothing up to the batch that needs single examples."""
     for stage in reversed(chain.stages[1 : max(index, 1)]):
         if stage.name == "map":
-            function = ctx.stage_function(stage)
+            function = ctx.functions.of_stage(stage)
             if function is None:
                 return None
             parsing = _parse_call(ctx, function)
             if parsing is not None:
                 return stage if _fixed(ctx.at(function.module), parsing) and _rest(ctx, function, parsing) else None
-            if not ctx.vectorisable(function):
+            if not ctx.functions.vectorisable(function):
                 return None
         elif stage.name not in NEUTRAL:
             return None
@@ -130,7 +130,7 @@ def _parsing(ctx: Context, chain: Chain, index: int) -> Stage | None:
 def _parse_call(ctx: Context, function: Function) -> ast.Call | None:
     """The one call in the function's own body that parses its parameter."""
     at = ctx.at(function.module)
-    calls = [c.node for where, c in at.calls_below(function.body, 0) if c.name == PARSE and where is at]
+    calls = [c.node for where, c in at.functions.calls_below(function.body, 0) if c.name == PARSE and where is at]
     if len(calls) != 1:
         return None
     first = (
@@ -159,7 +159,7 @@ def _fixed(ctx: Context, parsing: ast.Call) -> bool:
 
 def _rest(ctx: Context, function: Function, parsing: ast.Call) -> bool:
     """What is done with the parsed features is elementwise."""
-    return not ctx.effects(function) and ctx.elementwise(function, given={parsing: "parsed"})
+    return not ctx.functions.effects(function) and ctx.functions.elementwise(function, given={parsing: "parsed"})
 
 
 RULE = Rule(

@@ -92,7 +92,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     sequence = _sequence(ctx, data) if call.name in FIT else None
     if sequence is not None:
         if not _workers(ctx, call, sequence):
-            yield from _report(ctx, call, ctx.methods(sequence, "__getitem__"), "a Sequence with one worker")
+            yield from _report(ctx, call, ctx.functions.methods(sequence, "__getitem__"), "a Sequence with one worker")
         return
     if call.name in FIT and _asked(call):
         return
@@ -104,7 +104,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 
 def _generators(ctx: Context, expr: ast.expr) -> Iterable[Function]:
     """The generator functions behind ``gen``, ``gen(paths)``, ``lambda: gen(paths)``, ``partial(gen, paths)``."""
-    if isinstance(expr, ast.Call) and (called := ctx.callees(expr)):
+    if isinstance(expr, ast.Call) and (called := ctx.functions.callees(expr)):
         yield from called
         return
     if isinstance(expr, ast.Name):
@@ -122,13 +122,13 @@ def _generators(ctx: Context, expr: ast.expr) -> Iterable[Function]:
     if not function.scope.yields:
         for returned in function.scope.returns:
             if isinstance(returned, ast.Call):
-                yield from at.callees(returned)
+                yield from at.functions.callees(returned)
 
 
 def _sequence(ctx: Context, expr: ast.expr) -> Class | None:
     """The project's class of an expression, when it is a Keras Sequence."""
     cls = ctx.value(expr).cls
-    names = ctx.lineage(cls) if cls is not None else ()
+    names = ctx.functions.lineage(cls) if cls is not None else ()
     return cls if any(name in SEQUENCES for name in names) else None
 
 
@@ -141,7 +141,7 @@ def _workers(ctx: Context, call: Call, cls: Class) -> bool:
     """More than one worker is asked for somewhere, or it cannot be told."""
     if _asked(call):
         return True
-    for init in ctx.methods(cls, "__init__"):
+    for init in ctx.functions.methods(cls, "__init__"):
         for node in walk(init.body):
             if isinstance(node, ast.Call) and any(k.arg in ("workers", None) for k in node.keywords):
                 return True
@@ -155,7 +155,7 @@ def _report(
     """The first loader of each function, in the function's own file when that is the file that is checked."""
     for function in functions:
         at = ctx.at(function.module)
-        found = [(where, c) for where, c in at.calls_below(function.body) if _loader(where, c)]
+        found = [(where, c) for where, c in at.functions.calls_below(function.body) if _loader(where, c)]
         if loops:
             found = [(w, c) for w, c in found if _each(w, c, function)]
         if not found:
@@ -167,7 +167,7 @@ def _report(
             loader.node if local else call.node,
             f"{_short(name)} loads one file at a time in {title}, {function.name}",
             confidence=0.85,
-            also=[ctx.span(call.node) if local else where.span(loader.node)],
+            also=[ctx.places.span(call.node) if local else where.places.span(loader.node)],
         )
 
 
@@ -178,7 +178,7 @@ def _loader(ctx: Context, call: Call) -> bool:
 def _each(ctx: Context, call: Call, function: Function) -> bool:
     """Runs once per element: in a loop of the generator that does not yield from a loop of its own, or in a function
     that is called from there."""
-    for loop in ctx.loops(call.node):
+    for loop in ctx.loops.around(call.node):
         if loop.iterations is not None and loop.iterations <= FEW:
             return False
         if loop.module is function.module and _within(function, loop.node, ctx):
@@ -202,17 +202,17 @@ def _yields_in_loop(part: ast.AST) -> bool:
 
 def _training_loop(ctx: Context, call: Call) -> Iterator[Hit]:
     """``train_on_batch`` in a loop whose body loads files."""
-    for loop in ctx.loops(call.node, calls=False):
+    for loop in ctx.loops.around(call.node, calls=False):
         if loop.iterations is not None and loop.iterations <= FEW:
             continue
-        for where, inner in ctx.calls_below(loop.body):
+        for where, inner in ctx.functions.calls_below(loop.body):
             if where.module is ctx.module and _loader(where, inner):
                 name = next(n for n in ctx.names(inner.node.func) if n in LOADERS)
                 yield ctx.hit(
                     inner.node,
                     f"{_short(name)} loads files while the device waits, between calls of train_on_batch",
                     confidence=0.8,
-                    also=[ctx.loop_span(loop)],
+                    also=[ctx.places.loop_span(loop)],
                 )
         return
 

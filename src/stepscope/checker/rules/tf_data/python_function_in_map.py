@@ -96,7 +96,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     function = ctx.function(given) if given is not None else None
     if function is None:
         return
-    for effect in ctx.effects(function):
+    for effect in ctx.functions.effects(function):
         if effect.kind != "python" or not isinstance(effect.node, ast.Call):
             continue
         at = ctx.at(effect.module)
@@ -109,7 +109,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             effect.node if local else call.node,
             f"{short} runs {title} in Python for what TensorFlow has ops for",
             confidence=0.8,
-            also=[ctx.span(call.node) if local else at.span(effect.node)],
+            also=[ctx.places.span(call.node) if local else at.places.span(effect.node)],
         )
 
 
@@ -148,7 +148,7 @@ def _counterpart(ctx: Context, call: ast.Call, levels: int) -> bool:
             or (n.startswith("numpy.ndarray.") and n.rpartition(".")[2] in METHODS)
             for n in names
         )
-    callees = ctx.callees(call)
+    callees = ctx.functions.callees(call)
     if callees:
         return levels > 0 and all(c.cls is None and _simple(ctx.at(c.module), c, levels - 1) for c in callees)
     return isinstance(call.func, ast.Attribute) and call.func.attr in METHODS

@@ -94,7 +94,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     severity: CheckSeverity = "info"
     what = "goes through it row by row in Python"
     if isinstance(node, ast.For):
-        names = {call.name for _, call in ctx.calls_below(node.body)}
+        names = {call.name for _, call in ctx.functions.calls_below(node.body)}
         if names & STEPS:
             severity, what = "warning", "makes a step of each single row"
         elif not _collects(node):
@@ -134,12 +134,12 @@ def _single(ctx: Context, chain: Chain) -> bool:
     last = next((i for i in range(len(stages) - 1, 0, -1) if stages[i].name == "unbatch"), 0)
     if (last == 0 and stages[0].name not in ROWS) or any(s.name not in SAME for s in stages[last + 1 :]):
         return False
-    if any(s.name == "take" and (ctx.at(s.module).integer(s.argument(0, "count")) or 0) <= FEW for s in stages):
+    if any(s.name == "take" and (ctx.at(s.module).loops.integer(s.argument(0, "count")) or 0) <= FEW for s in stages):
         return False
     source = stages[0]
     first = source.call.args[-1] if source.call is not None and source.call.args else None
     at = ctx.at(source.module)
-    size = at.integer(first) if source.name == "range" and first is not None else None
+    size = at.loops.integer(first) if source.name == "range" and first is not None else None
     if source.name == "from_tensor_slices" and isinstance(first, (ast.List, ast.Tuple)):
         size = len(first.elts) if all(isinstance(e, ast.Constant) for e in first.elts) else None
     return (size is None or size > FEW) and source.name != "list_files"

@@ -121,11 +121,11 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
 def _interleave(ctx: Context, call: Call, function: Function | None) -> tuple[str, CheckSeverity] | None:
     """Reads several inputs at a time, and its function, as far as it is known, makes inputs that cost something."""
     length = call.argument(1, "cycle_length")
-    if length is not None and ctx.integer(length) == 1:
+    if length is not None and ctx.loops.integer(length) == 1:
         return None
     if function is not None:
         at = ctx.at(function.module)
-        called = ctx.called(function)
+        called = ctx.functions.called(function)
         passed_on = [r for r in function.scope.returns if isinstance(r, ast.Name) and not at.chains(r)]
         if not called and passed_on == function.scope.returns:
             return None
@@ -136,11 +136,11 @@ def _map(ctx: Context, call: Call, function: Function | None) -> tuple[str, Chec
     """What to say of a map that is sequential, and how loud."""
     if function is None:
         return None
-    effects = ctx.effects(function)
-    called = ctx.called(function)
+    effects = ctx.functions.effects(function)
+    called = ctx.functions.called(function)
     message = f"map runs {_title(function)} on one element at a time{_because(effects)}"
-    if not effects and ctx.version >= PARALLEL_BY_DEFAULT:
-        still = ctx.version < STILL_OLDER and any(heavy(name) for name in called)
+    if not effects and ctx.target.tensorflow >= PARALLEL_BY_DEFAULT:
+        still = ctx.target.tensorflow < STILL_OLDER and any(heavy(name) for name in called)
         return (f"{message} with TensorFlow before 2.7", "info") if still else None
     works = any(heavy(name) or name.startswith("tensorflow.image.") for name in called)
     drawn = all(effect.kind == "random" and not effect.name.startswith("tensorflow.image.") for effect in effects)
@@ -178,7 +178,7 @@ def _sequential(ctx: Context, given: ast.expr | None) -> bool:
     """Not given, None or 1."""
     if given is None:
         return True
-    return (isinstance(given, ast.Constant) and given.value is None) or ctx.integer(given) == 1
+    return (isinstance(given, ast.Constant) and given.value is None) or ctx.loops.integer(given) == 1
 
 
 def _few(ctx: Context, call: Call) -> bool:
@@ -194,7 +194,7 @@ def _few(ctx: Context, call: Call) -> bool:
             return False
         first = source.call.args[-1]
         at = ctx.at(source.module)
-        sizes.append(at.integer(first) if source.name == "range" else _elements(first))
+        sizes.append(at.loops.integer(first) if source.name == "range" else _elements(first))
     return bool(sizes) and all(size is not None and size <= FEW for size in sizes)
 
 
@@ -222,7 +222,7 @@ def _because(effects: tuple[Effect, ...]) -> str:
 
 
 def _random(ctx: Context, function: Function | None) -> bool:
-    return function is None or any(e.kind != "table" for e in ctx.effects(function))
+    return function is None or any(e.kind != "table" for e in ctx.functions.effects(function))
 
 
 RULE = Rule(

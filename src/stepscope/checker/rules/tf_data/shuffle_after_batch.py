@@ -67,7 +67,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         call.node,
         f"shuffle mixes whole batches: what {found.name} put together stays together in every epoch",
         confidence=0.8,
-        also=[ctx.at(found.module).place(found.call)],
+        also=[ctx.at(found.module).places.place(found.call)],
         fix=ctx.fix(
             "move-call-in-chain",
             "Move shuffle() before the batch",

@@ -69,7 +69,7 @@ NEUTRAL = frozenset({"map", "prefetch", "repeat", "take", "skip", "shard", "with
 
 def check(ctx: Context, call: Call) -> Iterator[Hit]:
     """A shuffle behind images."""
-    size = ctx.integer(call.argument(0, "buffer_size"))
+    size = ctx.loops.integer(call.argument(0, "buffer_size"))
     if size is None or call.receiver is None:
         return
     pixels = [_pixels(ctx, chain) for chain in ctx.chains(call.receiver)]
@@ -89,22 +89,22 @@ def _pixels(ctx: Context, chain: Chain) -> int:
     for stage in reversed(chain.stages[1:]):
         if stage.name not in NEUTRAL:
             break
-        function = ctx.stage_function(stage) if stage.name == "map" else None
+        function = ctx.functions.of_stage(stage) if stage.name == "map" else None
         if stage.name == "map" and function is None:
             return 0
         if function is not None:
             pixels = pixels or _resized(ctx, function)
-            decoded = decoded or bool(ctx.called(function) & DECODES)
+            decoded = decoded or bool(ctx.functions.called(function) & DECODES)
     return pixels if decoded else 0
 
 
 def _resized(ctx: Context, function: Function) -> int:
     """Height times width of the last resize in a function."""
     found = 0
-    for at, call in ctx.at(function.module).calls_below(function.body):
+    for at, call in ctx.at(function.module).functions.calls_below(function.body):
         if call.name in RESIZES:
             given = call.argument(1, "size")
-            sizes = [at.integer(e) for e in given.elts] if isinstance(given, (ast.List, ast.Tuple)) else []
+            sizes = [at.loops.integer(e) for e in given.elts] if isinstance(given, (ast.List, ast.Tuple)) else []
             found = math.prod(s for s in sizes if s is not None) if sizes and None not in sizes else 0
     return found
 

@@ -102,14 +102,14 @@ def check(ctx: Context) -> Iterator[Hit]:
 
 
 def _call(ctx: Context, call: Call) -> Iterator[Hit]:
-    loops = ctx.loops(call.node, calls=False)
+    loops = ctx.loops.around(call.node, calls=False)
     function = ctx.function(call.node.func)
     if not loops or ctx.traced(call.node) or _signature(ctx, call, function):
         return
     for argument in (*call.node.args, *(k.value for k in call.node.keywords if k.arg)):
         value = ctx.value(argument)
         tag = _python(value)
-        loop = next((lp for lp in loops if ctx.varies(argument, lp) is True), None)
+        loop = next((lp for lp in loops if ctx.loops.varies(argument, lp) is True), None)
         if tag is None or loop is None or _bounded(argument) or (loop.iterations or MANY) <= FEW:
             continue
         callee = ctx.text(call.node.func)
@@ -119,7 +119,7 @@ def _call(ctx: Context, call: Call) -> Iterator[Hit]:
             f"{callee} is traced anew for each value of {ctx.text(argument)}, a {word} that changes in the loop",
             severity=_severity(loop, loops),
             confidence=0.9,
-            also=[ctx.loop_span(loop)],
+            also=[ctx.places.loop_span(loop)],
             fix=_constant(ctx, call, argument) if tag is Tag.PY_SCALAR and not value.many else None,
         )
 
@@ -195,7 +195,7 @@ def _bounded(argument: ast.expr) -> bool:
 def _signature(ctx: Context, call: Call, function: Function | None) -> bool:
     """The tf.function was made with an input signature, or it cannot be told."""
     made: list[ast.expr] = []
-    if function is not None and (decorator := ctx.at(function.module).graph_decorator(function)) is not None:
+    if function is not None and (decorator := ctx.at(function.module).functions.graph_decorator(function)) is not None:
         made.append(decorator)
     elif isinstance(call.node.func, ast.Name):
         made += [b.value for b in ctx.definitions(call.node.func) if b.value is not None]

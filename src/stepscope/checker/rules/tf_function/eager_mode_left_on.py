@@ -114,7 +114,7 @@ def _same_in_graphs(ctx: Context) -> bool:
 def _steps_act(ctx: Context, model: ast.expr) -> bool:
     """The class of a model does something in Python in each step."""
     cls = ctx.value(model).cls
-    methods = [f for name in STEPS for f in ctx.methods(cls, name)] if cls is not None else []
+    methods = [f for name in STEPS for f in ctx.functions.methods(cls, name)] if cls is not None else []
     return any(acts(ctx.at(f.module), f.body) for f in methods)
 
 
@@ -164,7 +164,7 @@ def _conditional(ctx: Context, node: ast.AST) -> bool:
             return True
         parent = ctx.parent(parent)
     function = ctx.enclosing(node)
-    callers = ctx.callers(function) if function is not None else ()
+    callers = ctx.functions.callers(function) if function is not None else ()
     return bool(callers) and all(_under_if(ctx.at(module), call) for module, call in callers)
 
 

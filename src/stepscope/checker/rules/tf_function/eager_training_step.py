@@ -130,7 +130,7 @@ def _tape(ctx: Context, node: ast.With) -> Iterator[Hit]:
         f"{step} runs op by op: no tf.function is around its GradientTape",
         severity="error" if updates else "info" if few else "warning",
         confidence=0.9 if updates else 0.75,
-        also=[ctx.loop_span(loops[0])],
+        also=[ctx.places.loop_span(loops[0])],
         fix=_decorate(ctx, node) if updates and loops[0].via else None,
     )
 
@@ -176,8 +176,8 @@ def _model(ctx: Context, loop: ast.For) -> Iterator[Hit]:
 
 def _compiled_call(ctx: Context, call: ast.Call) -> bool:
     """The class of what is called has a ``call`` that is a tf.function: another one around it brings little."""
-    methods = [f for f in ctx.callees(call) if f.name in ("call", "__call__")]
-    return bool(methods) and all(ctx.graph_decorator(f) is not None for f in methods)
+    methods = [f for f in ctx.functions.callees(call) if f.name in ("call", "__call__")]
+    return bool(methods) and all(ctx.functions.graph_decorator(f) is not None for f in methods)
 
 
 def _few(ctx: Context, source: ast.expr) -> bool:
@@ -203,7 +203,7 @@ def _over_range(ctx: Context, loop: ast.For) -> bool:
 
 def _range(ctx: Context, loop: ast.For) -> Iterator[Hit]:
     """A loop over tf.range, written for AutoGraph: in eager code each iteration is Python and each index a tensor."""
-    outer = ctx.loops(loop, calls=False)
+    outer = ctx.loops.around(loop, calls=False)
     if any(isinstance(lp.node, ast.For) and _over_range(ctx, lp.node) for lp in outer):
         return  # the outer one is reported
     inner = [n for part in loop.body for n in ast.walk(part) if isinstance(n, ast.For) and _over_range(ctx, n)]
@@ -231,7 +231,7 @@ def _eager_loops(ctx: Context, node: ast.AST) -> tuple[Loop, ...]:
         return ()
     return tuple(
         loop
-        for loop in hot(ctx.loops(node))
+        for loop in hot(ctx.loops.around(node))
         if not loop.is_comprehension
         and not any(ctx.at(m).traced(c) or may_be_compiled(ctx.at(m), c) for m, c in loop.via)
     )

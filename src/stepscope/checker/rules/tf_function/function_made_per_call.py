@@ -114,7 +114,7 @@ def _check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     if made is None or in_test(ctx) or ctx.traced(made.node):
         return
     outer = ctx.enclosing(made.node)
-    loops = hot(ctx.loops(made.node))
+    loops = hot(ctx.loops.around(made.node))
     if outer is not None and any(last_word(_target(d)) in CACHES for d in outer.decorators):
         return
     direct = [loop for loop in loops if not loop.via]
@@ -129,7 +129,7 @@ def _check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
             f"{what} is made again in each iteration of this loop, and traced anew",
             severity="warning" if again else None,
             confidence=0.85,
-            also=[ctx.loop_span(loop)],
+            also=[ctx.places.loop_span(loop)],
             fix=None if _acts(ctx, made) else hoisting.statement(ctx, made.node, loop, behaviour=BEHAVIOUR),
         )
         return
@@ -159,7 +159,7 @@ def _hit(ctx: Context, made: Made, loop: Loop, text: str, *, info: bool) -> Hit:
         text,
         severity="info" if info else None,
         confidence=0.6 if info else 0.9,
-        also=[ctx.loop_span(loop)],
+        also=[ctx.places.loop_span(loop)],
         fix=_out(ctx, made),
     )
 
@@ -181,7 +181,7 @@ def _made(ctx: Context, node: ast.AST) -> Made | None:
     """What makes a tf.function, if a node does: a decorated function, ``g = tf.function(f)``, ``tf.function(f)(x)``."""
     if isinstance(node, ast.FunctionDef):
         function = ctx.engine.names.function(ctx.module, node)
-        if function.cls is not None or ctx.graph_decorator(function) is None:
+        if function.cls is not None or ctx.functions.graph_decorator(function) is None:
             return None
         return Made(node, node.name, *_uses(ctx, node, node.name))
     parent = ctx.parent(node)
@@ -241,7 +241,7 @@ def _captures_own(ctx: Context, made: Made, loop: Loop) -> bool:
         given = _wrapped(made.node)
         names = {n.id for n in ast.walk(given) if isinstance(n, ast.Name)}
         if isinstance(given, ast.Attribute) or (isinstance(given, ast.Name) and ctx.function(given) is None):
-            return ctx.varies(given, loop) is not False
+            return ctx.loops.varies(given, loop) is not False
         function = ctx.function(given)
     else:
         names = set()
@@ -253,7 +253,7 @@ def _own(ctx: Context, name: str, loop: Loop) -> bool:
     """A name that the loop binds to something with a state, or to what is not known."""
     scope = ctx.module.scope_of(loop.node)
     for binding in scope.bindings.get(name, ()):
-        if binding.kind in ("phi", "def", "import") or not ctx.inside(binding.node, loop):
+        if binding.kind in ("phi", "def", "import") or not ctx.loops.inside(binding.node, loop):
             continue
         if binding.kind == "element" or ctx.engine.inference.binding(ctx.module, binding).tag in OWN:
             return True
@@ -263,10 +263,10 @@ def _own(ctx: Context, name: str, loop: Loop) -> bool:
 def _in_loop_of_its_own(ctx: Context, made: Made, loop: Loop | None) -> bool:
     """It is called in a loop that lies inside of what repeats its making."""
     for call in made.calls:
-        for inner in ctx.loops(call, calls=False):
+        for inner in ctx.loops.around(call, calls=False):
             if loop is not None and inner.node is loop.node:
                 break
-            if not ctx.inside(made.node, inner):
+            if not ctx.loops.inside(made.node, inner):
                 return True
     return False
 
@@ -293,14 +293,14 @@ def _arguments_differ(ctx: Context, made: Made, outer: Function, loop: Loop) -> 
             if ctx.engine.inference.binding(ctx.module, binding).tag not in (Tag.TENSOR, Tag.NUMPY, Tag.PY_SCALAR):
                 at, call = ctx.at(loop.via[-1][0]), loop.via[-1][1]
                 given = [*call.args, *(k.value for k in call.keywords)]
-                if any(at.varies(g, loop.node) is not False for g in given if at.inside(g, loop.node)):
+                if any(at.loops.varies(g, loop.node) is not False for g in given if at.loops.inside(g, loop.node)):
                     return True
     return False
 
 
 def _known_callers(ctx: Context, function: Function, levels: int = 3) -> bool:
     """The project's own code runs it, in no loop (which would have been found); tests and other utilities aside."""
-    for module, call in ctx.callers(function):
+    for module, call in ctx.functions.callers(function):
         at = ctx.at(module)
         if in_test(at):
             continue

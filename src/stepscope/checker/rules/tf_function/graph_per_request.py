@@ -100,7 +100,7 @@ def _name(ctx: Context, made: ast.AST) -> str:
     """The name by which its function knows a tf.function; "" of what is none, or outlives the function."""
     if isinstance(made, ast.FunctionDef):
         function = ctx.engine.names.function(ctx.module, made)
-        return made.name if function.cls is None and ctx.graph_decorator(function) is not None else ""
+        return made.name if function.cls is None and ctx.functions.graph_decorator(function) is not None else ""
     parent = ctx.parent(made)
     if not isinstance(made, ast.Call) or not isinstance(parent, ast.Assign) or not _makes(ctx, made):
         return ""
@@ -136,7 +136,7 @@ def _handler(ctx: Context, function: Function, levels: int) -> str:
         return function.name
     if not levels:
         return ""
-    found = [_of_caller(ctx, module, call, levels) for module, call in ctx.callers(function)]
+    found = [_of_caller(ctx, module, call, levels) for module, call in ctx.functions.callers(function)]
     return next((name for name in found if name), "")
 
 

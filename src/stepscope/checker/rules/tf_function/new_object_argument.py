@@ -78,7 +78,7 @@ def check(ctx: Context) -> Iterator[Hit]:
     if in_test(ctx):
         return
     for call in ctx.module.flow.looped:
-        loops = hot(ctx.loops(call, calls=False)) if call.args or call.keywords else ()
+        loops = hot(ctx.loops.around(call, calls=False)) if call.args or call.keywords else ()
         if not loops or not of_graph(ctx, call) or "input_signature" in (function_options(ctx, call.func) or {}):
             continue
         for argument in [*call.args, *(k.value for k in call.keywords)]:
@@ -88,7 +88,7 @@ def check(ctx: Context) -> Iterator[Hit]:
                     argument,
                     f"{ctx.text(call.func)} is traced anew for each {what}: it is compared by identity",
                     confidence=0.9,
-                    also=[ctx.loop_span(loops[0])],
+                    also=[ctx.places.loop_span(loops[0])],
                     fix=None if _acts(ctx, call) else _once(ctx, argument, what, loops[0]),
                 )
 
@@ -121,7 +121,7 @@ def _new(ctx: Context, expr: ast.expr, loop: Loop) -> str:
         return f"new {last_word(expr.func)}" if len(classes) == 1 and _by_identity(classes[0]) else ""
     if isinstance(expr, ast.Name):
         made = ctx.definitions(expr)
-        if len(made) != 1 or not ctx.inside(made[0].node, loop):
+        if len(made) != 1 or not ctx.loops.inside(made[0].node, loop):
             return ""
         if made[0].kind == "def":
             return f"new {expr.id}, which the loop defines"

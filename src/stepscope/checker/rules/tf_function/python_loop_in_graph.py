@@ -125,7 +125,7 @@ def _becomes_while(ctx: Context, loop: ast.For) -> bool:
         return False
     inside = [n for n in parts if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in bound]
     before = {
-        b for n in inside for b in ctx.definitions(n) for b in (b.sources or (b,)) if not ctx.inside(b.node, loop)
+        b for n in inside for b in ctx.definitions(n) for b in (b.sources or (b,)) if not ctx.loops.inside(b.node, loop)
     }
     if not all(_tensor_before(ctx, b) for b in before) or _read_after(
         ctx, loop, bound | {target} - {b.name for b in before}
@@ -145,9 +145,9 @@ def _read_after(ctx: Context, loop: ast.For, names: set[str]) -> bool:
     function = ctx.enclosing(loop)
     nodes = [n for part in (function.body if function is not None else []) for n in ast.walk(part)]
     return any(
-        isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load) and not ctx.inside(n, loop)
-        and any(ctx.inside(b.node, loop) for b in ctx.definitions(n))
-        and not any(not ctx.inside(s.node, loop) for b in ctx.definitions(n) for s in (b, *b.sources))
+        isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load) and not ctx.loops.inside(n, loop)
+        and any(ctx.loops.inside(b.node, loop) for b in ctx.definitions(n))
+        and not any(not ctx.loops.inside(s.node, loop) for b in ctx.definitions(n) for s in (b, *b.sources))
         for n in nodes
     )  # fmt: skip
 
@@ -177,7 +177,7 @@ def _axis(ctx: Context, expr: ast.expr) -> str:
         made = ctx.definitions(expr)
         value = made[0].value if len(made) == 1 and made[0].kind == "assign" else None
         return _axis(ctx, value) if value is not None and not isinstance(value, ast.Name) else ""
-    if not isinstance(expr, ast.Subscript) or ctx.integer(expr.slice) != 1:
+    if not isinstance(expr, ast.Subscript) or ctx.loops.integer(expr.slice) != 1:
         return ""
     base = expr.value
     if not isinstance(base, ast.Attribute) or base.attr != "shape":

@@ -67,11 +67,11 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     if not isinstance(node, ast.FunctionDef):
         return
     function = ctx.engine.names.function(ctx.module, node)
-    if not node.decorator_list or ctx.graph_decorator(function) is None or in_test(ctx):
+    if not node.decorator_list or ctx.functions.graph_decorator(function) is None or in_test(ctx):
         return
     own_self = function.parameters[0].arg if function.cls is not None and function.parameters else ""
-    for at, call in ctx.calls_below(function.body):
-        if not any(callee.node is node for callee in at.callees(call.node)):
+    for at, call in ctx.functions.calls_below(function.body):
+        if not any(callee.node is node for callee in at.functions.callees(call.node)):
             continue
         receiver = call.receiver
         if function.cls is not None and not (isinstance(receiver, ast.Name) and receiver.id == own_self):

@@ -81,10 +81,10 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
     if not isinstance(node, ast.FunctionDef) or not node.decorator_list or in_test(ctx):
         return
     function = ctx.engine.names.function(ctx.module, node)
-    decorator = ctx.graph_decorator(function)
+    decorator = ctx.functions.graph_decorator(function)
     if decorator is None or isinstance(decorator, ast.Call):
         return
-    callers = ctx.callers(function)
+    callers = ctx.functions.callers(function)
     if not callers or not all(ctx.at(m).traced(c) and ctx.at(m).enclosing(c) is not None for m, c in callers):
         return
     if any(_inside(ctx, function, module, call) for module, call in callers):
@@ -126,7 +126,7 @@ def _number(ctx: Context, call: ast.Call) -> str:
     for argument in [*call.args, *(k.value for k in call.keywords)]:
         if ctx.tag(argument) is not Tag.PY_SCALAR:
             continue
-        if any(ctx.varies(argument, loop) is True for loop in ctx.loops(call, calls=False)):
+        if any(ctx.loops.varies(argument, loop) is True for loop in ctx.loops.around(call, calls=False)):
             return ctx.text(argument)
     return ""
 

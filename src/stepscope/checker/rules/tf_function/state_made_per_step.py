@@ -74,25 +74,25 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         return
     if not call.word[:1].isupper() or ".schedules." in call.name or in_test(ctx) or ctx.traced(node):
         return
-    loops = hot(ctx.loops(node, calls=False))
+    loops = hot(ctx.loops.around(node, calls=False))
     if not loops or any(isinstance(p, ast.If) for p in _between(ctx, node, loops[0].node)):
         return
     loop = loops[0]
     name = node.targets[0].id
     uses = [part for part in walk(loop.body) if isinstance(part, ast.Call) and _uses(part, name)]
-    if not uses or any(ctx.loops(use, calls=False)[0].node is not loop.node for use in uses):
+    if not uses or any(ctx.loops.around(use, calls=False)[0].node is not loop.node for use in uses):
         return
     if any(isinstance(p, ast.Call) and ctx.tag(p) in MODELS for p in walk(loop.body)):
         return
     given = [*call.node.args, *(k.value for k in call.node.keywords)]
-    if any(ctx.varies(one, loop) for one in given):
+    if any(ctx.loops.varies(one, loop) for one in given):
         return
     what = "optimizer" if call.name.startswith("keras.optimizers.") else "metric"
     yield ctx.hit(
         node,
         f"the {what} {name} is made again in each iteration of this loop, with all its variables",
         severity="info" if what == "metric" else None,
-        also=[ctx.loop_span(loop)],
+        also=[ctx.places.loop_span(loop)],
         fix=ctx.fix(
             "hoist-statement",
             f"Make {name} before the loop",

@@ -101,16 +101,16 @@ def _static(ctx: Context, function: Function) -> bool:
         (isinstance(p, ast.Attribute) and p.attr in STATIC and ctx.name(p) != "tensorflow.shape")
         or (isinstance(p, ast.Name) and p.id in ("len", "enumerate"))
         for p in parts
-    ) or any(c.name.startswith("tensorflow.get_static") for _, c in ctx.calls_below(function.body))
+    ) or any(c.name.startswith("tensorflow.get_static") for _, c in ctx.functions.calls_below(function.body))
 
 
 def _relax(ctx: Context, call: ast.Call) -> FixPlan | None:
     """The decorator of a function of this file, with or without arguments."""
     things = [t for t in ctx.things(call.func) if isinstance(t, Function) and t.module is ctx.module]
-    decorator = ctx.graph_decorator(things[0]) if len(things) == 1 else None
+    decorator = ctx.functions.graph_decorator(things[0]) if len(things) == 1 else None
     if decorator is None or _static(ctx, things[0]) or acts(ctx, things[0].body):
         return None
-    keyword = RELAXED[0] if ctx.version >= (2, 9) else RELAXED[1]
+    keyword = RELAXED[0] if ctx.target.tensorflow >= (2, 9) else RELAXED[1]
     return ctx.fix(
         "add-keyword",
         f"Add {keyword}=True",

@@ -83,7 +83,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         node.iter,
         f"nested Python loops go over the elements of {ctx.text(known[0])}, which array operations do at once",
         confidence=0.7,
-        also=[ctx.span(inner.iter)],
+        also=[ctx.places.span(inner.iter)],
     )
 
 

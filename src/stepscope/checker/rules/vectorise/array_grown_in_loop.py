@@ -72,7 +72,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     parts = first.elts if isinstance(first, (ast.List, ast.Tuple)) else call.node.args[:2]
     if not any(isinstance(p, ast.Name) and p.id == target.id for p in parts):
         return
-    loop = next(iter(ctx.loops(call.node, calls=False)), None)
+    loop = next(iter(ctx.loops.around(call.node, calls=False)), None)
     if loop is None or (loop.iterations is not None and loop.iterations <= FEW) or rarely(ctx, call.node, loop):
         return
     if _renewed(target.id, statement, loop):
@@ -81,7 +81,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
         call.node,
         f"{target.id} is copied as a whole in each iteration to grow by a part",
         confidence=0.8,
-        also=[ctx.loop_span(loop)],
+        also=[ctx.places.loop_span(loop)],
     )
 
 

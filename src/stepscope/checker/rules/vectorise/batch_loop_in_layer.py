@@ -99,7 +99,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         f"{role} {function.name} goes over the batch in Python: the graph has the loop's body once for each row",
         severity="warning" if whole else "info",
         confidence=0.85 if whole else 0.6,
-        also=[ctx.span(node.body[0])],
+        also=[ctx.places.span(node.body[0])],
     )
 
 

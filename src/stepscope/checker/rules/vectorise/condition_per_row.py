@@ -83,7 +83,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         f"a Python loop asks {ctx.text(asked[0].test)} of each row of {ctx.text(found.tensor)}",
         confidence=0.85,
         severity="warning" if often(ctx, node) else "info",
-        also=[ctx.span(node.iter)],
+        also=[ctx.places.span(node.iter)],
     )
 
 

@@ -89,7 +89,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
             behaviour="All rows are worked on at once, and in memory at once.",
             name="tensorflow.vectorized_map",
         )
-        if len(call.node.args) + len(call.node.keywords) == PLAIN and ctx.version >= (2, 1)
+        if len(call.node.args) + len(call.node.keywords) == PLAIN and ctx.target.tensorflow >= (2, 1)
         else None,
     )
 

@@ -81,7 +81,7 @@ def check(ctx: Context, call: Call) -> Iterator[Hit]:
     count = call.argument(1, "num_classes") or call.argument(1, "depth") or call.argument(-1, "nb_classes")
     if count is None:
         return
-    number = ctx.integer(count)
+    number = ctx.loops.integer(count)
     many = number >= MANY if number is not None else _vocabulary(ctx, count, 0)
     if not many:
         return

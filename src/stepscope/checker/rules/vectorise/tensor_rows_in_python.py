@@ -80,7 +80,7 @@ def check(ctx: Context, node: ast.AST) -> Iterator[Hit]:
         f"a Python loop over the rows of {ctx.text(found.tensor)} calls ops that work on all rows at once",
         confidence=0.85,
         severity="warning" if often(ctx, node) and _computes(ctx, found) else "info",
-        also=[ctx.span(first)],
+        also=[ctx.places.span(first)],
     )
 
 

@@ -20,6 +20,7 @@ from stepscope.derive.optrace.host import activity, thread_pieces
 from stepscope.derive.optrace.host.activity import Activity
 from stepscope.derive.optrace.steps.traced_steps import StepKind
 from stepscope.model.blocks import take
+from stepscope.model.report.components import COMPONENTS, PAINTED
 from stepscope.model.session.optrace import Category, LineKind
 
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 
 SESSION_RUN = "session-run"
 """Level-0 calls of Session.run. Time in them without an event is the runtime's; level 0 also counts it as the call."""
-LEVEL_0 = ("saving", "callbacks", "evaluation", "building", "gc")
-"""Components of level 0 that name the host's work better than the ops in them do: a model call inside a callback counts
-as the callback."""
+_LEVEL_0 = {about.part: about.part_means for name, _ in PAINTED if (about := COMPONENTS[name]).part_means}
+"""Components of level 0 that name the host's work better than the ops in them do, topmost first: a model call inside a
+callback counts as the callback."""
 PARTS: dict[str, str] = {
     "device-compute": "kernels of the device",
     "collective": "exchange between devices or hosts",
@@ -45,11 +46,7 @@ PARTS: dict[str, str] = {
     "copy-from-device": "copies from device to host",
     "copy-on-device": "copies within a device",
     "device-gap": "the device between two kernels, the next one in its queue",
-    "saving": "checkpoints and summaries",
-    "callbacks": "callbacks and hooks",
-    "evaluation": "validation",
-    "building": "building models and graphs",
-    "gc": "Python's garbage collector",
+    **_LEVEL_0,
     "compile": "tracing and compiling",
     "host-python": "Python that the step's ops call (py_function)",
     "host-compute": "ops on the host's CPUs",
