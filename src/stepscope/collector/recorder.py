@@ -72,8 +72,8 @@ class Recording:
         if starts > 1:
             self.note(
                 "DX101",
-                f"the sidecar died {starts - 1} times and was started again; nothing that it had "
-                "read from the rings was lost, samples of the host have gaps",
+                f"the sidecar died and was restarted (restarts: {starts - 1}); nothing that it had read from the rings "
+                "was lost, but the host samples have gaps",
             )
         host = msgspec.structs.replace(host_info(), gpus=self.sampling.gpu.count, gpu_problem=self.sampling.gpu.problem)
         self.manifest = msgspec.structs.replace(self.manifest, sidecar_starts=starts, host=host)
@@ -143,7 +143,7 @@ class Recording:
         if undone:
             self.note(
                 "DX146",
-                f"--apply {' '.join(self.manifest.applied)} is not in effect: the job itself sets "
+                f"--apply {' '.join(self.manifest.applied)} has no effect: the job itself sets "
                 f"{', '.join(undone)}; change it there",
             )
 
@@ -158,8 +158,8 @@ class Recording:
         self._diagnostics = {key: value for key, value in self._diagnostics.items() if key[0] != "DX116"}
         self.note(
             "DX116",
-            f"the session keeps the newest of a long run: {self.quota.dropped_segments} of its oldest segments were "
-            "dropped to hold its share of the disk; what is said about steps is about the rest",
+            "the session keeps only the newest part of a long run: to stay within the disk quota, the oldest "
+            f"{self.quota.dropped_segments} segments were dropped; statements about steps cover only the rest",
         )
 
     def _rescue_launcher(self) -> None:
@@ -197,7 +197,7 @@ class Recording:
         self.native.close(now_ns)
         outliving = [w.pid for w in self.drainer.workers.values() if not w.closed and w.alive()]
         if outliving:
-            self.note("DX113", f"processes outlived the job and are measured up to its end only: {outliving}")
+            self.note("DX113", f"some processes outlived the job and were measured only until its end: {outliving}")
         problems = self._store_rest()
         self._note_losses()
         self.manifest = msgspec.structs.replace(
@@ -224,31 +224,31 @@ class Recording:
                 for text in sources.store_sources(self.writer, self.drainer.files(), self.manifest.cwd):
                     self.note("DX111", text)
         except OSError as error:
-            waiting = f"{self.drainer.pending()} records wait in {self.run}, the newest samples are lost"
+            waiting = f"{self.drainer.pending()} records are waiting in {self.run}; the newest samples are lost"
             text = f"{self.session}: {error.strerror}: {waiting}"
             self.note("DX105", text)
-            return [f"{text}; make room, then: stepscope report {self.session}"]
+            return [f"{text}; free some space, then run: stepscope report {self.session}"]
         return []
 
     def _note_losses(self) -> None:
         for pid, where, text in trouble.read(str(self.run)):
-            self.note("DX115", f"process {pid} is not measured: {where} failed: {mask_text(text)}")
+            self.note("DX115", f"process {pid} was not measured: {where} failed: {mask_text(text)}")
         for worker in self.drainer.workers.values():
             if worker.problem:
                 self.note("DX114", worker.problem)
         if not self._workers() and self.manifest.mode != "attach":
             self.note(
                 "DX108",
-                "no process of the job imported TensorFlow, Keras or ONNX Runtime with stepscope armed: "
-                "only processes and the host were measured",
+                "no process of the job imported TensorFlow, Keras or ONNX Runtime with stepscope active, "
+                "so only processes and the host were measured",
             )
 
     def recovered(self) -> list[str]:
         """Like ``finish``, for a session whose job and sidecar are long dead."""
         self.note(
             "DX109",
-            "the run was not finished: the session was completed from the rings and logs that the "
-            "run directory still held; samples of processes and host end with the sidecar",
+            "the run did not finish: the session was completed from the rings and logs left in the "
+            "run directory; samples of processes and host ended when the sidecar died",
         )
         return self.finish("recovered")
 

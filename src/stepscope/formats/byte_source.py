@@ -67,7 +67,7 @@ class ByteSource:
             while done < last - first:
                 got = os.preadv(self._fd, [room[done : last - first]], first + done)
                 if not got:
-                    raise FormatError(f"{self.name}: became shorter while it was read")
+                    raise FormatError(f"{self.name}: shrank while it was read")
                 done += got
 
     def text(self, first: int, last: int) -> str:

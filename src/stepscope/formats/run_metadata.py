@@ -131,15 +131,15 @@ def _run(content: bytes, name: str) -> _Run:
         nodes = [[_message(node) for node in device.get(2, [])] for device in devices]
     except FormatError as error:
         hint = damage.hint(content[: damage.PROBE_BYTES], _WHOLE)
-        raise FormatError(f"{name}: no RunMetadata, or damaged: {error}{hint}") from error
+        raise FormatError(f"{name}: not RunMetadata, or damaged: {error}{hint}") from error
     if not any(nodes):
         raise FormatError(
-            f"{name}: no RunMetadata of a traced run: no node in its {len(content)} bytes; expected {_WHOLE}"
+            f"{name}: not RunMetadata of a traced run: no node in its {len(content)} bytes; expected {_WHOLE}"
         )
     starts = [_start_ns(node) for device in nodes for node in device]
     ends = [_start_ns(node) + _dur_ns(node) for device in nodes for node in device]
     if max(ends) > _MAX_NS or min(starts) < 0:
-        raise FormatError(f"{name}: no RunMetadata, or damaged: a node lies beyond all bounds; expected {_WHOLE}")
+        raise FormatError(f"{name}: not RunMetadata, or damaged: a node is out of bounds; expected {_WHOLE}")
     return _Run(devices=devices, nodes=nodes, size_bytes=len(content), start_ns=min(starts), end_ns=max(ends))
 
 

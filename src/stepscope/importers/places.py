@@ -30,6 +30,6 @@ def files(path: Path) -> list[Path]:
     runs = sorted({file.parent for file in path.glob(f"**/{_RUNS}/*/{_XPLANE}")}, key=lambda run: run.name)
     if not runs:
         raise FormatError(
-            f"{path}: no {_XPLANE} in it, nor in {_RUNS}/ below it; expected a file or a profile's directory"
+            f"{path}: it has no {_XPLANE}, and neither has {_RUNS}/ below it; expected a file or a profile's directory"
         )
     return sorted(runs[-1].glob(_XPLANE))

@@ -58,8 +58,8 @@ def _through_perf(path: Path) -> tuple[StackProfile, ...]:
     program = shutil.which("perf")
     if program is None:
         raise FormatError(
-            f"{path}: binary data of perf record, and perf is not installed here; expected {detect.KINDS}: "
-            f"where perf is, perf script --no-inline -i {path.name} > stacks.txt"
+            f"{path}: binary data of perf record, but perf is not installed here; expected {detect.KINDS}. "
+            f"Where perf is installed, run perf script --no-inline -i {path.name} > stacks.txt"
         )
     with tempfile.TemporaryFile() as text:
         for fields in (_FIELDS, ()):  # without fields: a recording that lacks one of them
@@ -71,7 +71,7 @@ def _through_perf(path: Path) -> tuple[StackProfile, ...]:
                 break
         else:
             said = " ".join(done.stderr.decode("utf-8", "replace").split())[:_MAX_WORDS]
-            raise FormatError(f"{path}: perf script cannot read it: {said}; expected what perf record -g writes")
+            raise FormatError(f"{path}: perf script cannot read it: {said}; expected a file of perf record -g")
         if text.tell() > detect.MAX_BYTES:
             raise FormatError(f"{path}: more than {detect.MAX_BYTES >> 30} GiB of text; record a shorter window")
         text.seek(0)

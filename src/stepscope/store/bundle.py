@@ -166,7 +166,7 @@ def is_packed(path: Path) -> bool:
 
 
 def _damaged(path: Path, what: str) -> DamagedError:
-    return DamagedError(f"damaged: {path}: {what}; copy it again from where it was packed, or pack the session again")
+    return DamagedError(f"damaged: {path}: {what}; copy it again from its origin, or pack the session again")
 
 
 def _unreadable(path: Path, name: str, error: Exception) -> DamagedError:
@@ -184,11 +184,13 @@ def _open_checked(path: Path) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInf
     try:
         archive = zipfile.ZipFile(path)
     except OSError as error:
-        raise SessionError(f"{path}: cannot be read ({error}); expected what `stepscope pack` writes") from error
+        raise SessionError(f"{path}: cannot be read ({error}); expected a file written by `stepscope pack`") from error
     except _UNREADABLE as error:
         if is_packed(path):
             raise _damaged(path, f"its list of entries, at its end, was cut off or altered ({error})") from error
-        raise SessionError(f"{path}: no packed session ({error}); expected what `stepscope pack` writes") from error
+        raise SessionError(
+            f"{path}: not a packed session ({error}); expected a file written by `stepscope pack`"
+        ) from error
     try:
         entries = _checked_entries(path, archive)
     except SessionError:
@@ -239,7 +241,7 @@ def pack(session: Path, target: Path) -> int:
         OSError: no space, or no rights.
     """
     if not layout.is_session(session):
-        raise SessionError(f"{session}: no session; expected a directory with a {layout.MANIFEST}")
+        raise SessionError(f"{session}: not a session; expected a directory with a {layout.MANIFEST}")
     names = _portable_names(session)
     digests = {name: _digest_of(session / name) for name in names}
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -252,10 +254,10 @@ def pack(session: Path, target: Path) -> int:
         try:
             os.link(temporary, target)
         except FileExistsError:
-            raise SessionError(f"{target} exists already; choose another name with --output") from None
+            raise SessionError(f"{target} already exists; choose another name with --output") from None
         except OSError:  # a file system without links
             if target.exists():
-                raise SessionError(f"{target} exists already; choose another name with --output") from None
+                raise SessionError(f"{target} already exists; choose another name with --output") from None
             temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
@@ -301,7 +303,7 @@ def unpack(packed: Path, target: Path) -> Path:
         digests = _stored_digests(packed, archive, entries)
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         if target.exists():
-            raise SessionError(f"{target} exists already; choose another name with --output")
+            raise SessionError(f"{target} already exists; choose another name with --output")
         temporary.mkdir()
         try:
             for name, info in entries.items():

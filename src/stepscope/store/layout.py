@@ -78,5 +78,5 @@ def claim(path: Path) -> None:
         if path.is_dir() and not any(path.iterdir()):
             return
         raise SessionError(
-            f"{path} exists already; expected a new session, one run each: choose another with --session"
+            f"{path} already exists; each run needs a new session, choose another with --session"
         ) from None

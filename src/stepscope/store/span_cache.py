@@ -257,7 +257,7 @@ class Reader:
                 for lane, first, last in lanes:
                     self._places.setdefault(lane, {})[exponent] = (first, last)
         except (OSError, ValueError, IndexError) as error:
-            raise SessionError(f"{folder}: no timeline: {error}") from error
+            raise SessionError(f"{folder}: not a timeline: {error}") from error
 
     @property
     def lanes(self) -> int:

@@ -108,12 +108,12 @@ class Inbox:
 
 def _read(path: str, identity: str) -> dict[str, object]:
     if not _ID.fullmatch(identity):
-        raise ValueError("its name is no id")
+        raise ValueError("its name is not an id")
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         about = os.fstat(fd)
         if not stat.S_ISREG(about.st_mode):
-            raise ValueError("it is no regular file")
+            raise ValueError("it is not a regular file")
         if about.st_uid not in (os.geteuid(), 0):
             raise ValueError("it belongs to user %d" % about.st_uid)
         data = os.read(fd, MAX_BYTES + 1)

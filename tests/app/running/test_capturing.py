@@ -116,7 +116,7 @@ def test_no_op_trace_beside_the_user_s_own_profiler(job: Job) -> None:
     job.ask(kind="native")
     deciding.tick(1 * S, "running")
     assert (len(job.native.asked), job.captures.asked) == (1, [])
-    assert job.notes == ["no op trace beside native stacks: the user's own profiler runs"]
+    assert job.notes == ["no op trace with the native stacks: the user's own profiler is running"]
 
 
 def test_who_has_overdrawn_waits_and_is_told(job: Job) -> None:
@@ -243,7 +243,7 @@ def test_a_task_is_found_by_its_name(job: Job) -> None:
     [
         ({"task": "tra", "wait_s": 0}, "several tasks are called tra; expected one of: train, train_summary"),
         ({"task": "x", "wait_s": 0}, "no task is called x; expected one of: train, train_summary, accuracy"),
-        ({"kind": "memory"}, "no captures of memory; expected ops, native"),
+        ({"kind": "memory"}, "unknown kind of capture memory; expected ops, native"),
         ({"steps": 5000}, "5000 steps; expected 1 to 1000"),
     ],
 )
@@ -302,11 +302,11 @@ def test_who_asks_before_there_are_steps_waits_for_them(job: Job) -> None:
     deciding.tick(1 * S, "running")
     assert (job.state(request).state, job.state(request).text) == (
         "waiting",
-        "waits up to 60 s for steps: nothing has imported TensorFlow yet",
+        "waiting up to 60 s for steps: no process has imported TensorFlow yet",
     )
     worker.info = told
     deciding.tick(2 * S, "running")
-    assert job.state(request).text == "waits up to 60 s for steps: nothing repeats yet"
+    assert job.state(request).text == "waiting up to 60 s for steps: no repeating work yet"
     assert job.refreshed == []
     worker.recent.counts = {(int(Kind.EXECUTION), 1): REPEATS}
     deciding.tick(3 * S, "running")
@@ -336,7 +336,7 @@ def test_a_task_that_has_not_come_is_waited_for(job: Job) -> None:
     deciding = capturing(job)
     request = job.ask(task="evaluate", wait_s=5)
     deciding.tick(1 * S, "running")
-    assert job.state(request).text == "waits up to 5 s for the task evaluate; so far: train, train_summary, accuracy"
+    assert job.state(request).text == "waiting up to 5 s for the task evaluate; so far: train, train_summary, accuracy"
     deciding.tick(6 * S, "running")
     assert job.state(request).state == "failed"
     assert "no task is called evaluate; expected one of: train" in job.state(request).text
@@ -349,7 +349,7 @@ def test_a_detector_never_has_whatever_runs_traced(job: Job) -> None:
     job.wants(("GRF007", "ops"))
     deciding.tick(100 * S, "running")
     assert job.captures.asked == []
-    assert [c.text for c in job.shown] == ["nothing repeats any more"]
+    assert [c.text for c in job.shown] == ["no work repeats any more"]
 
 
 def test_native_stacks_need_no_tensorflow(job: Job) -> None:

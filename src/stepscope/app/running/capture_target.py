@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 MAX_ANCHORS = 256
 _SHOWN = 8
 _NOT_TRACED = (
-    "ONNX Runtime traces a session from its making on or not at all: set SessionOptions.enable_profiling in the job, "
-    "then stepscope import FILE; native stacks can be had at any time: stepscope trace JOB --kind native"
+    "ONNX Runtime can only trace a session from its creation: set SessionOptions.enable_profiling in the job, "
+    "then stepscope import FILE. Native stacks are possible at any time: stepscope trace JOB --kind native"
 )
 
 
@@ -49,9 +49,9 @@ def absent(ask: CaptureAsk, recording: Recording, live: Live) -> str:
     if ask.kind != "ops" or live.steps is not None:
         return ""
     return (
-        "steps: nothing repeats yet"
+        "steps: no repeating work yet"
         if _running(recording, "tensorflow")
-        else "steps: nothing has imported TensorFlow yet"
+        else "steps: no process has imported TensorFlow yet"
     )
 
 
@@ -86,10 +86,10 @@ def resolve(ask: CaptureAsk, by: Reason, recording: Recording, live: Live) -> As
         asked = _asked(ask, by, key, anchors, steps.title, text=steps.call.text, thread=thread)
         return replace(asked, **_about(steps, recording))
     if ask.kind == "ops" and not by.person:
-        raise CaptureError("nothing repeats any more")
+        raise CaptureError("no work repeats any more")
     alive = _running(recording, *(("tensorflow",) if ask.kind == "ops" else ("tensorflow", "onnxruntime")))
     if not alive:
-        raise CaptureError("no process of the job has imported TensorFlow so far")
+        raise CaptureError("no process of the job has imported TensorFlow yet")
     return Asked(
         by=by,
         worker=alive[0].key,

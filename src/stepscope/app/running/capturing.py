@@ -142,21 +142,21 @@ class Capturing:
             return
         requests, problems = self._inbox.take()
         for problem in problems:
-            self._recording.note("DX117", f"a request for a capture: {problem}")
+            self._recording.note("DX117", f"invalid request for a capture: {problem}")
         for fields in requests:
             try:
                 self._accept(msgspec.convert(fields, CaptureAsk), now_ns)
             except msgspec.ValidationError as error:
-                self._recording.note("DX117", f"a request for a capture is ignored: {error}")
+                self._recording.note("DX117", f"a request for a capture was ignored: {error}")
 
     def _accept(self, ask: CaptureAsk, now_ns: int) -> None:
         problem = ""
         if ask.kind not in KINDS:
-            problem = f"no captures of {ask.kind}; expected {', '.join(KINDS)}"
+            problem = f"unknown kind of capture {ask.kind}; expected {', '.join(KINDS)}"
         elif not 0 <= ask.steps <= MAX_STEPS:
             problem = f"{ask.steps} steps; expected 1 to {MAX_STEPS}"
         elif len(self._wanted) >= MAX_WAITING:
-            problem = f"{MAX_WAITING} captures wait already"
+            problem = f"{MAX_WAITING} captures are already waiting"
         if problem:
             self._past.append(LiveCapture(request=ask.id, asked_by=USER.word, state="failed", text=problem))
             return
@@ -198,7 +198,7 @@ class Capturing:
                 continue
             absent = self._absent(wanted, now_ns)
             if absent and now_ns < wanted.until_ns:
-                wanted.says = f"waits up to {wanted.ask.wait_s:g} s for {absent}"
+                wanted.says = f"waiting up to {wanted.ask.wait_s:g} s for {absent}"
                 continue
             self._wanted.remove(wanted)
             self._live.refresh(now_ns, FRESH_NS if self._live.steps is not None else 0)
@@ -235,14 +235,14 @@ class Capturing:
             seconds=min(seconds, BESIDE_SECONDS),
             keep_raw=wanted.ask.keep_raw,
         )
-        why = "the user's own profiler runs" if self._profiled() else ""
+        why = "the user's own profiler is running" if self._profiled() else ""
         try:
             self._beside = self._recording.captures.begin(beside, now_ns) if not why else ""
             self._beside_told = bool(why)
         except CaptureError as error:
             why = str(error)
         if why:
-            self._recording.note("DX118", f"no op trace beside native stacks: {why}")
+            self._recording.note("DX118", f"no op trace with the native stacks: {why}")
 
     def _covers_both(self, wanted: _Wanted, now_ns: int) -> bool:
         """Whether an op trace may cost what it will, beside a window."""
@@ -265,7 +265,7 @@ class Capturing:
         wait_ns = 0 if wanted.ask.force else self._budget.wait_ns(now_ns, expected)
         share = f"{100 * self._budget.share:g} %"
         if wait_ns >= budget.FOREVER_NS:
-            wanted.says = "--budget 0 leaves nothing for it"
+            wanted.says = "--budget 0 allows no captures"
         elif wait_ns:
             why = "one step is expected to cost more than" if wanted.dear else "captures have used up"
             wanted.says = f"waits {wait_ns / 1e9:.0f} s: {why} the budget of {share}"
@@ -298,9 +298,9 @@ class Capturing:
             age = format_ns(self._budget.age_ns(now_ns))
             self._recording.note(
                 "DX118",
-                f"no op trace was made by itself: a single step is expected to cost {cost}, more than --budget "
-                f"{100 * self._budget.share:g}% allows in {age}; while the job runs, stepscope trace JOB --steps 1 "
-                "makes one",
+                f"no automatic op trace: a single step is expected to cost {cost}, more than --budget "
+                f"{100 * self._budget.share:g}% allows in {age}; to take one while the job runs: stepscope trace JOB "
+                "--steps 1",
             )
         self._wanted = [w for w in self._wanted if not w.dear]
 

@@ -98,7 +98,7 @@ def find_environment(python: str) -> Environment:
         )
         said: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     except (OSError, ValueError, IndexError, subprocess.SubprocessError) as error:
-        raise TargetError(f"{python} does not run as a Python: {error}; expected --python PATH/bin/python") from error
+        raise TargetError(f"{python} is not a working Python: {error}; expected --python PATH/bin/python") from error
     version = (int(said["version"][0]), int(said["version"][1]))
     if version < _OLDEST or said["implementation"] != "cpython":
         raise TargetError(
@@ -141,7 +141,7 @@ def read_settings(pth: Path) -> Settings | None:
                 return msgspec.json.decode(line.removeprefix(MARK), type=Settings)
             except msgspec.DecodeError:
                 break
-    raise UsageError(f"{pth} is not what stepscope enable writes; look at it, then delete it by hand")
+    raise UsageError(f"{pth} was not written by stepscope enable; check it, then delete it by hand")
 
 
 def write(environment: Environment, settings: Settings) -> None:

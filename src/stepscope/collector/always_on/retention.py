@@ -47,7 +47,7 @@ def claim(run: Path, job: Job, settings: Settings, origin_ns: int) -> Path:
             why = f"{folder}: {error.strerror or error}"
             continue
         return session
-    raise CaptureError(f"no place for the session ({why}); expected a writable folder: stepscope enable --sessions DIR")
+    raise CaptureError(f"no folder for the session ({why}); choose a writable one: stepscope enable --sessions DIR")
 
 
 def _write_manifest(session: Path, run: Path, job: Job, origin_ns: int) -> None:

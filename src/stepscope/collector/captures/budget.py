@@ -26,7 +26,7 @@ def parse(text: str) -> float:
     match = _SHARE.fullmatch(text)
     share = float(match[1]) / (100.0 if match[2] else 1.0) if match else -1.0
     if not 0.0 <= share <= MAX_SHARE:
-        raise UsageError(f"--budget {text}: no share of the job's time; expected 0% to 50%, such as 1%")
+        raise UsageError(f"--budget {text}: not a share of the job's time; expected 0% to 50%, such as 1%")
     return share
 
 

@@ -87,14 +87,14 @@ def _stem(part: Sequence[str]) -> str:
 def _checked(raw: Path, name: str) -> Path:
     pure = PurePosixPath(name)
     if not name or pure.is_absolute() or ".." in pure.parts:
-        raise CaptureError(f"the file {name[:200]!r} of a capture leads out of its folder")
+        raise CaptureError(f"the file {name[:200]!r} of a capture is outside its folder")
     path = raw / name
     try:
         regular = stat.S_ISREG(path.lstat().st_mode) and raw.resolve() in path.resolve().parents
     except OSError as error:
         raise CaptureError(f"the file {name[:200]!r} of a capture cannot be read: {error.strerror}") from error
     if not regular:
-        raise CaptureError(f"the file {name[:200]!r} of a capture is no regular file in its folder")
+        raise CaptureError(f"the file {name[:200]!r} of a capture is not a regular file in its folder")
     return path
 
 

@@ -79,7 +79,7 @@ class NativeCaptures:
             CaptureError: another one goes on, the process has ended, or perf is not there or may do nothing.
         """
         if self._flight is not None:
-            raise CaptureError("another capture goes on")
+            raise CaptureError("another capture is in progress")
         pid = self._pid(asked.worker)
         can = perf.abilities()
         for missing in can.missing:
@@ -111,7 +111,9 @@ class NativeCaptures:
         try:
             commands.send(str(worker.folder / commands.COMMANDS_NAME), command)
         except (OSError, ValueError) as error:  # it takes none: the usual samples are what there is
-            self._recording.note("DX147", f"Python stacks are not sampled more often in a native window: {error}")
+            self._recording.note(
+                "DX147", f"Python stacks could not be sampled more often during the native window: {error}"
+            )
 
     def poll(self, now_ns: int, *, final: bool = False) -> CaptureInfo | None:
         """The window that has come to its end, once; its entry stands in the manifest then."""

@@ -111,7 +111,7 @@ class OpCaptures:
         """
         worker = self._recording.drainer.workers.get(asked.worker)
         if self._flight is not None or worker is None or worker.closed:
-            raise CaptureError("another capture goes on" if self._flight else "the process has ended")
+            raise CaptureError("another capture is in progress" if self._flight else "the process has ended")
         command = {
             "kind": KIND,
             "steps": asked.steps,
@@ -130,10 +130,10 @@ class OpCaptures:
             identity = commands.send(str(worker.folder / commands.COMMANDS_NAME), command)
         except FileNotFoundError:
             raise CaptureError(
-                f"process {worker.pid} takes no captures: it has not imported TensorFlow, or its agent is gone"
+                f"process {worker.pid} accepts no captures: it has not imported TensorFlow, or its agent is gone"
             ) from None
         except (OSError, ValueError) as error:
-            raise CaptureError(f"process {worker.pid} cannot be asked: {error}") from error
+            raise CaptureError(f"process {worker.pid} accepts no requests: {error}") from error
         self._flight = _Flight(identity=identity, asked=asked, worker=worker, deadline_ns=now_ns + ANSWER_NS)
         return identity
 

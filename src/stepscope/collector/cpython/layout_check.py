@@ -124,7 +124,7 @@ def _number_at(pid: int, root: str) -> int:
                 bits, _, offset = _FIELD.unpack(field)
                 if bits == _NUMBER_BITS:
                     return int(offset)
-    raise CaptureError(f"process {pid}: its C library does not say where threads keep their numbers, as glibc does")
+    raise CaptureError(f"process {pid}: unlike glibc, its C library does not say where threads store their ids")
 
 
 def _misfit(read: Callable[[int, int], bytes], layout: Layout, runtime: Runtime, tasks: Container[int]) -> str:

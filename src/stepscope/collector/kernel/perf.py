@@ -96,32 +96,32 @@ def abilities() -> Abilities:
     """Look at the host and at our own rights."""
     program = shutil.which("perf")
     if program is None:
-        text = "no native stacks: perf is not installed; apt install linux-perf (Ubuntu: linux-tools-$(uname -r))"
+        text = "no native stacks: perf is not installed; run apt install linux-perf (Ubuntu: linux-tools-$(uname -r))"
         return Abilities(perf="", missing=(Diagnostic(code="DX140", text=text),))
     level = _number("perf_event_paranoid", default=2)
     free = _privileged()
     if not free and level >= _NO_SAMPLING:
         text = (
             f"no native stacks: kernel.perf_event_paranoid is {level}; "
-            "sudo sysctl kernel.perf_event_paranoid=1 (2: without the kernel's part)"
+            "run sudo sysctl kernel.perf_event_paranoid=1 (2: without kernel frames)"
         )
         return Abilities(perf="", missing=(Diagnostic(code="DX141", text=text),))
     missing = []
     kernel = free or level < _USER_ONLY
     if not kernel:
         text = (
-            f"no time in the kernel in native stacks: kernel.perf_event_paranoid is {level}; "
-            "sudo sysctl kernel.perf_event_paranoid=1"
+            f"native stacks lack kernel time: kernel.perf_event_paranoid is {level}; "
+            "run sudo sysctl kernel.perf_event_paranoid=1"
         )
         missing.append(Diagnostic(code="DX142", text=text))
     elif _number("kptr_restrict", default=0) > (1 if free else 0):
-        text = "no names in the kernel's part of native stacks; sudo sysctl kernel.kptr_restrict=0"
+        text = "kernel frames in native stacks have no names; run sudo sysctl kernel.kptr_restrict=0"
         missing.append(Diagnostic(code="DX143", text=text))
     calls = _calls()
     if not calls:
         mounted = (_TRACING / "events").is_dir() or not os.access(_TRACING, os.R_OK | os.X_OK)
-        how = "run as root, or give read access to" if mounted else "sudo mount -t tracefs nodev"
-        text = f"no system calls (madvise, munmap, brk) in windows: their events cannot be read; {how} {_TRACING}"
+        how = "run as root, or grant read access to" if mounted else "run sudo mount -t tracefs nodev"
+        text = f"no system calls (madvise, munmap, brk) in native windows: cannot read their events; {how} {_TRACING}"
         missing.append(Diagnostic(code="DX144", text=text))
     return Abilities(perf=program, kernel=kernel, calls=calls, buffers=BUFFERS if free else "", missing=tuple(missing))
 

@@ -28,14 +28,16 @@ def environment(ids: Sequence[str], before: Mapping[str, str], option: str = "--
     for name in ids:
         remedy = ENVIRONMENT_REMEDIES.get(name)
         if remedy is None:
-            raise UsageError(f"{option} {name}: no such remedy; expected one of {', '.join(ENVIRONMENT_REMEDIES)}")
+            raise UsageError(f"{option} {name}: unknown remedy; expected one of {', '.join(ENVIRONMENT_REMEDIES)}")
         for variable, value in remedy.variables.items():
             separator = _LISTS.get(variable)
             known = result.get(variable, "")
             result[variable] = f"{known}{separator}{value}" if separator and known else value
         if remedy.preload:
             if not _installed(remedy.preload):
-                raise UsageError(f"{option} {name}: {remedy.preload} is not installed; apt install {remedy.package}")
+                raise UsageError(
+                    f"{option} {name}: {remedy.preload} is not installed; run apt install {remedy.package}"
+                )
             known = result.get(_PRELOAD, "")
             result[_PRELOAD] = f"{remedy.preload}:{known}" if known else remedy.preload
     return result

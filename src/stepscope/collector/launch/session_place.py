@@ -58,7 +58,7 @@ def claim(argv: Sequence[str], wanted: Path | None) -> tuple[Path, list[str]]:
         except OSError:
             continue
         return path, [f"{place} cannot hold a session ({why}): it is {path}"]
-    raise CaptureError(f"{place} cannot hold a session ({why}), nor can a temporary directory: set TMPDIR")
+    raise CaptureError(f"{place} cannot store a session ({why}), and neither can a temporary directory; set TMPDIR")
 
 
 def claim_in(folder: Path, argv: Sequence[str]) -> Path:
@@ -88,7 +88,7 @@ def _claim_free_name(folder: Path, stem: str) -> Path:
             continue
         _check_writable(path)
         return path
-    raise SessionError(f"{folder}: a thousand sessions {stem}*; choose another place with --session")
+    raise SessionError(f"{folder}: there are already a thousand sessions {stem}*; choose another path with --session")
 
 
 def _check_writable(path: Path) -> None:

@@ -55,14 +55,14 @@ class LookSchedule:
         except (FileNotFoundError, ProcessLookupError):  # it has ended: no loss
             return 0
         except (OSError, FormatError) as error:
-            recording.note("DX160", f"no look at the memory of process {pid}: {error}")
+            recording.note("DX160", f"no memory snapshot of process {pid}: {error}")
             return 0
         if not len(look.mappings):
             return look.cpu_ns
         try:
             memory_looks.write(recording.session, f"{pid}-{(now_ns - origin_ns) // 1_000_000:09d}", look)
         except OSError as error:
-            recording.note("DX160", f"a look at the memory of process {pid} could not be stored: {error.strerror}")
+            recording.note("DX160", f"a memory snapshot of process {pid} could not be stored: {error.strerror}")
         return look.cpu_ns
 
 

@@ -112,7 +112,7 @@ def _by_smaps(pid: int, table: MappingTable, huge: int, pace: page_scan.Pace) ->
         for row in large:
             first, last = int(table.start[row]) // mmap.PAGESIZE, int(table.end[row]) // mmap.PAGESIZE
             if last - first > MAX_PAGES or _blocks(fd, first, last - first, 1).pages > MAX_SMAPS_PAGES:
-                raise FormatError(f"smaps of process {pid} could hold it up for more than 5 ms; expected Linux 6.7")
+                raise FormatError(f"reading smaps of process {pid} could delay it by more than 5 ms; needs Linux 6.7")
     table, names = smaps.read(_read(f"/proc/{pid}/smaps", pace))
     return (_with_blocks(pid, table, huge) if huge else table), names
 

@@ -121,7 +121,7 @@ class Scanner:
     def _call(self, start: int, end: int) -> tuple[int, np.ndarray[tuple[int], np.dtype[np.void]]]:
         self._calls += 1
         if self._calls > MAX_CALLS:
-            raise FormatError(f"more than {MAX_CALLS * CALL_PAGES} pages are in memory: a look would take too long")
+            raise FormatError(f"more than {MAX_CALLS * CALL_PAGES} pages are in memory: a snapshot would take too long")
         place = self._regions.ctypes.data
         arguments = bytearray(
             _ARGUMENTS.pack(_ARGUMENTS.size, 0, start, end, 0, place, _REGIONS, CALL_PAGES, 0, 0, _WANTED, _TOLD)

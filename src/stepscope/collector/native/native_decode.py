@@ -152,8 +152,8 @@ class StackDecoder:
         ]
         if self._memory is not None and self._memory.problem and self._space.python is not None:
             text = (
-                f"the memory of process {self._pid} cannot be read ({self._memory.problem}): Python's functions in "
-                "native stacks are of samples close by in time; sudo sysctl kernel.yama.ptrace_scope=0, or run as root"
+                f"the memory of process {self._pid} cannot be read ({self._memory.problem}), so Python functions in "
+                "native stacks come from nearby samples; run sudo sysctl kernel.yama.ptrace_scope=0, or run as root"
             )
             found.append(Diagnostic(code=UNREADABLE_MEMORY, text=text))
         return found

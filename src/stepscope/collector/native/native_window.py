@@ -93,7 +93,7 @@ class NativeWindow:
         try:
             self._root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)  # outlives the process
         except OSError as error:
-            raise CaptureError(f"process {pid}: {error.strerror}; expected one of yours that runs") from error
+            raise CaptureError(f"process {pid}: {error.strerror}; expected a running process of yours") from error
         self._memory = Memory(pid)
         self._missing: list[Diagnostic] = []
         self.watch = self._watch_frames()
@@ -122,7 +122,7 @@ class NativeWindow:
         return None
 
     def _note_no_frames(self, why: str) -> None:
-        text = f"Python's functions between two calls of native code are of samples close by, not of the moment: {why}"
+        text = f"Python functions between native calls come from nearby samples, not from the same moment: {why}"
         self._missing.append(Diagnostic(code=NO_FRAMES, text=text))
 
     def _bare_gate(self) -> bpf.Program | None:

@@ -131,12 +131,12 @@ class _Assembly:
                 self._close(thread)
         spans = [span for p in self.processes.values() for t in p.threads.values() for span in t.spans]
         if not spans and not self.left_out and not self.processes:
-            raise FormatError(f"{self.name}: no event in it; expected a Chrome, TensorFlow or kineto trace")
+            raise FormatError(f"{self.name}: it has no events; expected a Chrome, TensorFlow or kineto trace")
         zero = min((span.start for span in spans), default=0.0)
         end = max((span.start + span.dur for span in spans), default=zero)
         if end - zero > _MAX_SPAN_US:
             days = (end - zero) / _US_PER_DAY
-            raise FormatError(f"{self.name}: its events are spread over {days:.0f} days; expected one capture")
+            raise FormatError(f"{self.name}: its events span {days:.0f} days; expected a single capture")
         kineto = self.file.kineto or any(span.category in KNOWN for span in spans[:1000])
         source = TraceSource(
             format="kineto" if kineto else "trace-event",
@@ -280,7 +280,9 @@ class _Assembly:
             if count:
                 builder.diagnostic("DX123", f"{self.name}: {count} {what}")
         if self.file.left_out_bytes:
-            builder.diagnostic("DX123", f"{self.name}: cut: the last {self.file.left_out_bytes} bytes were left out")
+            builder.diagnostic(
+                "DX123", f"{self.name}: truncated file: the last {self.file.left_out_bytes} bytes were ignored"
+            )
 
 
 _KINDS = {

@@ -79,7 +79,7 @@ def decode(content: bytes, name: str) -> TraceFile:
     try:
         return _read(text, name, 0)
     except UnicodeDecodeError as error:
-        raise FormatError(f"{name}: damaged: text that is no UTF-8 ({error.reason}); expected trace events") from error
+        raise FormatError(f"{name}: damaged: not UTF-8 text ({error.reason}); expected trace events") from error
     except msgspec.DecodeError as error:
         return _repaired(text, name, error)
 
@@ -93,7 +93,7 @@ def _unpacked(content: bytes, name: str) -> bytes:
     if unpacker.unconsumed_tail:
         raise FormatError(f"{name}: more than {MAX_BYTES >> 30} GiB when unpacked; expected less")
     if not unpacker.eof:
-        raise FormatError(f"{name}: cut: its gzip stream has no end; expected a whole file")
+        raise FormatError(f"{name}: truncated: its gzip stream has no end; expected a complete file")
     return text
 
 

@@ -91,7 +91,7 @@ class ElfFile:
         self.where = where
         self._data = data
         if data[: len(_MAGIC)] != _MAGIC:
-            raise FormatError(f"{where}: no 64-bit little-endian ELF file")
+            raise FormatError(f"{where}: not a 64-bit little-endian ELF file")
         header = self._unpack(_HEADER, 0)
         self.machine: int = header[2]
         segment_offset, section_offset = header[5], header[6]

@@ -150,13 +150,13 @@ def decode(data: bytes | mmap.mmap, where: str) -> Recorded:
     try:
         return _Reader(data, where).read()
     except _DAMAGE as error:
-        raise FormatError(f"{where}: cut: {error}; expected what `perf record -o FILE` writes") from error
+        raise FormatError(f"{where}: truncated: {error}; expected a file of `perf record -o FILE`") from error
 
 
 class _Reader:
     def __init__(self, data: bytes | mmap.mmap, where: str) -> None:
         if data[: len(_MAGIC)] != _MAGIC:
-            raise FormatError(f"{where}: no perf.data file; expected one of `perf record -o FILE`")
+            raise FormatError(f"{where}: not a perf.data file; expected a file of `perf record -o FILE`")
         header = _HEADER.unpack_from(data)
         self._data = data
         self._view = memoryview(data)

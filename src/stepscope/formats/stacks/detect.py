@@ -106,7 +106,9 @@ def _unpack(data: bytes, where: str) -> bytes:
         if size > MAX_BYTES:
             raise FormatError(f"{where}: unpacks to more than {MAX_BYTES >> 30} GiB; expected less")
         if not unpack.eof:
-            raise FormatError(f"{where}: gzip is cut short after {size} bytes; expected the whole file: copy it again")
+            raise FormatError(
+                f"{where}: gzip is cut short after {size} bytes; expected the complete file: copy it again"
+            )
         parts.append(part)
         data = unpack.unused_data
     return b"".join(parts)

@@ -72,7 +72,7 @@ def read(data: bytes, *, where: str) -> StackProfile:
         weights.append(weight)
     if not stacks:
         got = f"line {strange[0][0]} is {strange[0][1].strip()[:_QUOTED]!r}" if strange else "it is empty"
-        raise FormatError(f"{where}: no folded stack in it: {got}; expected lines like `main;train;matmul 12`")
+        raise FormatError(f"{where}: it has no folded stacks: {got}; expected lines like `main;train;matmul 12`")
     return StackProfile(
         event="",
         unit="",

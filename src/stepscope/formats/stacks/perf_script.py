@@ -270,7 +270,7 @@ class _Reader:
         strange = (self._strange or self._frames.strange)[:_QUOTED].decode(errors="replace").strip()
         if not self._events:
             got = f"got {strange!r}" if strange else "it is empty"
-            raise FormatError(f"{where}: no sample in it: {got}; expected what `perf script` prints")
+            raise FormatError(f"{where}: it has no samples: {got}; expected the output of `perf script`")
         said = f"{where}: {unread} lines are neither samples nor frames of perf script and are left out: {strange!r}"
         threads = tuple(
             Thread(pid=int(pid), tid=int(tid), name=comm.decode(errors="replace")) for comm, pid, tid in self._threads

@@ -149,7 +149,7 @@ def _profiles(message: _Message, where: str) -> tuple[StackProfile, ...]:
         inner = _fields(raw)
         types.append((message.string(inner.get(1, 0)), message.string(inner.get(2, 0))))
     if not types:
-        raise FormatError(f"{where}: no sample type in it; expected a profile of pprof")
+        raise FormatError(f"{where}: it has no sample type; expected a pprof profile")
     builder = StackBuilder()
     locations = _locations(message)
     threads: dict[Thread, int] = {}
@@ -171,8 +171,8 @@ def _profiles(message: _Message, where: str) -> tuple[StackProfile, ...]:
     table = np.array(values, np.int64).reshape(len(values), len(types))
     if table.size and table.min() < 0:
         raise FormatError(
-            f"{where}: values below zero, as of a difference made by `pprof -base`; "
-            "expected one profile: stepscope flame diff A B compares two"
+            f"{where}: negative values, as in a difference made by `pprof -base`; "
+            "expected a single profile (stepscope flame diff A B compares two)"
         )
     counts = next((i for i, (kind, unit) in enumerate(types) if kind in _COUNTS and unit == "count"), None)
     columns = {

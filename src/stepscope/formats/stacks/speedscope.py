@@ -109,7 +109,7 @@ def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
         file = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"), type=_File)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise FormatError(
-            f"{where}: no speedscope file: {error}; expected JSON with shared.frames and profiles"
+            f"{where}: not a speedscope file: {error}; expected JSON with shared.frames and profiles"
         ) from error
     builder = StackBuilder()
     frames = [_read_frame(frame) for frame in file.shared.frames]
@@ -124,7 +124,7 @@ def read(data: bytes, *, where: str) -> tuple[StackProfile, ...]:
             rows.events = True
             _evented(profile, frames, builder, rows, place)
     if not units:
-        raise FormatError(f"{where}: no profile in it; expected at least one")
+        raise FormatError(f"{where}: it has no profile; expected at least one")
     return tuple(_profile(unit, rows, builder, file.name or "") for unit, rows in units.items())
 
 
@@ -164,8 +164,7 @@ def _read_frame(frame: _Frame) -> Frame:
 def _sampled(profile: _Sampled, frames: list[Frame], builder: StackBuilder, rows: _Rows, place: str) -> None:
     if len(profile.samples) != len(profile.weights):
         raise FormatError(
-            f"{place}: {len(profile.samples)} samples and {len(profile.weights)} weights; "
-            "expected as many of one as of the other"
+            f"{place}: {len(profile.samples)} samples and {len(profile.weights)} weights; expected equal numbers"
         )
     scale = _TIMES.get(profile.unit, 1)
     known: dict[tuple[int, ...], tuple[int, int]] = {}
@@ -189,7 +188,7 @@ def _evented(profile: _Evented, frames: list[Frame], builder: StackBuilder, rows
     def lasted(until: float, what: str) -> None:
         nonlocal last
         if until < last:
-            raise FormatError(f"{place}.{what}: at {until:g}, before {last:g}; expected events in the order of time")
+            raise FormatError(f"{place}.{what}: at {until:g}, before {last:g}; expected events in order of time")
         if until > last and open_frames:
             flags, chain = split_truncated([frames[i] for i in open_frames])
             at = round((last - profile.start_value) * scale) if timed else UNKNOWN
@@ -216,7 +215,7 @@ def _evented(profile: _Evented, frames: list[Frame], builder: StackBuilder, rows
 
 def _add(rows: _Rows, at_ns: int, stack: tuple[int, int], weight: float, place: str) -> None:
     if not 0 <= weight < math.inf:
-        raise FormatError(f"{place}: {weight:g}; expected a number that is not negative")
+        raise FormatError(f"{place}: {weight:g}; expected a non-negative number")
     rows.at_ns.append(at_ns)
     rows.thread.append(len(rows.threads) - 1)
     rows.stack.append(stack[0])

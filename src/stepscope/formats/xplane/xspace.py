@@ -88,14 +88,14 @@ def _read(source: ByteSource, *, keep_noise: bool) -> OpTrace:
     np.empty(_KEPT_BYTES, np.uint8)
     if not source.size:
         raise FormatError(
-            f"{source.name}: empty; expected an XSpace (a profiler that has more than 2 GB to write leaves an empty "
+            f"{source.name}: empty; expected an XSpace (a profiler with more than 2 GB to write leaves an empty "
             "file: capture fewer steps)"
         )
     try:
         return _Assembly(source, read_space(source), keep_noise=keep_noise).trace()
     except FormatError as error:
         head = source.view[: min(source.size, damage.PROBE_BYTES)].tobytes()
-        raise FormatError(f"{source.name}: no XSpace, or damaged: {error}{damage.hint(head, _WHOLE)}") from error
+        raise FormatError(f"{source.name}: not an XSpace, or damaged: {error}{damage.hint(head, _WHOLE)}") from error
 
 
 @dataclass(slots=True)
@@ -305,10 +305,10 @@ class _Assembly:
         return next((value for value in values if isinstance(value, int)), 0)
 
     def _diagnostics(self) -> tuple[Diagnostic, ...]:
-        said = [f"the profiler reports an error: {text}" for text in self.space.errors]
-        said += [f"the profiler warns: {text}" for text in self.space.warnings]
+        said = [f"the profiler reported an error: {text}" for text in self.space.errors]
+        said += [f"the profiler warned: {text}" for text in self.space.warnings]
         if self.strings.has(_UNKNOWN):
-            said.append("some events name metadata that the file does not hold")
+            said.append("some events refer to metadata that is missing from the file")
         return tuple(Diagnostic(code="DX120", text=f"{self.source.name}: {text}") for text in said)
 
 

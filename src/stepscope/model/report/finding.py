@@ -213,7 +213,7 @@ class Component(Struct, frozen=True, kw_only=True):
 
 
 class StageShare(Struct, frozen=True, kw_only=True):
-    """One of the eight pipeline stages. ``ratio`` None: could not look; ``basis`` says on what it rests or why not."""
+    """One of the eight pipeline stages. ``ratio`` None: not measured. ``basis``: how it was measured, or why not."""
 
     stage: PipelineStage
     ratio: float | None

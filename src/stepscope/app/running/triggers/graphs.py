@@ -52,7 +52,7 @@ DETECTORS = tuple(d for d in registry.ALL if base.Signal.NODES in d.needs or d.a
 class Graphs:
     """What the detectors on graphs want captured."""
 
-    what = "the look at graphs"
+    what = "reading the graphs"
 
     def __init__(self, recording: Recording, now_ns: int) -> None:
         """Nothing was seen yet."""

@@ -21,7 +21,7 @@ MAX_TIMES = 3
 class HiddenInput:
     """Asks for an analysis of steps that none has seen: where their input has no model, or one came too early."""
 
-    what = "the look at the input"
+    what = "watching the input"
 
     def __init__(self, recording: Recording, now_ns: int) -> None:
         """Nothing was seen yet."""

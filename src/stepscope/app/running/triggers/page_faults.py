@@ -36,7 +36,7 @@ MAX_TIMES = 3
 class PageFaults:
     """Looks at the newest samples of each measured process, under ``run``."""
 
-    what = "the look at page faults"
+    what = "watching page faults"
 
     def __init__(self, recording: Recording) -> None:
         """Nothing was seen yet."""
