@@ -326,9 +326,8 @@ class Job:
         """The records as a session stores them, sorted."""
         rows = sorted(self.records, key=lambda r: (r.start_ns, -r.dur_ns))
         columns = np.array(rows, np.int64).reshape(len(rows), len(_Record._fields))
-        return RecordTable(
-            **{name: columns[:, i] for i, name in enumerate(_Record._fields)}, seq=np.arange(len(rows), dtype=np.int64)
-        )
+        by_name = {name: columns[:, i] for i, name in enumerate(_Record._fields)}
+        return RecordTable(**by_name, seq=np.arange(len(rows), dtype=np.int64))
 
     def worker(self) -> Worker:
         """The process."""
