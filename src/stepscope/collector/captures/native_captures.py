@@ -174,7 +174,7 @@ class NativeCaptures:
             kind=KIND,
             way=WAY,
             outcome="failed",
-            asked_by=asked.by,
+            asked_by=asked.by.word,
             request=asked.request,
             worker=asked.worker,
             title=asked.title,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stepscope.collector.captures import capture_files
+from stepscope.collector.captures import capture_files, reason
 from stepscope.derive.optrace import capture_cost
 from stepscope.errors import CaptureError, FormatError
 from stepscope.model.session.session import CaptureInfo
@@ -25,6 +25,7 @@ from stepscope.wire.env import RAW_PREFIX
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from stepscope.collector.captures.reason import Reason
     from stepscope.collector.recording.drain import WorkerDrain
     from stepscope.collector.recording.owner import Owner
     from stepscope.model.log.events import CaptureTaken
@@ -53,8 +54,7 @@ _COSTS = (
 class Asked:
     """The target and extent of a capture."""
 
-    by: str
-    """Requester: user | schedule | compute (computing steps, without a request) | the code of a detector"""
+    by: Reason
     worker: str
     """Key of the process."""
     steps: int
@@ -123,7 +123,7 @@ class OpCaptures:
             "anchors": [list(pair) for pair in asked.anchors],
             "usual": [list(pair) for pair in asked.usual],
             "task": asked.task,
-            "asked_by": asked.by,
+            "asked_by": asked.by.word,
             "request": asked.request,
             "title": asked.title,
         }
@@ -181,7 +181,11 @@ class OpCaptures:
             for identity in worker.answers.keys() - known:
                 said = worker.answers[identity]
                 asked = Asked(
-                    by=said.asked_by, worker=worker.key, steps=said.steps, title=said.title, request=said.request
+                    by=reason.of(said.asked_by),
+                    worker=worker.key,
+                    steps=said.steps,
+                    title=said.title,
+                    request=said.request,
                 )
                 return _Flight(identity=identity, asked=asked, worker=worker, deadline_ns=now_ns)
         return None
@@ -241,7 +245,7 @@ def _about(flight: _Flight) -> CaptureInfo:
     asked = flight.asked
     return CaptureInfo(
         id=flight.identity,
-        asked_by=asked.by,
+        asked_by=asked.by.word,
         request=asked.request,
         worker=flight.worker.key,
         title=asked.title,
