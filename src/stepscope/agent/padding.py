@@ -75,9 +75,7 @@ def _fits(value: Array) -> bool:
 
 
 def lengths(array: Array) -> dict[str, object] | None:
-    """Used positions per row: ``mean``, and ``p95``, which one row in twenty exceeds. None if the rows are not
-    padded.
-    """
+    """Used positions per row: ``mean``, and ``p95``, which one row in twenty exceeds. None for rows without padding."""
     numpy = sys.modules["numpy"]
     rows = array[:: max(1, len(array) // ROWS)][: min(ROWS, max(1, MAX_BYTES_LOOKED_AT // array[0].nbytes))]
     for flipped in (False, True):

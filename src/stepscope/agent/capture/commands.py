@@ -1,6 +1,4 @@
-"""Receives the collector's commands to this process. It uses the agent's thread, which runs anyway: one ``stat`` a
-second.
-"""
+"""Receives the collector's commands to this process, on the agent's thread: one ``stat`` a second."""
 
 from __future__ import annotations
 

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
             """Trace; returns the fields of the ``capture`` line. Unknown errors are raised."""
 
         def give_way(self) -> None:
-            """The user's own profiler is about to start in this thread: when this returns, none of ours is
-            profiling.
-            """
+            """The user's own profiler is about to start in this thread: when this returns, ours is not running."""
 
         def reset(self) -> None:
             """In a forked child: forget the running trace."""

@@ -43,15 +43,14 @@ class Order:
         self.anchors = frozenset(_pairs(fields.get("anchors"), "anchors"))
         """(kind, name) of the records whose ends are the ends of steps."""
         self.usual = frozenset(_pairs(fields.get("usual", []), "usual"))
-        """(kind, name) of other calls that most steps make; ``watch`` takes a series of any other calls for an
+        """(kind, name) of other calls that most steps make; ``watch`` takes a series of any others for an
         evaluation."""
         self.echo = {name: str(fields.get(name, ""))[:MAX_TEXT] for name in ECHOED}
         task = fields.get("task")
         if task is not None and (not isinstance(task, str) or len(task) > MAX_TEXT):
             raise ValueError("task: expected a text of at most %d characters" % MAX_TEXT)
         self.task: str | None = task
-        """Fetches of a Session.run, as its record is named: the next runs with these fetches are traced, and nothing
-        else."""
+        """Fetches of a Session.run, as its record is named: only the next runs with these fetches are traced."""
 
     @property
     def way(self) -> str:

@@ -29,17 +29,16 @@ STARTED = "the user's own profiler has started"
 PATIENCE_S = 120.0
 """Longest wait for a single step, in seconds."""
 TRIES = 3
-"""Number of attempts: if an evaluation begins before the first whole step, the trace starts again with the next
-step."""
+"""Number of attempts: if an evaluation begins before the first whole step, the next step starts a new trace."""
 NO_STEPS = "no whole step between evaluations, or none at all within %g s" % PATIENCE_S
 MAX_GROWTH_BYTES = 256 << 20
-"""Growth of the process above its earlier peak memory at which recording ends with the steps that it has. A step's own
-tensors come and go."""
+"""Growth above the earlier peak memory at which recording ends with the steps so far. A step's own tensors come and
+go."""
 MIN_FREE_BYTES = 256 << 20
 """Free space required on the file system that takes the trace."""
 HONOURS_OPTIONS_BEFORE = (2, 19)
-"""First TensorFlow version that is given no options: from 2.20 on each one is refused with a line on stderr; 2.19 was
-not examined."""
+"""First TensorFlow version given no options: from 2.20 on each is refused with a line on stderr; 2.19 was not
+examined."""
 _LOOKS = 5
 """Number of times that the clocks are read."""
 _SUFFIX = ".xplane.pb"

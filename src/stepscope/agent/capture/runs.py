@@ -54,9 +54,7 @@ class Runs:
         self._watch: Optional[StepWatch] = None
 
     def claim(self, original: Run, text: str) -> Run:
-        """The function to call instead of ``original`` for a run that fetches ``text``. Only one run is traced at a
-        time.
-        """
+        """The function to call instead of ``original`` for a run that fetches ``text``. One run is traced at a time."""
         if text != self.task or not self._turn.acquire(blocking=False):
             return original
         try:
@@ -138,9 +136,7 @@ class Runs:
 
 
 def _prepared(options: Foreign) -> tuple[Foreign, Foreign]:
-    """(options with a full trace, an empty RunMetadata) for a run with ``options``; (None, None) if the user traces
-    it.
-    """
+    """(options with a full trace, an empty RunMetadata) for a run with ``options``; Nones if the user traces it."""
     config: Foreign = sys.modules[CONFIG]
     if options is not None and options.trace_level != config.RunOptions.NO_TRACE:
         return None, None

@@ -61,16 +61,15 @@ class StepWatch:
         self.enough = False
         """Whether the steps so far suffice, at the request of the one who asked for the capture."""
         self._goal = _NEVER
-        """Number of ended calls at which the waiting thread is woken; earlier calls wake nobody, to avoid
-        contention."""
+        """Number of ended calls at which the waiting thread is woken; earlier wakes would contend with the job."""
         self._wake = allocate_lock()
         self._wake.acquire()
         self._trace_me: Optional[Callable[..., Foreign]] = None
         self._marker: Foreign = None
         self._wanted = 0
         self._dropped: list[object] = []
-        """Markers of steps interrupted by an evaluation. They are kept, because releasing one ends it, which the trace
-        would show."""
+        """Markers of steps interrupted by an evaluation, kept because releasing one ends it, which the trace would
+        show."""
 
     def record(self, _start_ns: int, _dur_ns: int, _arg: int, name: int, kind: int, flags: int, thread: int) -> None:
         """Called for each record by the thread that wrote it."""
@@ -121,9 +120,7 @@ class StepWatch:
         return self.ends >= goal and not self.stopped
 
     def until(self, done: Callable[[], bool], timeout_s: float) -> None:
-        """Wait until ``done``, which is tested four times a second, at each ``wake`` and at the end of the goal's
-        call.
-        """
+        """Wait until ``done``, tested four times a second, at each ``wake`` and at the end of the goal's call."""
         deadline_ns = time.monotonic_ns() + int(timeout_s * _SECOND_NS)
         while not self.stopped and not done():
             left_s = (deadline_ns - time.monotonic_ns()) / _SECOND_NS

@@ -24,9 +24,7 @@ def origins() -> Origins:
 
 
 def origin(file: str, first: int, last: int) -> tuple[str, int, int]:
-    """The user's (file, first line, last line) behind lines ``first`` to ``last`` of a generated file; the arguments
-    unchanged if unknown.
-    """
+    """The user's (file, first line, last line) behind these lines of a generated file; the arguments if unknown."""
     made = [place for key, place in origins().items() if key[0] == file and first <= key[1] <= last]
     if not made:
         return file, first, last

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
 
     Rests = tuple[int, Foreign]
-    """(kind of its records; light replacement used while the wrapper rests and calls of that kind are counted, or
-    None)."""
+    """(kind of its records, light replacement while the wrapper rests and calls of that kind are counted, or None)."""
 
 _MISSING = object()
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
