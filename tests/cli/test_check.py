@@ -114,7 +114,7 @@ def test_settings(project: Path) -> None:
         ("[tool.stepscope.check]\nselekt = []", "selekt.*settings are select, ignore"),
         ('[tool.stepscope.check]\nselect = "TFD"', "Expected `array`"),
         ('[tool.stepscope.check]\nselect = ["XYZ"]', "no rule's code starts with 'XYZ'"),
-        ('[tool.stepscope.check]\ntarget-version = "new"', "no version of TensorFlow"),
+        ('[tool.stepscope.check]\ntarget-version = "new"', "is not a TensorFlow version"),
         ("[tool", "cannot be read"),
     ],
 )

@@ -21,6 +21,7 @@ from stepscope.app import jobs
 from stepscope.app.record import REPORT_JSON, copy_json, shown
 from stepscope.app.report import analyze
 from stepscope.collector.captures.op_captures import Asked
+from stepscope.collector.captures.reason import USER
 from stepscope.collector.launch import mask, rundir, session_place
 from stepscope.collector.memory import allocator
 from stepscope.collector.native.native_window import SECONDS
@@ -158,6 +159,6 @@ def _look(recording: Recording, seconds: float) -> None:
 
 def _window(recording: Recording, seconds: float, now_ns: int) -> None:
     try:
-        recording.native.begin(Asked(by="user", worker="", steps=0, seconds=seconds), now_ns)
+        recording.native.begin(Asked(by=USER, worker="", steps=0, seconds=seconds), now_ns)
     except CaptureError as error:
         recording.note("DX118", f"no native stacks: {error}")
