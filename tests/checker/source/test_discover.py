@@ -74,7 +74,7 @@ def test_naming_a_session(project: Path, named: str, way: str) -> None:
         path = project / f"link{path.suffix}"
         path.symlink_to(project / named)
     before = contents(project)
-    with pytest.raises(UsageError, match=r"is a session: .*stepscope report") as error:
+    with pytest.raises(UsageError, match=r"is a session; .*stepscope report") as error:
         call(project / "train.py", path, "--fix")
     assert "\n" not in str(error.value)
     assert contents(project) == before
@@ -99,7 +99,7 @@ def test_packed_sessions(project: Path) -> None:
     packed = project / "evidence.bin"
     bundle.pack(project / "train.stepscope", packed)
     before = packed.read_bytes()
-    with pytest.raises(UsageError, match=r"is a session: .*stepscope report .*evidence.bin"):
+    with pytest.raises(UsageError, match=r"is a session; .*stepscope report .*evidence.bin"):
         call(packed, "--fix")
     assert packed.read_bytes() == before
     (project / "other.zip").write_bytes(b"PK\x03\x04 and so on\0")
@@ -110,5 +110,5 @@ def test_nothing_is_written_into_a_session(project: Path) -> None:
     """The place where files are written refuses it, whoever asks."""
     kept = project / "train.stepscope" / KEPT
     (failed,) = check_fix.write([check_fix.Change(path=str(kept), old=SLOW, new=b"")])
-    assert "nothing was fixed: it lies in a session" in failed.text
+    assert "nothing was fixed: the file is part of a session" in failed.text
     assert kept.read_bytes() == SLOW
