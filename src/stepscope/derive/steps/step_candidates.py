@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.kinds import KINDS
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import loops, rest
 from stepscope.derive.steps.candidate import EVALUATIONS, TRAIN_ROLES, Candidate, Place
@@ -162,15 +163,5 @@ def _in_hooks(records: RecordTable) -> Bool:
 
 _NAMES = 1 << 32
 """Upper limit of name ids, which have 32 bits."""
-_RANKS = {
-    Kind.STEP: 0,
-    Kind.EXECUTION: 1,
-    Kind.SESSION_RUN: 2,
-    Kind.FUNCTION: 3,
-    Kind.LOOP: 5,
-    Kind.APPLY: 6,
-    Kind.MODEL_CALL: 7,
-    Kind.INFERENCE: 8,
-    Kind.NEXT: 9,
-}
+_RANKS = {kind: about.rank for kind, about in KINDS.items() if about.rank is not None}
 """Rank of each kind by how much it says about a step: the lowest says most."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepscope.derive.kinds import KINDS
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import choice, evaluations, rest, step_candidates
 from stepscope.derive.steps.candidate import TRAIN_ROLES
@@ -87,17 +88,8 @@ def build(candidate: Candidate) -> Steps:
 def title_of(candidate: Candidate) -> str:
     """Description of a step made by these calls."""
     name = candidate.name
-    words = {
-        Kind.EXECUTION: f"Keras {_VERBS.get(name.role, name.role)}",
-        Kind.LOOP: f"Keras {name.role}",
-        Kind.FUNCTION: f"tf.function {name.text}",
-        Kind.SESSION_RUN: "Session.run",
-        Kind.APPLY: "optimizer update",
-        Kind.MODEL_CALL: f"call of {name.text}",
-        Kind.INFERENCE: f"ONNX Runtime {name.text}",
-        Kind.NEXT: "batch of tf.data",
-    }
-    return words.get(candidate.kind, "stepscope.step")
+    role = _VERBS.get(name.role, name.role) if candidate.kind == Kind.EXECUTION else name.role
+    return KINDS[candidate.kind].step.format(text=name.text, role=role)
 
 
 def _loops(worker: Worker, thread: int) -> Intervals:
@@ -151,7 +143,7 @@ def _samples(candidate: Candidate, starts: I64) -> I64:
         case Kind.EXECUTION:
             total: I64 = np.rint(np.maximum(arg, 1) * _batch_sizes(candidate, starts)).astype(np.int64)
             return total if total.any() else _loop_samples(candidate, starts)
-        case Kind.FUNCTION | Kind.SESSION_RUN | Kind.MODEL_CALL | Kind.INFERENCE | Kind.LOOP:
+        case kind if kind == Kind.LOOP or kind in kinds_with(Trait.CALLED):
             own = _filled(arg)
             return own if own.any() else _pulled(candidate, starts)
         case _:
