@@ -199,9 +199,7 @@ def judge_pair(clone: _clones.Clone, row: Row) -> Verdict:
 
 
 def judge_one(clone: _clones.Clone, row: Row) -> Verdict:
-    """Judge a rejected report: nothing is reported for the file, or for its subject. An open one is shown for
-    interest.
-    """
+    """Judge a rejected report: nothing may be reported for the file, or for its subject. An open one is only shown."""
     path = clone.resolve(row.before, row.file)
     found, _ = findings(clone, row.before, row.version[0])
     here = found.get(path, [])

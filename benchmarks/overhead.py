@@ -165,9 +165,7 @@ def side_by_side(
 
 
 def account(measured: Sequence[Ran]) -> tuple[float, float, float, float]:
-    """Summary of the sessions' own accounts: median ratio, lowest low, highest high, median core share of the
-    sidecar.
-    """
+    """Summary of the sessions' accounts: median ratio, lowest low, highest high, median core share of the sidecar."""
     overheads = [run.report["overhead"] for run in measured if run.report is not None]
     read = [
         {k: float(v) for k, v in o.items() if isinstance(v, (int, float))} for o in overheads if isinstance(o, dict)

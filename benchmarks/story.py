@@ -200,9 +200,7 @@ def group(durations: npt.NDArray[np.float64], mine: slice, after: int) -> Traced
 
 
 def captured(seen: Seen, ends: npt.NDArray[np.int64], capture: CaptureInfo, origin: int) -> None:
-    """Add the effect of one capture on the steps; traced are those that overlap the time from its first run to its
-    last.
-    """
+    """Add the effect of one capture on the steps; steps that overlap its first to last run count as traced."""
     began = origin + capture.at_ns
     stopped = began + capture.recorded_ns
     written = stopped + capture.export_ns

@@ -98,8 +98,7 @@ class span:  # noqa: N801 - used like a function: with stepscope.span("augment")
 
 
 class timer:  # noqa: N801 - as span
-    """A span that may start and end in different places: ``t = stepscope.timer("load").start()`` ... ``seconds =
-    t.stop()``.
+    """A span with separate ends: ``t = stepscope.timer("load").start()`` ... ``seconds = t.stop()``.
 
     It can be restarted. ``stop`` returns the time even if nothing is measured.
     """

@@ -44,8 +44,8 @@ class _AlwaysAsk:
 
 
 def graph_stack() -> Foreign:
-    """TensorFlow's stack of default graphs. Its ``.stack`` is empty in a thread outside any ``with
-    graph.as_default()``, and then there is no need to ask the context.
+    """TensorFlow's stack of default graphs. If ``.stack`` is empty, in a thread outside ``with graph.as_default()``,
+    there is no need to ask the context.
 
     Asking costs 0.16 us. If eager execution is off for good, ``eager_test`` says so at the first call.
     """
