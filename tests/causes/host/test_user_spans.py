@@ -59,7 +59,7 @@ def test_a_span_that_holds_most_of_a_finding_is_evidence() -> None:
     place = {"call_file": SCRIPT, "call_line": 43, "call_function": "main"}
     job.call(Kind.SPAN, "augment", **place).every(100 * MS, 100, dur=59 * MS)
     job.call(Kind.SPAN, "log", **place).every(100 * MS, 100, dur=2 * MS, start=60 * MS)
-    inside = {name.text: ratio for name, ratio in user_spans.python_inside(job.view())}
+    inside = {name.text: ratio for name, ratio in user_spans.python_inside(job.steps_view())}
     assert inside == {"augment": pytest.approx(0.59)}
     findings, _, _ = run(ALL, job.view())
     assert "span augment" in [e.metric for e in findings[0].evidence]

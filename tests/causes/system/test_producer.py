@@ -31,7 +31,7 @@ def hidden(*, calls: int = 100, own: int = 10, producer: int = 40, keras: bool =
 
 def made(job: Job) -> Producer:
     """What is derived."""
-    cause = job.view().get(input_cause.build)
+    cause = job.steps_view().get(input_cause.build)
     assert cause is not None
     assert cause.producer is not None
     return cause.producer
@@ -80,6 +80,6 @@ def test_neighbours_leave_it_open() -> None:
     """CPU time of a starved job says little."""
     job = hidden()
     job.machine(10, cpus=2, got=0.5, waiting=1.0, others=1.5)
-    cause = job.view().get(input_cause.build)
+    cause = job.steps_view().get(input_cause.build)
     assert cause is not None
     assert cause.producer is None

@@ -19,7 +19,7 @@ from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import I64
 
 MANY_RUNS = 3
@@ -55,11 +55,9 @@ class GraphGrowth:
         return self.fresh_ns + self.building_ns
 
 
-def build(view: SessionView) -> GraphGrowth | None:
+def build(view: StepsView) -> GraphGrowth | None:
     """None where no session's graph was looked at during the steady steps."""
     steps = view.steps
-    if steps is None:
-        return None
     sizes: dict[int, list[GraphSize]] = {}
     for event in steps.worker.all(GraphSize):
         sizes.setdefault(event.id, []).append(event)
@@ -90,11 +88,9 @@ def _ops_at(told: list[GraphSize], moment: int) -> int:
     return before[-1] if before else told[0].ops
 
 
-def _fresh_runs(view: SessionView) -> tuple[int, int, tuple[tuple[str, str, int, int], ...]]:
+def _fresh_runs(view: StepsView) -> tuple[int, int, tuple[tuple[str, str, int, int], ...]]:
     """Steady runs of fetches made anew: how many, their time beyond a usual run, and the lines that run them."""
     steps = view.steps
-    if steps is None:
-        return 0, 0, ()
     records = steps.worker.records
     lo, hi = steps.windows
     runs = (records.kind == Kind.SESSION_RUN) & (records.thread == steps.thread)

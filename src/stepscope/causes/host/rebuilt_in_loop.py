@@ -21,7 +21,7 @@ from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import I64, Bool
 
 COMPILED = "compiled"
@@ -71,7 +71,7 @@ class Rebuilds:
         return max(b.builds for b in self.builders)
 
 
-def build(view: SessionView, min_builds: int, min_compiles: int) -> Rebuilds | None:
+def build(view: StepsView, min_builds: int, min_compiles: int) -> Rebuilds | None:
     """None where nothing is built again.
 
     Args:
@@ -80,8 +80,6 @@ def build(view: SessionView, min_builds: int, min_compiles: int) -> Rebuilds | N
         min_compiles: Of those that compile, within the steady steps.
     """
     steps = view.steps
-    if steps is None:
-        return None
     records = steps.worker.records
     calls = (records.kind == Kind.BUILD) & (records.thread == steps.thread)
     starts = records.start_ns[calls]
@@ -94,7 +92,7 @@ def build(view: SessionView, min_builds: int, min_compiles: int) -> Rebuilds | N
     again = [s for s in view.samples if s.at > first and s.component == "other-python" and s.makes_layers]
     whole = stack_samples.weight_of(view.samples)
     around = stack_samples.weight_of(again) / whole * steps.steady_ns if whole else 0.0
-    traced = view.anatomy.ratio("tracing") * steps.steady_ns if view.anatomy else 0.0
+    traced = view.anatomy.ratio("tracing") * steps.steady_ns
     inside = intervals.clip((spans[0][spans[0] > first], spans[1][spans[0] > first]), (lo, hi))
     return Rebuilds(
         builders=tuple(sorted(builders, key=lambda b: (-b.total_ns, -b.builds))),
@@ -106,10 +104,10 @@ def build(view: SessionView, min_builds: int, min_compiles: int) -> Rebuilds | N
     )
 
 
-def _called(view: SessionView, calls: Bool, min_builds: int) -> list[Builder]:
+def _called(view: StepsView, calls: Bool, min_builds: int) -> list[Builder]:
     """Lines that call what the probe knows to build."""
     steps = view.steps
-    if steps is None or not calls.any():
+    if not calls.any():
         return []
     records = steps.worker.records
     lo, hi = steps.windows
@@ -134,11 +132,9 @@ def _called(view: SessionView, calls: Bool, min_builds: int) -> list[Builder]:
     return found
 
 
-def _compiled(view: SessionView, spans: intervals.Intervals, min_builds: int, min_compiles: int) -> list[Builder]:
+def _compiled(view: StepsView, spans: intervals.Intervals, min_builds: int, min_compiles: int) -> list[Builder]:
     """Lines that compile Keras models in the steady steps, outside of a load."""
     steps = view.steps
-    if steps is None:
-        return []
     lo, hi = steps.windows
     at: dict[tuple[str, int], int] = {}
     steady: dict[tuple[str, int], int] = {}
@@ -173,11 +169,9 @@ def _first_traces(steps: Steps, spans: intervals.Intervals, first: int) -> int:
     return intervals.total(traced) - intervals.total(intervals.clip(traced, spans))
 
 
-def _first_runs(view: SessionView, calls: Bool, min_builds: int) -> int:
+def _first_runs(view: StepsView, calls: Bool, min_builds: int) -> int:
     """What the first run of each new session takes beyond the usual run of its fetches or model, where there is one."""
     steps = view.steps
-    if steps is None:
-        return 0
     records = steps.worker.records
     sessions = [n.id for n in view.names.values() if n.role == "session"]
     made = records.start_ns[calls & np.isin(records.name, sessions)]
@@ -200,10 +194,8 @@ def _first_runs(view: SessionView, calls: Bool, min_builds: int) -> int:
     return extra
 
 
-def _trains(view: SessionView) -> bool:
+def _trains(view: StepsView) -> bool:
     steps = view.steps
-    if steps is None:
-        return False
     records = steps.worker.records
     lo, hi = steps.windows
     mine = (records.start_ns >= lo[0]) & (records.start_ns < hi[-1]) & ((records.flags & Flag.RAISED) == 0)

@@ -19,7 +19,7 @@ from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample, Spot
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import I64
 
 _CALLS = kinds_with(Trait.STARTED)
@@ -61,10 +61,10 @@ class Startup:
     """What they are called: ``InferenceSession``, ``load_model``; "" where there is none."""
 
 
-def build(view: SessionView) -> Startup | None:
+def build(view: StepsView) -> Startup | None:
     """None without steps or samples of their thread."""
     steps = view.steps
-    if steps is None or not stack_samples.sampled(view.steps):
+    if not stack_samples.sampled(steps):
         return None
     records = steps.worker.records
     began = max((e.at for e in steps.worker.all(Framework)), default=0)
@@ -108,11 +108,9 @@ def build(view: SessionView) -> Startup | None:
     )
 
 
-def _longest(view: SessionView) -> str:
+def _longest(view: StepsView) -> str:
     """The kind of call that builds and took the longest."""
     steps = view.steps
-    if steps is None:
-        return ""
     records = steps.worker.records
     rows = np.flatnonzero((records.kind == Kind.BUILD) & (records.thread == steps.thread))
     if len(rows) == 0:
@@ -121,11 +119,9 @@ def _longest(view: SessionView) -> str:
     return name.text if name is not None else ""
 
 
-def _cpu_starts(view: SessionView) -> set[tuple[int, int]]:
+def _cpu_starts(view: StepsView) -> set[tuple[int, int]]:
     """(time, weight) of the samples that stand for CPU time."""
     steps = view.steps
-    if steps is None:
-        return set()
     records = steps.worker.records
     mine = (records.kind == Kind.SAMPLE) & (records.thread == steps.thread) & ((records.flags & Flag.CPU) != 0)
     return set(zip(records.start_ns[mine].tolist(), records.dur_ns[mine].tolist(), strict=True))

@@ -13,18 +13,16 @@ from stepscope.derive.numeric import intervals
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.events import Name
 
 NAMED_FROM = 0.5
 """A span explains a finding when at least this share of the finding's time lies inside of it."""
 
 
-def python_inside(view: SessionView) -> list[tuple[Name, float]]:
+def python_inside(view: StepsView) -> list[tuple[Name, float]]:
     """Spans of the step's thread by the share of the steady wall time that is Python inside of them, largest first."""
     steps, anatomy = view.steps, view.anatomy
-    if steps is None or anatomy is None:
-        return []
     painting = anatomy.painting
     python = painting.layer == painting.background
     pieces = painting.edges[:-1][python], painting.edges[1:][python]
@@ -40,7 +38,7 @@ def python_inside(view: SessionView) -> list[tuple[Name, float]]:
     return sorted(found, key=lambda f: -f[1])
 
 
-def explaining(view: SessionView, ratio: float) -> list[tuple[Name, float]]:
+def explaining(view: StepsView, ratio: float) -> list[tuple[Name, float]]:
     """The user's spans that hold most of a finding about Python between the calls, with their own share.
 
     Args:

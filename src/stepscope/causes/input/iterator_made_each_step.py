@@ -12,7 +12,7 @@ from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import I64
 
 _MAKES = "/data/ops/iterator_ops.py"
@@ -40,10 +40,10 @@ class FreshIterators:
         return min(1.0, self.wait_ratio + self.making_ratio)
 
 
-def build(view: SessionView, min_iterators: int, max_pulls: int) -> FreshIterators | None:
+def build(view: StepsView, min_iterators: int, max_pulls: int) -> FreshIterators | None:
     """Fresh iterators; None if the step's thread makes fewer of them, or pulls more than ``max_pulls`` from each."""
     steps = view.steps
-    if steps is None or len(steps.windows[0]) == 0 or view.anatomy is None:
+    if len(steps.windows[0]) == 0:
         return None
     records, (lo, hi) = steps.worker.records, steps.windows
     mine = (records.kind == Kind.NEXT) & (records.thread == steps.thread) & ((records.flags & Flag.END) == 0)

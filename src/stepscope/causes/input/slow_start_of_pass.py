@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from stepscope.derive.steps.steps import Steps
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.events import DatasetMade
     from stepscope.model.records import I64
 
@@ -39,13 +39,13 @@ class PassStarts:
     """The maps in front of ``causes``."""
 
 
-def build(view: SessionView, min_skipped: float) -> PassStarts | None:
+def build(view: StepsView, min_skipped: float) -> PassStarts | None:
     """Starts of passes; None without passes, or if steps are known not to wait that long for input.
 
     ``min_skipped`` is the share of a dataset's elements from which skipping them counts as a cause.
     """
     steps, anatomy, pipe = view.steps, view.anatomy, view.pipeline
-    if steps is None or anatomy is None or pipe is None or not steps.steady_count:
+    if not steps.steady_count:
         return None
     waits = _fitted(steps) if steps.kind == Kind.EXECUTION else _pulled(steps)
     if not len(waits):

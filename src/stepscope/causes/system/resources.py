@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stepscope.derive.machine.counters import Wire
     from stepscope.derive.numeric.intervals import Intervals
     from stepscope.derive.steps.steps import Steps
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.records import F64, I64, ProcessTable
     from stepscope.model.session.session import Session
 
@@ -72,10 +72,10 @@ class Resources:
         return float(self.edges[-1] - self.edges[0]) / 1e9
 
 
-def build(view: SessionView) -> Resources | None:
+def build(view: StepsView) -> Resources | None:
     """None where the samples do not cover the steady steps, or there are none of these resources."""
     steps, pipe, session = view.steps, view.pipeline, view.session
-    if steps is None or pipe is None or len(steps.windows[0]) == 0 or not len(session.cores):
+    if len(steps.windows[0]) == 0 or not len(session.cores):
         return None
     lo, hi = int(steps.windows[0][0]), int(steps.windows[1][-1])
     host = counters.host(session)

@@ -44,7 +44,7 @@ from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +71,9 @@ REMEDIES = {
 }
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per role that is called too often."""
     steps = view.steps
-    if steps is None:
-        return
     records = steps.worker.records
     lo, hi = steps.windows
     mine = (records.thread == steps.thread) & (records.start_ns >= lo[0]) & (records.start_ns < hi[-1])
@@ -134,17 +132,15 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         )
 
 
-def _batches(view: SessionView, role: str) -> float:
+def _batches(view: StepsView, role: str) -> float:
     """Batches of the usual call, 0 where that is not known."""
-    seen = [b.steps for b in view.worker.all(BatchSeen) if b.role == BATCHES[role]] if view.worker else []
+    seen = [b.steps for b in view.worker.all(BatchSeen) if b.role == BATCHES[role]]
     return float(np.median(seen)) if seen else 0.0
 
 
-def _trains(view: SessionView) -> bool:
+def _trains(view: StepsView) -> bool:
     """Something is trained in the steady steps besides: the loop's time is training time."""
     steps = view.steps
-    if steps is None:
-        return False
     records = steps.worker.records
     lo, hi = steps.windows
     mine = (records.start_ns >= lo[0]) & (records.start_ns < hi[-1])

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.steps.steps import Steps
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +56,9 @@ class Params:
     """For hooks that run once an epoch: some work there is what epochs are for."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield a finding for each slow callback; if none alone is slow, one for all of them together."""
     steps = view.steps
-    if steps is None:
-        return
     rows = view.named_times(Kind.CALLBACK)
     found = 0
     own = [(row, _own_ns(steps, row) / steps.steady_ns) for row in rows]
@@ -111,10 +109,10 @@ def _own_ns(steps: Steps, row: NamedTime) -> float:
     return row.total_ns - intervals.total(intervals.clip(intervals.clip(parts, spans), steps.windows))
 
 
-def _finding(view: SessionView, rows: list[NamedTime], ratio: float, least: float) -> Seen:
+def _finding(view: StepsView, rows: list[NamedTime], ratio: float, least: float) -> Seen:
     steps = view.steps
-    count = steps.steady_count if steps else 1
-    mean = steps.steady_ns / count if steps else 0.0
+    count = steps.steady_count
+    mean = steps.steady_ns / count
     calls = sum(r.calls for r in rows)
     name = rows[0].name
     per_call = ratio * mean * count / max(1, calls)
@@ -182,7 +180,7 @@ def _less_often(kind: str, *, own: bool, in_session: bool) -> str:
     return f"give {kind} a longer interval, or leave it out"
 
 
-def _place(view: SessionView, row: NamedTime) -> Place | None:
+def _place(view: StepsView, row: NamedTime) -> Place | None:
     name = row.name
     if name.own and name.file:
         return view.place(name.file, name.line, name.end_line, name.text)
