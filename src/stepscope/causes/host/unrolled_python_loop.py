@@ -73,13 +73,10 @@ class FirstTraces:
 def build(view: StepsView) -> FirstTraces | None:
     """None without steps or traces."""
     steps = view.steps
-    records = steps.worker.records
-    mine = (records.kind == Kind.TRACE) & (records.thread == steps.thread)
-    traced = steps.worker.all(Traced)
-    if not mine.any() or not traced:
+    tracing, traced = view.calls(Kind.TRACE), steps.worker.all(Traced)
+    if not len(tracing) or not traced:
         return None
-    starts = records.start_ns[mine]
-    spans = intervals.merge(starts, starts + records.dur_ns[mine])
+    starts, spans = tracing.starts, tracing.spans
     begin = int(min(starts.min(), *(m.at for m in steps.worker.all(ModelBuilt)), starts.max()))
     inside = [s for s in stack_samples.all_samples(steps) if _within(s.at, spans)]
     largest = max(traced, key=lambda t: t.nodes)

@@ -26,13 +26,10 @@ def python_inside(view: StepsView) -> list[tuple[Name, float]]:
     painting = anatomy.painting
     python = painting.layer == painting.background
     pieces = painting.edges[:-1][python], painting.edges[1:][python]
-    records = steps.worker.records
-    mine = (records.kind == Kind.SPAN) & (records.thread == steps.thread)
+    spans = view.calls(Kind.SPAN)
     found = []
-    for number in np.unique(records.name[mine]).tolist():
-        rows = mine & (records.name == number)
-        spans = intervals.merge(records.start_ns[rows], records.start_ns[rows] + records.dur_ns[rows])
-        inside = intervals.total(intervals.clip(spans, pieces))
+    for number in np.unique(spans.names).tolist():
+        inside = intervals.total(intervals.clip(spans.named([number]).spans, pieces))
         if inside and number in view.names:
             found.append((view.names[number], inside / steps.steady_ns))
     return sorted(found, key=lambda f: -f[1])

@@ -9,7 +9,7 @@ import numpy as np
 
 from stepscope.causes.input import cut_caches
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps import epochs
+from stepscope.derive.steps import calls, epochs
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
@@ -81,13 +81,10 @@ def _fitted(steps: Steps) -> I64:
 
 def _pulled(steps: Steps) -> I64:
     """For loops: the extra time of the first pull after one that found the end."""
-    records = steps.worker.records
-    pulls = np.flatnonzero((records.kind == Kind.NEXT) & (records.thread == steps.thread))
-    pulls = pulls[np.argsort(records.start_ns[pulls], kind="stable")]
-    ended = (records.flags[pulls] & Flag.END) != 0
+    pulls = calls.of(steps, Kind.NEXT)
+    ended = pulls.flagged(Flag.END)
     begins = np.append(False, ended[:-1])[: len(pulls)] & ~ended
-    starts = records.start_ns[pulls]
-    took = intervals.clipped_sum(starts, starts + records.dur_ns[pulls], steps.windows)
+    took = intervals.clipped_sum(pulls.starts, pulls.ends, steps.windows)
     others = took[~begins & ~ended & (took > 0)]
     if not len(others):
         return took[:0]

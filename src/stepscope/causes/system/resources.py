@@ -16,6 +16,7 @@ from stepscope.causes.job import hidden_wait
 from stepscope.derive.input.pipeline import MAX_HANDOVER_NS
 from stepscope.derive.machine import counters
 from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import calls
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
@@ -111,19 +112,15 @@ def input_waits(steps: Steps, pipe: Pipeline) -> Intervals:
     Pulled from Python: inside of ``next``, less what a batch that is ready costs. Inside of a compiled call: at its
     beginning, for what it took beyond the mean call's own work, which tf.data's model gives.
     """
-    records = steps.worker.records
     if pipe.windows:
-        mine = (records.kind == steps.kind) & (records.thread == steps.thread)
-        mine &= (records.start_ns >= steps.windows[0][0]) & (records.start_ns < steps.windows[1][-1])
-        starts, durs = records.start_ns[mine], records.dur_ns[mine]
-        if len(starts) == 0:
+        made = calls.of(steps, steps.kind).begun_in(steps.windows)
+        if not len(made):
             return intervals.empty()
-        own = float(durs.mean()) - (pipe.wait_ns_per_execution or 0.0)
-        return intervals.merge(starts, starts + np.maximum(durs - own, 0).astype(np.int64))
-    mine = (records.kind == Kind.NEXT) & (records.thread == steps.thread)
-    starts, durs = records.start_ns[mine], records.dur_ns[mine]
+        own = float(made.durations.mean()) - (pipe.wait_ns_per_execution or 0.0)
+        return intervals.merge(made.starts, made.starts + np.maximum(made.durations - own, 0).astype(np.int64))
+    pulls = calls.of(steps, Kind.NEXT)
     ready = min(pipe.handover_ns, MAX_HANDOVER_NS)
-    return intervals.merge(starts + int(ready), starts + durs)
+    return intervals.merge(pulls.starts + int(ready), pulls.ends)
 
 
 def covered(spans: Intervals, edges: I64) -> F64:

@@ -118,13 +118,13 @@ def _grown_name(view: StepsView, component: ComponentName, early: int, late: int
     kinds, steps = NAMED_BY.get(component), view.steps
     if kinds is None:
         return None
-    records = steps.worker.records
-    mine = (records.thread == steps.thread) & np.isin(records.kind, kinds) & (records.start_ns >= steps.windows[0][0])
+    called = view.calls(*kinds)
+    called = called.where(called.starts >= steps.windows[0][0])
     growth: dict[int, float] = {}
-    for name in np.unique(records.name[mine & (records.start_ns >= late)]):
-        named = mine & (records.name == name)
-        after = records.dur_ns[named & (records.start_ns >= late)]
-        before = records.dur_ns[named & (records.start_ns < early)]
+    for name in np.unique(called.names[called.starts >= late]):
+        named = called.named([name])
+        after = named.durations[named.starts >= late]
+        before = named.durations[named.starts < early]
         usual = float(np.median(before)) if len(before) else 0.0
         growth[int(name)] = (float(np.median(after)) - usual) * len(after)
     best = max(growth, key=lambda n: growth[n], default=0)

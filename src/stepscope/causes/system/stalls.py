@@ -19,8 +19,10 @@ import numpy as np
 from stepscope.derive.machine.rivals import foreign, short_command
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
+from stepscope.derive.steps import calls
 from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.steps.epochs import EPOCH_END
+from stepscope.model.log.events import Name
 from stepscope.model.report.components import COMPONENTS, ComponentName
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Spot
     from stepscope.derive.steps.steps import Steps
     from stepscope.derive.steps_view import StepsView
-    from stepscope.model.log.events import Name
     from stepscope.model.records import F64, I64, Bool
 
 MIN_STALLS = 5
@@ -99,12 +100,10 @@ def build(view: StepsView) -> tuple[Stalls, ...]:
 
 def _epoch_ends(steps: Steps) -> Bool:
     """Steps in which a pass over the data ended or began, and the ones after them."""
-    records = steps.worker.records
-    on_thread = records.thread == steps.thread
-    names = [e.id for e in steps.worker.events if getattr(e, "hook", "") == EPOCH_END and hasattr(e, "id")]
-    ends = on_thread & (records.kind == Kind.HOOK) & np.isin(records.name, names)
-    ends |= on_thread & (records.kind == Kind.NEXT) & ((records.flags & Flag.END) != 0)
-    at = np.searchsorted(steps.starts, records.start_ns[ends], side="right") - 1
+    names = [n.id for n in steps.worker.all(Name) if n.hook == EPOCH_END]
+    pulls = calls.of(steps, Kind.NEXT)
+    ends = calls.of(steps, Kind.HOOK).named(names).starts, pulls.starts[pulls.flagged(Flag.END)]
+    at = np.searchsorted(steps.starts, np.concatenate(ends), side="right") - 1
     result = np.zeros(len(steps), bool)
     for shift in (0, 1):
         result[np.clip(at + shift, 0, len(steps) - 1)] = True
@@ -161,17 +160,9 @@ def _other_calls_ns(view: StepsView, windows: tuple[I64, I64]) -> int:
     steps = view.steps
     if steps.call is None:
         return 0
-    records = steps.worker.records
     others = [n.id for n in view.names.values() if n.text != steps.call.text]
-    mine = (
-        np.isin(records.kind, kinds_with(Trait.CALLED))
-        & np.isin(records.name, others)
-        & (records.thread == steps.thread)
-    )
-    starts = records.start_ns[mine]
-    ends = starts + records.dur_ns[mine]
-    inside = _inside(starts, windows)
-    return intervals.total(intervals.merge(starts[inside], ends[inside]))
+    called = view.calls(*kinds_with(Trait.CALLED)).named(others)
+    return intervals.total(called.where(_inside(called.starts, windows)).spans)
 
 
 def _regular(intervals: F64) -> tuple[float, float]:
@@ -196,13 +187,13 @@ def _inside(at: I64, windows: tuple[I64, I64]) -> Bool:
 
 def _name(view: StepsView, component: ComponentName, windows: tuple[I64, I64]) -> Name | None:
     """The name whose records take most of the stalls' time."""
-    kinds, steps = NAMED_BY.get(component), view.steps
+    kinds = NAMED_BY.get(component)
     if kinds is None:
         return None
-    records = steps.worker.records
-    mine = np.isin(records.kind, kinds) & (records.thread == steps.thread) & _inside(records.start_ns, windows)
+    called = view.calls(*kinds)
+    called = called.where(_inside(called.starts, windows))
     spent: Counter[int] = Counter()
-    for name, dur in zip(records.name[mine], records.dur_ns[mine], strict=True):
+    for name, dur in zip(called.names, called.durations, strict=True):
         spent[int(name)] += int(dur)
     return view.names.get(spent.most_common(1)[0][0]) if spent else None
 

@@ -28,9 +28,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from stepscope.derive.numeric import intervals
+from stepscope.derive.steps import calls
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -98,14 +97,10 @@ def _per_batch(hook: str) -> bool:
 
 def _own_ns(steps: Steps, row: NamedTime) -> float:
     """Time of a callback's hook without saving, summaries and Keras loops inside of it."""
-    records = steps.worker.records
-    on_thread = records.thread == steps.thread
-    mine = on_thread & (records.kind == Kind.CALLBACK) & (records.name == row.name.id)
-    spans = intervals.merge(records.start_ns[mine], records.start_ns[mine] + records.dur_ns[mine])
-    other = on_thread & np.isin(records.kind, [*kinds_with(Trait.WRITES), Kind.LOOP])
-    covered = intervals.clipped_sum(records.start_ns, records.start_ns + records.dur_ns, spans)
-    inside = other & (records.dur_ns > 0) & (covered == records.dur_ns)
-    parts = intervals.merge(records.start_ns[inside], records.start_ns[inside] + records.dur_ns[inside])
+    spans = calls.of(steps, Kind.CALLBACK).named([row.name.id]).spans
+    other = calls.of(steps, *kinds_with(Trait.WRITES), Kind.LOOP)
+    covered = intervals.clipped_sum(other.starts, other.ends, spans)
+    parts = other.where((other.durations > 0) & (covered == other.durations)).spans
     return row.total_ns - intervals.total(intervals.clip(intervals.clip(parts, spans), steps.windows))
 
 
