@@ -1,4 +1,4 @@
-"""One recording: the run directory on one side, the session on the other; drain, samplers and manifest in step."""
+"""One recording: moves data from the run directory to the session; coordinates drain, samplers and manifest."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from stepscope.wire import trouble
 
 _SAMPLE_NS = 1_000_000_000
 _DRAIN_NS = 2_000_000_000
-"""Rings and logs are read this often: they hold minutes, and outlive everybody."""
+"""Interval of reading rings and logs: they hold minutes of data, and outlive all processes."""
 _FLUSH_NS = 5_000_000_000
 _FLUSH_LATER_NS = 30_000_000_000
-"""After the first segments they are written less often: what is not durable is still in the ring and the log, which
-outlive the sidecar; what a flush writes costs 10 to 20 ms of CPU time."""
+"""Interval of later writes: data that are not durable are still in the ring and the log, which outlive the sidecar; a
+flush takes 10 to 20 ms of CPU time."""
 _SOON_NS = 6_000_000_000
 _FLUSH_RECORDS = 200_000
 _TRIM_NS = 60_000_000_000
 
 
 class Recording:
-    """Moves what a run says into its session."""
+    """Moves a run's data into its session."""
 
     def __init__(self, run: Path, session: Path, *, starts: int = 1, limits: Limits | None = None) -> None:
-        """Go on with the session that the launcher has begun; within ``limits`` where there are any.
+        """Continue the session that the launcher has begun, within ``limits`` if there are any.
 
         Raises:
-            SessionError: there is no manifest to go on with.
+            SessionError: there is no manifest to continue from.
         """
         self.run = run
         self.session = session
@@ -68,7 +68,7 @@ class Recording:
         self._next_trim_ns = time.monotonic_ns() + _TRIM_NS
         self._stopped_looks = 0
         self.disk_problem = ""
-        """Why nothing can be stored at present."""
+        """Reason why nothing can currently be stored."""
         if starts > 1:
             self.note(
                 "DX101",
@@ -83,11 +83,11 @@ class Recording:
             self.disk_problem = error.strerror or str(error)
 
     def note(self, code: str, text: str) -> None:
-        """Say something in the manifest, once."""
+        """Add a diagnostic to the manifest, once."""
         self._diagnostics[code, text] = Diagnostic(code=code, text=text)
 
     def tick(self, now_ns: int) -> None:
-        """What is due at this moment; called about once a second, and in between while a burst of samples runs."""
+        """Do what is due now; called about once a second, and in between while a burst of samples runs."""
         if self.sampling.burst(now_ns) and now_ns < self._next_sample_ns:
             return
         if self.job is None:
@@ -105,7 +105,7 @@ class Recording:
             self._flush(now_ns)
 
     def drain(self, now_ns: int) -> None:
-        """Take what the processes have said by now."""
+        """Take the processes' data so far."""
         self._next_drain_ns = now_ns + _DRAIN_NS - _SAMPLE_NS // 2
         self.drainer.poll(now_ns)
 
@@ -129,7 +129,7 @@ class Recording:
         self.manifest = msgspec.structs.replace(self.manifest, captures=(*self.manifest.captures, capture))
 
     def _look_at_allocators(self) -> None:
-        """Once for each process: its dynamic linker decided when it started."""
+        """Examine each process once: its dynamic linker decided when it started."""
         for worker in self.drainer.workers.values():
             if worker.info.allocator is None and not worker.closed and worker.alive():
                 worker.info = msgspec.structs.replace(worker.info, allocator=allocator.look(worker.pid))
@@ -148,7 +148,7 @@ class Recording:
             )
 
     def trim(self, now_ns: int) -> None:
-        """Keep the session within its limits, and say what has gone.
+        """Keep the session within its limits, and record what was dropped.
 
         Raises:
             OSError: no space, or no rights.
@@ -163,7 +163,7 @@ class Recording:
         )
 
     def _rescue_launcher(self) -> None:
-        """The launcher stops with the job; if somebody then continues the job alone, continue the launcher too."""
+        """Continue the launcher, which stops with the job, if only the job was continued."""
         if self.job is None or rundir.state(self.job.launcher_pid) not in ("T", "t"):
             self._stopped_looks = 0
             return
@@ -175,7 +175,7 @@ class Recording:
             os.kill(self.job.launcher_pid, signal.SIGCONT)
 
     def job_ended(self, *, launcher: bool) -> bool:
-        """Whether the job has ended; ``launcher`` says whether the launcher still lives to tell."""
+        """Whether the job has ended; ``launcher``: the launcher is alive and will report it."""
         if launcher:
             return False
         if rundir.read_ended(self.run) is not None:
@@ -187,7 +187,7 @@ class Recording:
         return not any(worker.alive() for worker in self.drainer.workers.values())
 
     def finish(self, state: str = "finished") -> list[str]:
-        """Take the rest, store sources and the manifest; returns lines for the user about what is lost."""
+        """Take the rest, store sources and the manifest; return lines for the user about losses."""
         now_ns = time.monotonic_ns()
         ended = rundir.read_ended(self.run)
         if state == "finished":
@@ -244,7 +244,7 @@ class Recording:
             )
 
     def recovered(self) -> list[str]:
-        """Like ``finish``, for a session whose job and sidecar are long dead."""
+        """Do the same as ``finish`` for a session whose job and sidecar are long dead."""
         self.note(
             "DX109",
             "the run did not finish: the session was completed from the rings and logs left in the "
@@ -275,7 +275,9 @@ class Recording:
 
 
 def _joined(earlier: WorkerInfo | None, now: WorkerInfo) -> WorkerInfo:
-    """What an earlier sidecar and this one know about a process; the log's first lines may be read no more."""
+    """The facts that an earlier sidecar and this one have about a process; the log's first lines may no longer be
+    read.
+    """
     if earlier is None:
         return now
     return msgspec.structs.replace(
@@ -293,7 +295,7 @@ def _joined(earlier: WorkerInfo | None, now: WorkerInfo) -> WorkerInfo:
 
 
 def host_info() -> HostInfo:
-    """Where this runs."""
+    """The machine of this run."""
     uname = platform.uname()
     return HostInfo(
         name=uname.node,

@@ -1,4 +1,4 @@
-"""Reads a session's manifest alone. Light: pyarrow is not loaded."""
+"""Reads only a session's manifest. Light-weight: pyarrow is not loaded."""
 
 from __future__ import annotations
 

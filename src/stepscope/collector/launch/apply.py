@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _LISTS = {"MALLOC_CONF": ",", "GLIBC_TUNABLES": ":"}
-"""Variables that are lists in which the last word counts: ours is added behind the user's."""
+"""Variables that are lists in which the last word counts: ours is appended to the user's."""
 _PRELOAD = "LD_PRELOAD"
 
 
 def environment(ids: Sequence[str], before: Mapping[str, str], option: str = "--apply") -> dict[str, str]:
-    """``before`` with the remedies ``ids`` applied, in their order; ``option`` gave them, for messages.
+    """Copy ``before`` with the remedies ``ids`` applied, in their order; ``option`` named them, for messages.
 
     Raises:
-        UsageError: no such remedy, or its library is not installed.
+        UsageError: the remedy does not exist, or its library is not installed.
     """
     result = dict(before)
     for name in ids:
@@ -44,7 +44,7 @@ def environment(ids: Sequence[str], before: Mapping[str, str], option: str = "--
 
 
 def undone(ids: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """Variables of the remedies ``ids`` that a process of the job does not have: a script of its own set them again."""
+    """Variables of the remedies ``ids`` that a process of the job lacks, because a script set them again."""
     found = []
     for remedy in (ENVIRONMENT_REMEDIES[name] for name in ids if name in ENVIRONMENT_REMEDIES):
         found += [key for key, value in remedy.variables.items() if not environment.get(key, "").endswith(value)]
