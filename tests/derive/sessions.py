@@ -15,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from tests.derive import model_proto
 
-from stepscope.derive import steps_view
 from stepscope.derive.steps import step_finder
 from stepscope.derive.steps.steps import Steps
-from stepscope.derive.steps_view import StepsView
 from stepscope.derive.view import SessionView
 from stepscope.formats.agent_files.iterator_model import Node
 from stepscope.model.log.events import (
@@ -364,12 +362,6 @@ class Job:
     def view(self) -> SessionView:
         """What detectors are given."""
         return SessionView(self.session())
-
-    def steps_view(self) -> StepsView:
-        """What detectors that need steps are given; there must be steps."""
-        found = steps_view.of(self.view())
-        assert found is not None
-        return found
 
     def steps(self) -> Steps:
         """The steps, which there must be."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MAIN, MS, POOL, SCRIPT, US, Job, node
+from tests.derive.with_steps import view_of
 from tests.detectors.jobs import PERIOD, STEPS, pulled, train_loop
 
 from stepscope.causes.input import input_cause
@@ -12,7 +13,7 @@ from stepscope.causes.input.input_cause import InputCause
 
 def cause(job: Job) -> InputCause:
     """The cause that is derived."""
-    found = job.steps_view().get(input_cause.build)
+    found = view_of(job).get(input_cause.build)
     assert found is not None
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.derive.sessions import MS, POOL
+from tests.derive.with_steps import view_of
 from tests.detectors.jobs import PERIOD, STEPS, train_loop
 
 from stepscope.wire.kinds import Flag, Kind
@@ -14,14 +15,14 @@ def test_calls_of_other_threads_and_kinds_are_left_out() -> None:
     save = job.save("weights")
     save.every(PERIOD, STEPS, dur=5 * MS, start=30 * MS)
     save.every(PERIOD, STEPS, dur=5 * MS, start=30 * MS, thread=POOL)
-    calls = job.steps_view().calls(Kind.SAVE)
+    calls = view_of(job).calls(Kind.SAVE)
     assert len(calls) == STEPS
     assert calls.starts.tolist() == [30 * MS + i * PERIOD for i in range(STEPS)]
     assert (calls.ends - calls.starts == 5 * MS).all()
     assert (calls.durations == 5 * MS).all()
     assert [len(part) for part in calls.spans] == [STEPS, STEPS]
-    assert len(job.steps_view().calls(Kind.SAVE, Kind.FUNCTION)) == 2 * STEPS
-    assert len(job.steps_view().calls()) == 0
+    assert len(view_of(job).calls(Kind.SAVE, Kind.FUNCTION)) == 2 * STEPS
+    assert len(view_of(job).calls()) == 0
 
 
 def test_calls_can_be_narrowed() -> None:
@@ -30,7 +31,7 @@ def test_calls_can_be_narrowed() -> None:
     first, second = job.save("weights"), job.save("checkpoint")
     first.every(PERIOD, STEPS, dur=5 * MS, start=30 * MS)
     second.at(0, 5 * MS, flags=Flag.END)
-    view = job.steps_view()
+    view = view_of(job)
     calls = view.calls(Kind.SAVE, Kind.FUNCTION)
     saves = calls.of_kinds(Kind.SAVE)
     assert len(saves) == STEPS + 1
