@@ -19,6 +19,8 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from typing_extensions import Self
+
     from stepscope.derive.input.pipeline import Pipeline
     from stepscope.derive.optrace.chosen_traces import ChosenTraces
     from stepscope.derive.python.stack_samples import HotSpot, Sample
@@ -39,9 +41,9 @@ class SessionView:
         self.session = session
         self.workers = tuple(joined_threads.joined(worker) for worker in session.workers)
         """The measured processes, with ``joined_threads``."""
-        self._memo: dict[Callable[[SessionView], object], object] = {}
+        self._memo: dict[object, object] = {}
 
-    def get(self, analysis: Callable[[SessionView], T]) -> T:
+    def get(self, analysis: Callable[[Self], T]) -> T:
         """What an analysis of this session finds; it runs once."""
         if analysis not in self._memo:
             self._memo[analysis] = analysis(self)

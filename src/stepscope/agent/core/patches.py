@@ -1,4 +1,4 @@
-"""What was replaced in other people's modules and classes, and how it is put back."""
+"""Replaces attributes of other people's modules and classes, and restores them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from stepscope.agent.core.foreign import Foreign
 
     Hot = tuple[int, Foreign]
-    """Kind of its records; what stands in for it in gaps in which calls of that kind are counted, or None."""
+    """(kind of its records, light replacement in gaps in which calls of that kind are counted, or None)."""
 
 _MISSING = object()
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class Patches:
-    """The replaced attributes, in order, each with the probe that replaced it."""
+    """Replaced attributes, in order, each with the probe that replaced it."""
 
     def __init__(self) -> None:
         self._entries: list[tuple[str, Foreign, str, Foreign, Foreign]] = []
         self._hot: dict[int, tuple[int, Foreign]] = {}
-        """Entries that are detached in gaps, by position: kind of their records, light replacement or None."""
+        """Entries that are detached in gaps, by position: (kind of their records, light replacement or None)."""
         self._counted: Optional[frozenset[int]] = None
-        """In a gap: the kinds that have their light replacement."""
+        """Kinds whose light replacement is in use in a gap; None outside one."""
 
     def set(self, probe: str, owner: Foreign, attribute: str, replacement: Foreign, hot: Optional[Hot] = None) -> None:
         """Replace an attribute of a module, class or object; ``hot``: it is detached in gaps, see ``detach``."""
@@ -46,13 +46,13 @@ class Patches:
             self._exchange(position, replacement, self._in_gap(position))
 
     def detach(self, counted: frozenset[int]) -> None:
-        """A gap begins: set light replacements of hot wrappers of a kind in ``counted``, of others the originals."""
+        """Replace each hot wrapper by its light replacement if its kind is in ``counted``, else by the original."""
         self._counted = counted
         for position in self._hot:
             self._exchange(position, self._entries[position][4], self._in_gap(position))
 
     def reattach(self) -> None:
-        """The gap ends: the opposite of ``detach``. Nothing happens where nothing is detached."""
+        """Undo ``detach``. Does nothing outside of gaps."""
         if self._counted is None:
             return
         for position in self._hot:
@@ -64,7 +64,7 @@ class Patches:
         return light if light is not None and kind in (self._counted or ()) else self._entries[position][3]
 
     def _exchange(self, position: int, before: Foreign, after: Foreign) -> None:
-        """Set ``after`` unless somebody else has put something over ``before``."""
+        """Set ``after``, unless somebody else has put something over ``before``."""
         _, owner, attribute, _, _ = self._entries[position]
         if vars(owner).get(attribute, _MISSING) is not before:
             return
@@ -74,7 +74,7 @@ class Patches:
             setattr(owner, attribute, after)
 
     def undo(self, probe: Optional[str] = None) -> None:
-        """Put back what one probe replaced, or all. What others have put over it since is left alone."""
+        """Restore what one probe replaced, or all. Attributes that others have replaced since are left alone."""
         self.reattach()
         copies: dict[int, tuple[Foreign, Foreign]] = {}
         for entry_probe, owner, attribute, original, replacement in reversed(self._entries):
@@ -95,7 +95,7 @@ class Patches:
 
 
 def _is_ours(replacement: Foreign) -> bool:
-    """Whether the object was made by us alone: nobody else can have got hold of it but by copying it."""
+    """Whether our code created the object, so that anybody else can only have got it by copying."""
     code = getattr(replacement, "__code__", None)
     if code is not None:
         return bool(code.co_filename.startswith(_OURS))
@@ -103,9 +103,9 @@ def _is_ours(replacement: Foreign) -> bool:
 
 
 def _undo_copies(copies: dict[int, tuple[Foreign, Foreign]]) -> None:
-    """Put originals back where modules have copied a replaced function by ``from x import y``.
+    """Restore originals in modules that copied a replaced function by ``from x import y``.
 
-    A lazy module would be loaded by looking at it through its own methods: its dictionary is read past them.
+    Attribute access would load a lazy module, so module dictionaries are read directly.
     """
     if not copies:
         return
