@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from tests.derive import model_proto
+from tests.derive.stored import read
 
 from stepscope.derive.steps import step_finder
 from stepscope.derive.steps.steps import Steps
@@ -39,7 +40,6 @@ from stepscope.model.log.events import (
 from stepscope.model.log.graph import GraphTable
 from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
 from stepscope.model.session.session import AllocatorInfo, HostInfo, Manifest, Session, Worker, WorkerInfo
-from stepscope.store import gaps
 from stepscope.wire.kinds import Flag, Kind
 
 T = TypeVar("T", bound=Table)
@@ -326,21 +326,12 @@ class Job:
         """The records as a session stores them, sorted."""
         rows = sorted(self.records, key=lambda r: (r.start_ns, -r.dur_ns))
         columns = np.array(rows, np.int64).reshape(len(rows), len(_Record._fields))
-        by_name = {name: columns[:, i] for i, name in enumerate(_Record._fields)}
-        return RecordTable(**by_name, seq=np.arange(len(rows), dtype=np.int64))
+        return RecordTable(**dict(zip(_Record._fields, columns.T, strict=True)), seq=np.arange(len(rows)))
 
     def worker(self) -> Worker:
         """The process."""
         info = WorkerInfo(key=str(self.pid), pid=self.pid, command=self.command, allocator=self.allocator)
-        records, detached, in_gaps = gaps.split(self.table())
-        return Worker(
-            info=info,
-            records=records,
-            gaps=detached,
-            in_gaps=in_gaps,
-            events=tuple(self.events),
-            graphs=self.graphs,
-        )
+        return read(info, self.table(), self.events, self.graphs)
 
     def session(self) -> Session:
         """The whole session."""
@@ -377,23 +368,6 @@ class Job:
         found = step_finder.find([self.worker()])
         assert found is not None
         return found
-
-
-def stored(worker: Worker) -> RecordTable:
-    """The records of a process as a session stores them: the opposite of ``store.gaps.split``."""
-    gaps, zero = worker.gaps, np.zeros(len(worker.gaps), np.int64)
-    told = RecordTable(
-        start_ns=gaps.start_ns,
-        dur_ns=gaps.end_ns - gaps.start_ns,
-        arg=gaps.calls,
-        name=zero,
-        kind=zero + Kind.REST,
-        flags=gaps.kind << 8,
-        thread=zero + POOL,
-        seq=zero,
-    )
-    both = RecordTable.concat([worker.with_gaps(), told])
-    return replace(both.take(np.lexsort((-both.dur_ns, both.start_ns))), seq=np.arange(len(both), dtype=np.int64))
 
 
 def filled(table: type[T], rows: int, **columns: npt.NDArray[np.int64]) -> T:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from tests.derive.memory_looks import look, padded
-from tests.derive.sessions import CWD, MS, SCRIPT, Job, stored
+from tests.derive.sessions import CWD, MS, SCRIPT, Job
 from tests.derive.sessions import Frame as Line
 from tests.derive.stack_profiles import of_samples
+from tests.derive.stored import stored
 
 from stepscope._version import __version__
 from stepscope.app.report import analyze
