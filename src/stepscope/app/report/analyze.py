@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.report.finding import Checked, Finding
+    from stepscope.model.report.op_summary import TracedSteps
     from stepscope.model.session.session import Session
 
 MAX_DIAGNOSTICS = 20
@@ -99,7 +100,7 @@ def report_of(session: Session) -> Report:
         stages=stage_shares.build(view),
         findings=exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy),
         checked=checked,
-        diagnostics=_diagnostics(view, (*failures, *problems, *unread, *told, *unseen)),
+        diagnostics=_diagnostics(view, (*failures, *problems, *unread, *told, *unseen), traced=traced),
         tasks=view.get(tasks.build),
         ops=ops,
         line_heat=_line_heat(view, lines),
@@ -229,10 +230,12 @@ def _contributor(view: SessionView, component: str) -> tuple[str, Place | None]:
     return "", None
 
 
-def _diagnostics(view: SessionView, failures: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+def _diagnostics(
+    view: SessionView, failures: tuple[Diagnostic, ...], *, traced: TracedSteps | None
+) -> tuple[Diagnostic, ...]:
     """The session's own, the agents' (each text once) and those of the analysis."""
     session = view.session
-    found = list(session.manifest.diagnostics)
+    found = capture_account.noted(session.manifest.diagnostics, traced)
     for worker in session.workers:
         found += [Diagnostic(code=e.code, text=e.text) for e in worker.all(AgentDiagnostic)]
         if worker.info.lost_records:
