@@ -20,7 +20,7 @@ from stepscope.app.report import (
     step_summary,
     traced_steps,
 )
-from stepscope.causes.host import tasks
+from stepscope.causes.host import tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.derive.machine import address_space
 from stepscope.derive.steps import step_makers
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from stepscope.model.report.op_summary import TracedSteps
     from stepscope.model.session.session import Session
 
+HANGS = "HNG001"
+"""The detector that names a dead thread where the job waits for it."""
 MAX_DIAGNOSTICS = 20
 """Of one kind of text; what is more is counted."""
 MAX_HOT_LINES = 100
@@ -100,7 +102,12 @@ def report_of(session: Session) -> Report:
         stages=stage_shares.build(view),
         findings=exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy),
         checked=checked,
-        diagnostics=_diagnostics(view, (*failures, *problems, *unread, *told, *unseen), traced=traced),
+        diagnostics=_diagnostics(
+            view,
+            (*failures, *problems, *unread, *told, *unseen),
+            traced=traced,
+            hangs=any(f.code == HANGS for f in findings),
+        ),
         tasks=view.get(tasks.build),
         ops=ops,
         line_heat=_line_heat(view, lines),
@@ -231,7 +238,7 @@ def _contributor(view: SessionView, component: str) -> tuple[str, Place | None]:
 
 
 def _diagnostics(
-    view: SessionView, failures: tuple[Diagnostic, ...], *, traced: TracedSteps | None
+    view: SessionView, failures: tuple[Diagnostic, ...], *, traced: TracedSteps | None, hangs: bool
 ) -> tuple[Diagnostic, ...]:
     """The session's own, the agents' (each text once) and those of the analysis."""
     session = view.session
@@ -246,6 +253,10 @@ def _diagnostics(
         if worker.info.lost_lines:
             text = f"process {worker.info.pid}: {worker.info.lost_lines} lines of the log could not be written"
             found.append(Diagnostic(code="DX011", text=text))
+    died = view.get(thread_deaths.build)
+    if died and not hangs:
+        text = f"{thread_deaths.sentence(view, died)}: no one is told of it, and what it did is not done any more"
+        found.append(Diagnostic(code="DX170", text=text))
     found += [Diagnostic(code="DX118", text=text) for text in capture_account.failures(session.manifest)]
     found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.op_traces.problems]
     if view.pipeline is not None:

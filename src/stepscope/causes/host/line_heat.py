@@ -35,6 +35,7 @@ from stepscope.model.log.events import (
     ProcessStarted,
     PyFunctionMade,
     Stack,
+    ThreadDied,
     Traced,
 )
 from stepscope.model.log.program import Setting
@@ -188,7 +189,7 @@ def _calls(event: AnyEvent) -> Iterator[tuple[str, int]]:
     """(file, line) of what was called or made."""
     if isinstance(event, Name):
         yield event.call_file, event.call_line
-    elif isinstance(event, (DatasetMade, ModelBuilt, Setting, ChildStarted)):
+    elif isinstance(event, (DatasetMade, ModelBuilt, Setting, ChildStarted, ThreadDied)):
         yield event.file, event.line
     if isinstance(event, (Traced, DatasetMade, IteratorMade, PyFunctionMade)):
         yield from _lines(event.stack)

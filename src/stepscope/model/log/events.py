@@ -222,6 +222,22 @@ class ChildStarted(Event, tag="child", frozen=True, kw_only=True):
     function: str = ""
 
 
+class ThreadDied(Event, tag="thread-death", frozen=True, kw_only=True):
+    """A thread of the job ended by an exception that nobody caught."""
+
+    thread: int
+    """As in ``ThreadSeen``."""
+    name: str = ""
+    error: str = ""
+    """The exception's class. Its message is not recorded."""
+    file: str = ""
+    function: str = ""
+    line: int = 0
+    """The innermost user code of the traceback; "" for none."""
+    stack: list[Frame] = []
+    """User frames of the traceback, root to leaf."""
+
+
 class ModelBuilt(Event, tag="model", frozen=True, kw_only=True):
     """A Keras model was compiled. Settings that explain how its step runs."""
 
@@ -370,6 +386,7 @@ AnyEvent = (
     | IteratorModel
     | BatchSeen
     | ChildStarted
+    | ThreadDied
     | ModelBuilt
     | Setting
     | Padding
