@@ -16,6 +16,7 @@ import threading
 import time
 import weakref
 from _thread import allocate_lock, get_ident
+from collections import deque
 
 from stepscope.agent.capture.controller import Captures
 from stepscope.agent.core import process
@@ -41,6 +42,9 @@ CURRENT: AgentState | None = None
 
 _MAX_DIAGNOSTICS = 200
 _MAX_THREADS = 65_535
+_OWN_LINES = 64
+"""Threads that write their own line. A server that makes one for each request would wait for the interpreter lock with
+each: writing gives it away. The agent's thread writes those of later ones."""
 _MAX_NAMES = 20_000
 """Names kept at most (about 10 MB): a job may make up names or functions without end."""
 _OTHERS = ("others",)
@@ -94,6 +98,8 @@ class AgentState:
         self._counters: dict[str, itertools.count[int]] = {}
         self._threads = threading.local()
         self._idents: dict[int, tuple[int, Optional[weakref.ref[threading.Thread]]]] = {}
+        self._late: deque[dict[str, object]] = deque()
+        """Lines of threads that the agent's thread is to write."""
         self._patches = Patches()
         self._attaching = ""
         self._failures: dict[str, int] = {}
@@ -148,6 +154,7 @@ class AgentState:
         log, self._log, self._ring = self._log, None, None
         self._threads = threading.local()
         self._idents = {}
+        self._late.clear()
         self._opening = allocate_lock()
         self._thin = self._tap = None
         self._short.reset()
@@ -175,6 +182,7 @@ class AgentState:
             return
         self.rest.end(self.now())
         self._short.flush()
+        self._write_late()
         for function in self._finishes:
             function()
         line: dict[str, object] = {"t": "end", "at": self.now(), "records": self.written()}
@@ -227,6 +235,13 @@ class AgentState:
         """Write what ``short`` has counted; from the agent's thread, which is then the only one to do so."""
         self._short.ticking = True
         self._short.flush()
+        self._write_late()
+
+    def _write_late(self) -> None:
+        while self._late:
+            line = self._late.popleft()
+            if self._log is not None and not self.out:
+                self._log.write(line)
 
     def log(self, line: dict[str, object]) -> None:
         """Append one line to the log as it is; the caller gives ``t`` and ``at``."""
@@ -309,7 +324,9 @@ class AgentState:
         native = getattr(thread, "native_id", 0) or (threading.get_native_id() if ident == get_ident() else 0)
         line: dict[str, object] = {"t": "thread", "at": self.now(), "id": number, "native": native}
         line.update(name=name or getattr(thread, "name", ""), main=thread is threading.main_thread())
-        if self._log is not None and not self.out:
+        if number > _OWN_LINES and self._short.ticking:
+            self._late.append(line)
+        elif self._log is not None and not self.out:
             self._log.write(line)
         return number
 
