@@ -122,7 +122,7 @@ def test_a_thread_for_each_request(armed: Armed) -> None:
     (process,) = armed.processes()
     names = {line.id: line.name for line in process.of(ThreadSeen)}
     mine = {names[record.thread] for record in process.kinds(Kind.SPAN)}
-    assert mine == {"request-%d" % i for i in range(200)}
+    assert mine == {f"request-{i}" for i in range(200)}
 
 
 def test_subprocess_is_armed_and_named(armed: Armed) -> None:

@@ -96,10 +96,7 @@ class AgentState:
         self.names: dict[Hashable, int] = {}
         """Interned names: key to id; ``name`` fills it."""
         self._counters: dict[str, itertools.count[int]] = {}
-        self._threads = threading.local()
-        self._idents: dict[int, tuple[int, Optional[weakref.ref[threading.Thread]]]] = {}
-        self._late: deque[dict[str, object]] = deque()
-        """Lines of threads that the agent's thread is to write."""
+        self._forget_threads()
         self._patches = Patches()
         self._attaching = ""
         self._failures: dict[str, int] = {}
@@ -152,9 +149,7 @@ class AgentState:
             return
         self._rebind(self._scratch, 1, self._wake, None)
         log, self._log, self._ring = self._log, None, None
-        self._threads = threading.local()
-        self._idents = {}
-        self._late.clear()
+        self._forget_threads()
         self._opening = allocate_lock()
         self._thin = self._tap = None
         self._short.reset()
@@ -289,6 +284,13 @@ class AgentState:
             self._log.write({"t": "diagnostic", "at": self.now(), "code": code, "text": text[:2000]})
 
     # -- threads -------------------------------------------------------------------------------------------------
+
+    def _forget_threads(self) -> None:
+        """At the beginning, and in a forked child."""
+        self._threads = threading.local()
+        self._idents: dict[int, tuple[int, Optional[weakref.ref[threading.Thread]]]] = {}
+        self._late: deque[dict[str, object]] = deque()
+        """Lines of threads that the agent's thread is to write."""
 
     def thread(self) -> int:
         """The id of the calling thread."""

@@ -92,8 +92,8 @@ def failures(manifest: Manifest) -> list[str]:
 
 
 UNMADE = "no op trace was made by itself"
-"""How the sidecar's note begins when captures were too dear for a job. It cannot know what the report will hold: a trace
-beside native stacks, or the user's own profile, may be read after it."""
+"""How the sidecar's note begins when captures were too dear for a job. It cannot know what the report will hold: a
+trace beside native stacks, or the user's own profile, may be read after it."""
 _UNMADE_OF_STEPS = "no op trace of whole steps was made by itself"
 
 
