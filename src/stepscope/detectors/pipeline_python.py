@@ -9,7 +9,7 @@ from stepscope.causes.input import input_cause
 from stepscope.causes.job import hidden_wait
 from stepscope.detectors.base import cost_of
 from stepscope.model.report.finding import Evidence
-from stepscope.units import Ratio
+from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from stepscope.causes.input.input_cause import InputCause, Limit
@@ -72,6 +72,45 @@ class Waited:
         cause, error = self.cause, 2 * self.cause.error_ratio
         basis = "modelled" if self.hidden else "measured"
         return cost_of(session, self.saved, low=cause.saved_low - error, high=cause.saved_high + error, basis=basis)
+
+
+def waits(session: SessionView, cause: InputCause, saved: float) -> str:
+    """``79 % of their time for it``: as the split of the step has it; and the cost where it is another, with why."""
+    split = _split(session, cause)
+    said, cost = format_ratio(split), format_ratio(saved)
+    if said == cost:
+        return f"{said} of their time for it"
+    if saved > split:
+        return f"{said} of their time for it; with the GIL and CPUs that it takes besides it costs {cost}"
+    return f"{said} of their time for input, {cost} without what {_besides(session, cause, split)}"
+
+
+def account(session: SessionView, cause: InputCause, saved: float) -> str:
+    """Why the split, the evidence and the cost give three numbers for a wait: a sentence to append, or nothing."""
+    split = _split(session, cause)
+    said, own, cost = format_ratio(split), format_ratio(cause.wait_ratio), format_ratio(saved)
+    parts = []
+    if said != own:
+        parts.append(
+            f" The split's input wait of {said} holds what {_besides(session, cause, split)}; without it {own}."
+        )
+    if cost != own:
+        parts.append(f" The cost is {cost}, as lock and CPUs that the input takes from the step would go with it.")
+    return "".join(parts)
+
+
+def _split(session: SessionView, cause: InputCause) -> float:
+    return session.anatomy.ratio("input-wait") if session.anatomy is not None else cause.wait_ratio
+
+
+def _besides(session: SessionView, cause: InputCause, split: float) -> str:
+    """Which of the two that ``InputCause.wait_ratio`` leaves out is the larger part."""
+    pipe, anatomy, steps = session.pipeline, session.anatomy, session.steps
+    handed = 0.0
+    if pipe is not None and anatomy is not None and steps is not None and anatomy.wall_ns:
+        handed = min(split, pipe.handover_ns * steps.steady_count / anatomy.wall_ns)
+    ready = "handing over ready batches takes"
+    return ready if 2 * handed >= split - cause.wait_ratio else "other processes take of the CPUs meanwhile"
 
 
 def traced(cause: InputCause) -> tuple[Evidence, ...]:
