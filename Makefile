@@ -95,11 +95,13 @@ docs-check: $(VENV)/.stamp ## generated pages and schemas equal what the code sa
 
 .PHONY: assets
 assets: $(VENV)/.stamp ## builds the page from frontend/ (needs Node and npm)
+	@$(BIN)/python scripts/gen_frontend.py
 	@cd frontend && npm ci --silent --no-audit --no-fund
 	@$(BIN)/python scripts/assets.py
 
 .PHONY: assets-check
 assets-check: $(VENV)/.stamp ## the built page is what frontend/ says
+	@$(BIN)/python scripts/gen_frontend.py --check
 	@$(BIN)/python scripts/assets.py --check
 
 .PHONY: ratchet

@@ -73,7 +73,7 @@ def why_not(engine: Engine, path: str, line: int) -> str:
         return "no call of TensorFlow is known there"
     if in_test(ctx):
         return "in a file of tests"
-    reasons = {_of(ctx, call, loop) for loop in ctx.loops(call.node)}
+    reasons = {_of(ctx, call, loop) for loop in ctx.loops.around(call.node)}
     for reason in ORDER:
         if reason in reasons:
             return reason
@@ -115,7 +115,7 @@ def _of(ctx: Context, call: Call, loop: Loop) -> str:
         (NEW, lambda: call.name.startswith((*VARIABLES, *WEIGHTS, *DRAWS, *INITIALIZERS)) or _initial(ctx, node)),
         (ONE, lambda: kept(ctx, node, loop) or placed(ctx, node, loop) or single(ctx, node, loop)),
         (FIRST, lambda: ctx.once(graph_mode) and runs(ctx, call, loop)),
-        (CHANGES, lambda: direct and any(ctx.varies(part, loop) for part in parts)),
+        (CHANGES, lambda: direct and any(ctx.loops.varies(part, loop) for part in parts)),
         (LATER, lambda: ctx.once(graph_mode)),
         (COMPILED, lambda: direct and may_be_compiled(ctx, node) and not all(same(ctx, p, loop) for p in parts)),
         (UNKNOWN, lambda: direct and not all(same(ctx, part, loop) for part in parts)),

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 
 from stepscope.app import jobs
-from stepscope.collector.enable import enabled
+from stepscope.collector.always_on import pth_file
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks" / "always-on.md"
@@ -53,7 +53,7 @@ class Look:
 def environment_of(folder: Path, python: str, quota: int) -> tuple[str, Path]:
     """An enabled virtual environment with this one's packages; its Python, and the folder of its sessions."""
     subprocess.run([python, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
-    found = enabled.find_environment(str(folder / "venv" / "bin" / "python"))
+    found = pth_file.find_environment(str(folder / "venv" / "bin" / "python"))
     packages = subprocess.run(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
         capture_output=True,
@@ -61,11 +61,11 @@ def environment_of(folder: Path, python: str, quota: int) -> tuple[str, Path]:
         check=True,
     ).stdout.strip()
     (found.site_packages / "packages.pth").write_text(packages + "\n")
-    package = str(Path(enabled.__file__).resolve().parent.parent)
-    settings = enabled.Settings(
+    package = str(Path(pth_file.__file__).resolve().parents[2])
+    settings = pth_file.Settings(
         python=sys.executable, package=package, sessions=str(folder / "sessions"), job_quota_bytes=quota
     )
-    enabled.write(found, settings)
+    pth_file.write(found, settings)
     return found.python, folder / "sessions"
 
 

@@ -262,7 +262,15 @@ def group_of(setting: Setting, folder: Path) -> Iterator[Sequence[str]]:
 def gpu_of(setting: Setting, folder: Path) -> Iterator[Sequence[str]]:
     """A device that replays the setting's readings, seen by what runs below. Yields the command that runs it there."""
     library, readings = folder / "libnvidia-ml.so.1", folder / "readings"
-    quiet("gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(ROOT / "tests" / "collector" / "fake_nvml.c"))
+    quiet(
+        "gcc",
+        "-shared",
+        "-fPIC",
+        "-O1",
+        "-o",
+        str(library),
+        str(ROOT / "tests" / "collector" / "samplers" / "fake_nvml.c"),
+    )
     lines = (f"{busy} {busy // 2} {setting.gpu_memory}000000 80000000000 100 100 0" for busy in setting.gpu)
     readings.write_text("\n".join(lines) + "\n")
     driver = "mount -t tmpfs none /proc/driver && mkdir -p /proc/driver/nvidia/gpus/0000:01:00.0"

@@ -182,7 +182,7 @@ def _not_sequential(ctx: Context, call: Call) -> str:
     function = ctx.function(given) if given is not None else None
     if function is None:
         return "its function is not in the project"
-    if not ctx.effects(function):
+    if not ctx.functions.effects(function):
         return "casts and shapes of one element: cheaper than handing it to a thread"
     return "a handful of elements"
 
@@ -193,8 +193,8 @@ def _not_batched(ctx: Context, call: Call) -> str:
     function = ctx.function(given) if given is not None else None
     if function is None:
         return "its function is not in the project"
-    kinds = {effect.kind for effect in ctx.effects(function)}
-    called = ctx.called(function)
+    kinds = {effect.kind for effect in ctx.functions.effects(function)}
+    called = ctx.functions.called(function)
     reasons = (
         ("random" in kinds, "draws for each element: on a batch it would draw once for all"),
         ("python" in kinds or called & PYTHON, "runs Python on one element"),

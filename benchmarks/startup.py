@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 
 from _stats import bootstrap
-from stepscope.collector.enable import enabled
+from stepscope.collector.always_on import pth_file
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "startup.md"
 HEAD = """# What `enable` costs a process without TensorFlow
@@ -38,11 +38,11 @@ def environment_of(python: str, folder: Path, *, enable: bool) -> str:
     """A virtual environment's Python."""
     subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True)
     inside = str(folder / "bin" / "python")
-    found = enabled.find_environment(inside)
+    found = pth_file.find_environment(inside)
     (found.site_packages / "any.pth").write_text("# so that both read a .pth file\n")
     if enable:
-        package = str(Path(enabled.__file__).resolve().parent.parent)
-        enabled.write(found, enabled.Settings(python=sys.executable, package=package))
+        package = str(Path(pth_file.__file__).resolve().parents[2])
+        pth_file.write(found, pth_file.Settings(python=sys.executable, package=package))
     return inside
 
 

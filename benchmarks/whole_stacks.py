@@ -3,7 +3,7 @@
 Usage: whole_stacks.py [--windows 4] [--seconds 5] [--python PROGRAM] [--onednn PROGRAM] [--plain PROGRAM] [--write]
 
 programs/generated_input.py trains under ``stepscope run``; windows are opened as the sidecar opens them. Each recording
-is decoded twice: with Python's frames of the very moment (``collector.cpython.frame_watch``), and without, as for users
+is decoded twice: with Python's frames of the very moment (``collector.cpython.bpf_attach``), and without, as for users
 who may not have them. Samples in generated code are counted apart. ``--python``: the job's, with TensorFlow;
 ``--onednn``: one that runs programs/convolutions.py; ``--plain``: one without TensorFlow, which runs
 programs/call_backs.py, without an agent. Each may be given more than once. ``--write`` puts the tables into
@@ -35,7 +35,7 @@ from stepscope.collector.native.native_decode import CPU, ONEDNN_CODE, StackDeco
 from stepscope.collector.native.native_window import NativeWindow
 from stepscope.derive.stacks import native_names, op_at_sample, session_stacks
 from stepscope.derive.stacks.op_at_sample import Told
-from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE, with_ops
+from stepscope.derive.stacks.op_of_pool_thread import OP_TRACE, with_ops_of_pool_threads
 from stepscope.derive.stacks.splice import NOT_SAMPLED, runs_python, spliced
 from stepscope.formats.native import perf_data, unwind
 from stepscope.model.log.events import ThreadSeen
@@ -83,7 +83,7 @@ class Measured:
         """Why stacks are not whole, by way of decoding."""
         self.samples = self.rows = 0
         self.profiles: list[StackProfile] = []
-        self.ops: dict[int, op_at_sample.TimedOps] = {}
+        self.ops: dict[int, op_at_sample.OpTimeline] = {}
         """Of op traces over the windows, by process."""
 
     def add(self, window: Window, named: Callable[[StackProfile], StackProfile]) -> None:
@@ -97,9 +97,12 @@ class Measured:
 
     def generated(self) -> Counter[str]:
         """What is known of samples in generated code."""
-        timed, told = op_at_sample.with_timed_ops(self.profiles, self.ops)
+        timed, told = op_at_sample.with_ops_at_samples(self.profiles, self.ops)
         found = Counter(
-            one for made in with_ops(timed) for at in range(len(made.samples)) for one in generated(made, at)
+            one
+            for made in with_ops_of_pool_threads(timed)
+            for at in range(len(made.samples))
+            for one in generated(made, at)
         )
         return found + Counter(how.name for hows in told for how in hows) + self._checked()
 

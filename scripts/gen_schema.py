@@ -15,7 +15,8 @@ from types import ModuleType
 
 import msgspec
 
-from stepscope.model.report import check, doctor, finding, members, memory_map, step_summary, whatif
+from stepscope.model.report import check, doctor, finding, memory_map, process_roles, step_summary, whatif
+from stepscope.model.report.components import COMPONENTS
 
 FOLDER = Path(__file__).parent.parent / "docs" / "schemas"
 
@@ -40,6 +41,8 @@ def schema(struct: type[msgspec.Struct], name: str, *modules: ModuleType) -> dic
         for field, text in fields.items():
             if part in parts:
                 parts[part]["properties"][field]["description"] = text
+    if "Component" in parts:
+        parts["Component"]["properties"]["component"]["description"] = f"One of {', '.join(COMPONENTS)}."
     for described in parts.values():
         described["description"] = " ".join(described["description"].split())
     parts[struct.__name__]["properties"]["schema"] = {"const": name}
@@ -51,7 +54,7 @@ def schema(struct: type[msgspec.Struct], name: str, *modules: ModuleType) -> dic
 def schemas() -> dict[str, dict[str, object]]:
     """The published schemas by file name."""
     return {
-        "report-1.json": schema(finding.Report, finding.SCHEMA, finding, members, step_summary, memory_map),
+        "report-1.json": schema(finding.Report, finding.SCHEMA, finding, process_roles, step_summary, memory_map),
         "check-1.json": schema(check.CheckReport, check.SCHEMA, check, finding),
         "memory-1.json": schema(memory_map.MemoryMap, memory_map.SCHEMA, memory_map),
         "doctor-1.json": schema(doctor.DoctorReport, doctor.SCHEMA, doctor),

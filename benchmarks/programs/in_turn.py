@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from stepscope.agent.sampling import calibrate
-from stepscope.agent.core import state as agent
+from stepscope.agent import state as agent
 
 WIDTH, BATCH = 256, 128
 BLOCK, SETTLE = 20, 3
@@ -38,7 +38,7 @@ class InTurn(tf.keras.callbacks.Callback):
         if self.seen < WARM_UP or position not in (SETTLE, BLOCK - 1):
             return
         if position == SETTLE:
-            self.began, self.before = now, sum(self.state.calls())
+            self.began, self.before = now, sum(self.state.records.calls())
             return
         if self.order:
             self.close((now - self.began) / (BLOCK - 1 - SETTLE))
@@ -51,7 +51,7 @@ class InTurn(tf.keras.callbacks.Callback):
         worn = self.order.pop()
         self.took[worn] = took
         if worn:
-            self.calls.append((sum(self.state.calls()) - self.before) / (BLOCK - 1 - SETTLE))
+            self.calls.append((sum(self.state.records.calls()) - self.before) / (BLOCK - 1 - SETTLE))
         if not self.order:
             self.more.append((self.took[True] - self.took[False]) / 1e3)
 
@@ -60,7 +60,7 @@ class InTurn(tf.keras.callbacks.Callback):
         if wrappers:
             rest.end(self.state.now())
         elif not rest.on:
-            rest._begin(self.state.now(), 10**12, self.state.newest_kinds(64))
+            rest._begin(self.state.now(), 10**12, self.state.records.newest_kinds(64))
 
 
 def main():

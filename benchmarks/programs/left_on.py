@@ -11,7 +11,7 @@ import time
 
 import tensorflow as tf  # noqa: F401 - what makes this a measured process
 
-from stepscope.agent.core import state
+from stepscope.agent import state
 from stepscope.wire.kinds import Kind
 
 current = state.CURRENT
@@ -19,7 +19,7 @@ total, rate = int(sys.argv[1]), int(sys.argv[2])
 names = [current.name(("bench", i), f"call {i}", role="train" if i == 0 else "") for i in range(4)]
 thread = current.thread()
 write = current.write
-current.thin = lambda *a: None
+current.records.thin = lambda *a: None
 started = time.monotonic()
 written = 0
 print("ready", flush=True)

@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { get, Problem } from "./api";
 import { answered, doubt, useConnection, useWatch } from "./connection";
-import type { Job } from "./types";
+import type { Job } from "./generated/api";
 
 export interface Loaded<T> {
   value: T | null;

@@ -1,4 +1,5 @@
 /** Numbers as text: three significant digits, like the terminal's reports. */
+import { COMPONENTS } from "./generated/components";
 
 function digits(value: number): string {
   const size = Math.abs(value);
@@ -75,16 +76,6 @@ export function ago(unix_s: number): string {
   const seconds = Math.max(0, Date.now() / 1000 - unix_s);
   return seconds < 90 ? `${Math.round(seconds)} s ago` : `${Math.round(seconds / 60)} min ago`;
 }
-
-export const COMPONENTS: Record<string, string> = {
-  "input-wait": "input wait",
-  call: "compute",
-  "host-sync": "host sync",
-  gc: "garbage collection",
-  "other-python": "other Python",
-  retrace: "retracing",
-  unmeasured: "not measured",
-};
 
 export function component(name: string): string {
   return COMPONENTS[name] ?? name;

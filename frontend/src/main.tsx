@@ -1,5 +1,6 @@
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
+import "./generated/components.css";
 import "./pages.css";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";

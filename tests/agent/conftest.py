@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import stepscope
-from stepscope.agent.core import state as agent_state
+from stepscope.agent import state as agent_state
 from stepscope.agent.payload import PAYLOAD
 from stepscope.model.log.events import AnyEvent, ProcessStarted, decode
 
@@ -156,7 +156,7 @@ def opened(armed: Armed) -> Any:
     assert current.open("exec")
     yield current
     current.uninstall()
-    current.out = True
+    current.lines.out = True
 
 
 @pytest.fixture(autouse=True)

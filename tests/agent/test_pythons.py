@@ -16,17 +16,17 @@ from .conftest import Armed
 
 PROGRAM = """
 import os, subprocess, sys, threading, stepscope
-from stepscope.agent.core import frames, state; from stepscope.agent import start
+from stepscope.agent.core import frames; from stepscope.agent import start, state
 for _ in range(10): stepscope.step()
 @stepscope.span("decorated")
 def work(a, b=2): return a + b
 assert work(1) == 3
 stepscope.metric("loss", 0.5)
-running = start.Running(state.CURRENT)
+running = start.Running(state.CURRENT, ())
 running.start_thread()
 running.register_exit()
 ticks = []
-state.CURRENT.on_tick(ticks.append)
+state.CURRENT.hooks.on_tick(ticks.append)
 while len(ticks) < 4: sum(range(1000))
 from stepscope.agent.sampling import calibrate
 print(len(calibrate.measure(state.CURRENT)), frames.code_lines(work)[1:])

@@ -16,7 +16,7 @@ from stepscope.wire.kinds import Kind
 from .conftest import Armed, Measured, read_process
 
 if TYPE_CHECKING:
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 START = 1_000_000_000
 
@@ -165,7 +165,7 @@ def test_a_step_function_counts_in_a_rest_and_after_its_model_went(opened: Agent
     delattr(wrapper, OTHER)
     del model, counts
     gc.collect()
-    assert opened.rest.untold[rest.SLOTS[Kind.EXECUTION]] == 3
+    assert opened.rest.uncommitted[rest.SLOTS[Kind.EXECUTION]] == 3
     opened.rest.end(opened.now())
     opened.rest.tick(opened.now() + rest.FIRST_WINDOW_NS)
     other = Model()

@@ -84,7 +84,7 @@ def ours():
             if not issubclass(type(value), type): continue
             for attribute, inner in list(vars(value).items()): look(place + "." + attribute, inner)
     return found
-from stepscope.agent.core import state
+from stepscope.agent import state
 before = ours()
 finders = len(sys.meta_path)
 state.CURRENT.take_out("test")

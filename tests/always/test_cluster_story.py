@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.always.conftest import Environment, plain, wait_for
+from tests.web.browser import CHROMIUM, FLAGS, Tab, tab_of
 from tests.web.conftest import TOKEN, command
 from tests.web.conftest import environment as of_the_user
-from tests.web.test_page import CHROMIUM, FLAGS, Tab, tab_of
-
-from .conftest import Environment, plain, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from tests.always.conftest import Environment, plain, tool, wait_for
+from tests.always.listing import job_of
 
 from stepscope.app.bundle import open_session
 from stepscope.collector import sweep
@@ -19,10 +20,7 @@ from stepscope.collector.launch import run_directories
 from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Kind
 
-from .conftest import Environment, plain, tool, wait_for
-
 pytestmark = pytest.mark.tf
-
 FIT = """
 import os, sys, time
 import numpy as np, tensorflow as tf
@@ -37,7 +35,6 @@ print("ready", flush=True)
 model.fit(x, x[:, :1], batch_size=16, epochs=1_000_000, verbose=0, callbacks=[Until()])
 print("done", flush=True)
 """
-
 FAMILY = """
 import os, signal, subprocess, sys, threading, time
 import multiprocessing
@@ -70,7 +67,6 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         subprocess.run([sys.executable, __file__, "child"], env={"PATH": "/bin"}, check=True)
 """
-
 SESSION = """
 import os, time
 import tensorflow.compat.v1 as tf
@@ -87,21 +83,6 @@ with tf.train.MonitoredTrainingSession() as session:
         time.sleep(0.002)
 print(runs)
 """
-
-
-def listed() -> list[dict[str, Any]]:
-    """What ``ps --json`` says."""
-    done = tool("ps", "--json")
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["schema"] == "stepscope.ps/1"
-    jobs: list[dict[str, Any]] = said["jobs"]
-    return jobs
-
-
-def job_of(pid: int) -> dict[str, Any] | None:
-    """One job of ``ps``."""
-    return next((job for job in listed() if job["pid"] == pid), None)
 
 
 def script(environment: Environment, name: str, text: str) -> Path:

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.always.conftest import PATIENCE_S, Environment, wait_for
+from tests.always.listing import job_of
 
 from stepscope.app.bundle import open_session
 from stepscope.model.log.events import Name
 
-from .conftest import PATIENCE_S, Environment, wait_for
-from .test_jobs import job_of
-
 pytestmark = pytest.mark.tf
-
 IMPORTS = """
 import tensorflow as tf
 @tf.function

@@ -49,4 +49,4 @@ class Asked:
     @property
     def varies(self) -> list[bool | None]:
         """Whether they vary in the innermost loop around them."""
-        return [self.context.varies(e, self.context.loops(e, calls=False)[0]) for e in self.expressions]
+        return [self.context.loops.varies(e, self.context.loops.around(e, calls=False)[0]) for e in self.expressions]

@@ -9,7 +9,7 @@ import stepscope
 from stepscope.wire.kinds import KIND_TRAITS, Kind, Trait, kinds_with
 
 SRC = Path(stepscope.__file__).parent
-FORMAT = {"UNTOLD_KINDS"}
+FORMAT = {"UNCOMMITTED_KINDS"}
 """The order of counters in a ring's header."""
 
 

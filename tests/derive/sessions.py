@@ -38,7 +38,7 @@ from stepscope.model.log.events import (
 )
 from stepscope.model.log.graph import GraphTable
 from stepscope.model.records import HostTable, ProcessTable, RecordTable, RivalTable, Table, ThreadTable
-from stepscope.model.session.session import HostInfo, Manifest, Session, Worker, WorkerInfo
+from stepscope.model.session.session import AllocatorInfo, HostInfo, Manifest, Session, Worker, WorkerInfo
 from stepscope.wire.kinds import Flag, Kind
 
 T = TypeVar("T", bound=Table)
@@ -119,6 +119,7 @@ class Job:
     rival_names: list[str] = field(default_factory=list)
     resources: dict[str, Any] = field(default_factory=dict)  # tables of network, disks, GPUs and their names
     host: HostInfo = field(default_factory=HostInfo)
+    allocator: AllocatorInfo | None = None
     graphs: GraphTable = field(default_factory=GraphTable)
     _ids: dict[str, int] = field(default_factory=dict)
     _codes: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -324,13 +325,12 @@ class Job:
         """The records, sorted as in a session."""
         rows = sorted(self.records, key=lambda r: (r.start_ns, -r.dur_ns))
         columns = np.array(rows, np.int64).reshape(len(rows), len(_Record._fields))
-        return RecordTable(
-            **{name: columns[:, i] for i, name in enumerate(_Record._fields)}, seq=np.arange(len(rows), dtype=np.int64)
-        )
+        by_name = {name: columns[:, i] for i, name in enumerate(_Record._fields)}
+        return RecordTable(**by_name, seq=np.arange(len(rows), dtype=np.int64))
 
     def worker(self) -> Worker:
         """The process."""
-        info = WorkerInfo(key=str(self.pid), pid=self.pid, command=self.command)
+        info = WorkerInfo(key=str(self.pid), pid=self.pid, command=self.command, allocator=self.allocator)
         return Worker(info=info, records=self.table(), events=tuple(self.events), graphs=self.graphs)
 
     def session(self) -> Session:

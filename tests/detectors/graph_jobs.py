@@ -10,6 +10,7 @@ from tests.detectors.traced_jobs import STEP, TRACED, holding
 
 from stepscope.model.log.program import Padding, Setting
 
+NODES = "nodes of traced graphs"
 LINE = 12
 """Of ``step`` in the user's program: what the fixtures' nodes stand on."""
 TURN_OPS = ("Mul", "AddV2", "Tanh", "Sub", "Mul")

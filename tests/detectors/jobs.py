@@ -15,6 +15,8 @@ from stepscope.wire.kinds import Kind
 
 STEPS = 100
 PERIOD = 100 * MS
+HANDOVER = 300 * US
+"""What a batch that is ready costs at most, of each pull: no wait."""
 LOOP_LINE = 40
 """First line of ``main`` in SOURCE."""
 SOURCE = (

@@ -1,4 +1,4 @@
-"""A wait for input is one number in the split, the title and the cost of a report, or the title says why there are two."""
+"""A wait for input is one number in the split, the title and the cost, or the title says why there are two."""
 
 from __future__ import annotations
 

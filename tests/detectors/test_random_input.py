@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MS, SCRIPT, Job
+from tests.detectors.input import test_slow_start_of_pass, test_traced_input_wait
 from tests.detectors.jobs import pulled, sampled
-from tests.detectors.traced_cases import INP007
-from tests.detectors.trend_cases import INP010
 
 from stepscope.detectors.base import run
 from stepscope.detectors.registry import ALL
@@ -67,7 +66,10 @@ def test_the_remedy_of_a_function_that_draws_is_in_ops_that_draw() -> None:
 
 def test_every_remedy_that_keeps_asks_whether_it_may() -> None:
     """Where nothing is known of a function, the condition is said: of traced stages and of first batches, too."""
-    for job, code in ((INP007.firing(), "INP007"), (INP010.firing(), "INP010")):
+    for job, code in (
+        (test_traced_input_wait.FIXTURES.firing(), "INP007"),
+        (test_slow_start_of_pass.FIXTURES.firing(), "INP010"),
+    ):
         for text in texts(job, code):
             assert "where it gives the same every time" in text
 

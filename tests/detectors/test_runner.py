@@ -17,8 +17,8 @@ from stepscope.detectors.registry import ALL
 from stepscope.model.report.finding import severity_of
 
 
-def _breaks(session: SessionView, params: object) -> Iterator[Seen]:
-    del session, params
+def _breaks(view: SessionView, params: object) -> Iterator[Seen]:
+    del view, params
     raise ZeroDivisionError("no wall time")
 
 

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from tests.derive.op_traces import Maker
 from tests.derive.sessions import Job
-from tests.detectors.traced_jobs import HEAD, fed, loaded, many_kernels, on_gpu
+from tests.detectors.traced_jobs import HEAD, many_kernels, on_gpu
 
 from stepscope.derive.view import SessionView
 from stepscope.detectors import registry
@@ -17,48 +17,10 @@ from stepscope.model.report.finding import Checked, Diagnostic, Finding
 from stepscope.model.session.optrace import OpTrace
 from stepscope.model.session.session import Manifest, Session, StoredOpTrace
 
-WAIT = 40_000.0
-
 
 def _run(code: str, view: SessionView) -> tuple[tuple[Finding, ...], tuple[Checked, ...], tuple[Diagnostic, ...]]:
     """Run one detector."""
     return run([detector for detector in registry.ALL if detector.code == code], view)
-
-
-def _found(job: Job) -> list[Finding]:
-    found, _, failures = _run("INP007", job.view())
-    assert failures == ()
-    return list(found)
-
-
-def test_a_loader_without_workers_is_told_with_its_time() -> None:
-    (finding,) = _found(loaded(WAIT))
-    assert "makes each batch in the process that trains: its next takes 40 ms per batch" in finding.title
-    assert finding.cost.ratio == pytest.approx(0.4, abs=0.01)
-    assert finding.severity == "high"
-    assert {e.metric: e.value for e in finding.evidence}["in_process_ratio"] == 1
-    assert "num_workers" in finding.remedies[0].text
-    assert finding.cause == "API: not using efficient API"
-
-
-def test_a_loader_with_workers_lacks_some_or_they_are_slow() -> None:
-    """Another cause and another remedy: the work is done elsewhere already."""
-    (finding,) = _found(loaded(WAIT, workers=True))
-    assert "too few or too slow workers" in finding.title
-    assert finding.remedies[0].id == "more-loader-workers"
-    assert finding.cause == "Data: inefficient data preprocessing"
-
-
-@pytest.mark.parametrize(("wait", "count"), [(14_900.0, 0), (15_100.0, 1), (1_000.0, 0)])
-def test_a_loader_that_is_hardly_waited_for_is_none(wait: float, count: int) -> None:
-    """At the threshold, and a loader with its batch ready."""
-    assert len(_found(loaded(wait))) == count
-
-
-def test_a_measured_job_is_left_to_those_that_measure_it() -> None:
-    job = fed(60_000, work=0.95, kind="PyFunc")
-    _, (checked,), _ = _run("INP007", job.view())
-    assert checked.outcome == "not-applicable"
 
 
 def _imported(*traces: OpTrace) -> SessionView:
@@ -89,7 +51,7 @@ def test_an_imported_session_misses_one_thing() -> None:
     assert failures == ()
     assert [f.code for f in findings] == ["KRN005"]
     said = {c.missing: c.hint for c in checked if c.outcome == "not-applicable"}
-    assert said == {("measured run",): "this session was imported: stepscope run JOB"}
+    assert said == {("measured run",): "this session was imported; measure the job with stepscope run"}
 
 
 def test_a_file_without_steps_says_so() -> None:

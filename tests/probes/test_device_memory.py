@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tests.probes.conftest import Recorded
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 pytestmark = [pytest.mark.tf, pytest.mark.slow]
 

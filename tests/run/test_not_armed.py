@@ -23,7 +23,7 @@ print("on")
     [
         ("agent/bootstrap.py", "arming"),
         ("agent/start.py", "start of the agent"),
-        ("agent/core/state.py", "start of the agent"),
+        ("agent/state.py", "start of the agent"),
         ("wire/log.py", "start of the agent"),
     ],
 )

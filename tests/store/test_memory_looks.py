@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.derive.test_address_space import look, packed
+from tests.derive.memory_looks import look, packed
 
 from stepscope.model.session.address_space import MappingTable, MemoryLook
 from stepscope.store import layout, memory_looks, open_session, tables

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stepscope.errors import SessionError
-from stepscope.model.api.timeline import Series, SpanName, Timeline
+from stepscope.model.api.timeline import SpanName, Timeline, TimelineSeries
 from stepscope.store import span_cache
 
 
@@ -25,7 +25,7 @@ def write(folder: Path) -> None:
         lane = writer.add({"start": column(3, 5, 7), "end": column(4, 6, 8), "name": column(1, 1, 0)})
         writer.add_level(lane, 20, marks)
         names = (SpanName(text="a", category="op"), SpanName(text="b", category="op"))
-        series = Series(key="cpu", group="", title="CPU", unit="cores", about="", samples=2, most=0.5)
+        series = TimelineSeries(key="cpu", group="", title="CPU", unit="cores", about="", samples=2, most=0.5)
         writer.add_series(span_cache.SeriesColumns(column(1), column(2), np.array([0.25])))
         writer.add_series(span_cache.SeriesColumns(column(1, 2), column(2, 3), np.array([0.5, 0.0])))
         writer.finish(Timeline(state="ready"), names, tracks=(), series=(series, series), left_out=(), traces=())
@@ -64,5 +64,5 @@ def test_what_is_cut_short_is_refused(tmp_path: Path, file: str) -> None:
     write(tmp_path / "x")
     path = tmp_path / "x" / file
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(SessionError, match="no timeline"):
+    with pytest.raises(SessionError, match="not a timeline"):
         span_cache.Reader(tmp_path / "x")

@@ -14,8 +14,8 @@ import pytest
 from starlette.testclient import TestClient
 
 import stepscope
-from stepscope.app.server.open_sessions import Shelf
-from stepscope.app.server.session_catalogue import Library
+from stepscope.app.server.open_sessions import OpenSessions
+from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.app.timelines.kept_timelines import Timelines
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
@@ -106,11 +106,11 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    library = Library([])
+    catalogue = SessionCatalogue([])
 
     def published() -> int:
         session = str(folder / "endless.stepscope")
-        return next((j.pid for j in library.running() if j.status.session == session and j.status.updated_unix_s), 0)
+        return next((j.pid for j in catalogue.running() if j.status.session == session and j.status.updated_unix_s), 0)
 
     try:
         yield int(str(wait_for(published, "the live job's status")))
@@ -134,11 +134,11 @@ def training(tmp_path: Path) -> Iterator[int]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    library = Library([])
+    catalogue = SessionCatalogue([])
     session = str(tmp_path / "fit.stepscope")
 
     def stepping() -> int:
-        return next((j.pid for j in library.running() if j.status.session == session and j.status.tasks), 0)
+        return next((j.pid for j in catalogue.running() if j.status.session == session and j.status.tasks), 0)
 
     try:
         yield int(str(wait_for(stepping, "the training's tasks")))
@@ -157,7 +157,10 @@ def access() -> Access:
 def app(recorded: Recorded, access: Access, tmp_path_factory: pytest.TempPathFactory) -> ASGIApp:
     """The application over the recorded session's folder."""
     timelines = Timelines(tmp_path_factory.mktemp("timelines"))
-    return create(Hub(library=Library([recorded.path.parent]), shelf=Shelf(), timelines=timelines), access)
+    return create(
+        Hub(catalogue=SessionCatalogue([recorded.path.parent]), open_sessions=OpenSessions(), timelines=timelines),
+        access,
+    )
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
+from tests.derive.memory_looks import look, padded
 from tests.derive.sessions import CWD, MS, SCRIPT, Job
 from tests.derive.sessions import Frame as Line
 from tests.derive.stack_profiles import of_samples
-from tests.derive.test_address_space import look, padded
 
 from stepscope._version import __version__
 from stepscope.app.report import analyze

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.web.browser import CHROMIUM, FLAGS, PATIENCE_MS
+from tests.web.conftest import PATIENCE_S, TOKEN, command, environment
 
-from stepscope.app.server.session_catalogue import Library
-
-from .conftest import PATIENCE_S, TOKEN, command, environment
-from .test_page import CHROMIUM, FLAGS, PATIENCE_MS
+from stepscope.app.server.session_catalogue import SessionCatalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +63,7 @@ def steps(page: Page) -> str:
 
 def test_a_server_that_goes_and_comes_back(page: Page, live: int, tmp_path: Path) -> None:
     """Numbers of a job that runs are marked as old from the moment that there are no newer ones, until there are."""
-    key = next(job.session for job in Library([]).running() if job.pid == live)
+    key = next(job.session for job in SessionCatalogue([]).running() if job.pid == live)
     with served(tmp_path, "0") as (server, url):
         page.goto(f"{url}/?token={TOKEN}")
         page.goto(f"{url}/sessions/{key}")
@@ -75,7 +74,7 @@ def test_a_server_that_goes_and_comes_back(page: Page, live: int, tmp_path: Path
         server.wait(PATIENCE_S)
         page.locator(".lost").wait_for()
     said = page.locator(".lost").inner_text()
-    since = re.search(r"No connection since (\d\d:\d\d:\d\d); the numbers are of then", said)
+    since = re.search(r"No connection since (\d\d:\d\d:\d\d); the numbers are from that time", said)
     assert since is not None, said
     assert page.locator(".state").inner_text() == f"running at {since[1]}"
     assert page.locator("main.stale .facts").count() == 1

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stepscope.app import bundle
-from stepscope.app.server.open_sessions import Shelf
-from stepscope.app.server.session_catalogue import Library
+from stepscope.app.server.open_sessions import OpenSessions
+from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.app.timelines.kept_timelines import Timelines
 from stepscope.store.bundle import PackedFiles
 from stepscope.store.layout import key_of
@@ -44,7 +44,9 @@ def packed(recorded: Recorded, tmp_path: Path) -> Path:
 
 def served(path: Path, access: Access) -> TestClient:
     """A client of a server over one session."""
-    hub = Hub(library=Library([path]), shelf=Shelf(), timelines=Timelines(path.parent / "timelines"))
+    hub = Hub(
+        catalogue=SessionCatalogue([path]), open_sessions=OpenSessions(), timelines=Timelines(path.parent / "timelines")
+    )
     return browser(create(hub, access), headers={"Authorization": f"Bearer {TOKEN}"})
 
 

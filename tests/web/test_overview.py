@@ -9,10 +9,10 @@ import pytest
 from tests.derive.op_traces import Maker
 
 from stepscope._version import __version__
-from stepscope.app.server.open_sessions import Shelf
-from stepscope.app.server.session_catalogue import Library
+from stepscope.app.server.open_sessions import OpenSessions
+from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.app.timelines.kept_timelines import Timelines
-from stepscope.model.api.hub import SessionDetail
+from stepscope.model.api.rest_api import SessionDetail
 from stepscope.model.session.session import Manifest
 from stepscope.store import layout, optrace
 from stepscope.store.layout import key_of
@@ -56,7 +56,9 @@ def flat(text: str) -> str:
 
 def asked(path: Path, access: Access) -> tuple[SessionDetail, str]:
     """The overview's numbers and the text of the report, blanks as one."""
-    hub = Hub(library=Library([path]), shelf=Shelf(), timelines=Timelines(path.parent / "timelines"))
+    hub = Hub(
+        catalogue=SessionCatalogue([path]), open_sessions=OpenSessions(), timelines=Timelines(path.parent / "timelines")
+    )
     client: TestClient = browser(create(hub, access), headers={"Authorization": f"Bearer {TOKEN}"})
     address = f"/api/v1/sessions/{key_of(path.resolve())}"
     text = client.get(f"{address}/report", params={"format": "text"}).text
@@ -91,7 +93,7 @@ def test_detectors_are_counted_as_in_the_report(kind: str, tmp_path: Path, recor
     detail, text = asked(recorded.path if kind == "measured" else session(tmp_path, kind), access)
     items = detail.checked_said
     assert sum(int(item.split()[0]) for item in items) == sum(detail.checked.values())
-    assert any("could not look" in item for item in items)
+    assert any("could not decide" in item for item in items)
     said = [flat(item) for item in items if not item.endswith("found")]
     assert f"checked {said[0]}" in text
     assert all(item in text for item in said)

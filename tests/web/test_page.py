@@ -4,49 +4,23 @@ from __future__ import annotations
 
 import itertools
 import re
-import shutil
-from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
-from .conftest import PATIENCE_S, TOKEN
-from .recorded import PROGRAM
+from tests.web.browser import AXE, CHROMIUM, FITS, FLAGS, NAMELESS, SERIOUS, Tab, tab_of
+from tests.web.recorded import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser, BrowserContext, Page
-
-    from .recorded import Recorded
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
-PATIENCE_MS = 1000 * PATIENCE_S
+    from playwright.sync_api import Browser
+    from tests.web.recorded import Recorded
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (make system-deps)"),
 ]
-
-
-@dataclass(frozen=True)
-class Tab:
-    """A page of the browser, and what went wrong in it."""
-
-    page: Page
-    url: str
-    problems: list[str] = field(default_factory=list)
-
-    def open(self, path: str) -> None:
-        """Go to an address of the server."""
-        self.page.goto(self.url + path)
-
-    def query(self) -> str:
-        """What of the state stands in the address."""
-        return self.page.url.partition("?")[2]
 
 
 @pytest.fixture(scope="module")
@@ -59,23 +33,6 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
-def tab_of(context: BrowserContext, url: str) -> Tab:
-    """A tab that has come in by the printed address, and collects what goes wrong."""
-    context.set_default_timeout(PATIENCE_MS)
-    tab = Tab(context.new_page(), url)
-    tab.page.on("console", lambda message: tab.problems.append(message.text))
-    tab.page.on("pageerror", lambda error: tab.problems.append(str(error)))
-    tab.page.on("dialog", lambda dialog: tab.problems.append(dialog.message))
-    tab.page.on("request", lambda request: tab.problems.extend(elsewhere(request.url, url)))
-    tab.open(f"/?token={TOKEN}")
-    return tab
-
-
-def elsewhere(asked: str, url: str) -> list[str]:
-    """An address that is not the server's, if it is none."""
-    return [] if asked.startswith((url, "data:")) else [asked]
-
-
 @pytest.fixture(params=[(1440, "light"), (800, "dark")], ids=lambda p: f"{p[0]}-{p[1]}")
 def tab(browser: Browser, url: str, request: pytest.FixtureRequest) -> Iterator[Tab]:
     """At two widths, light and dark."""
@@ -85,11 +42,6 @@ def tab(browser: Browser, url: str, request: pytest.FixtureRequest) -> Iterator[
     context.close()
 
 
-AXE = files(pytest.importorskip("axe_playwright_python")) / "axe.min.js"
-"""Checks pages for people who do not see them, or use no mouse."""
-SERIOUS = """async () => (await axe.run({ resultTypes: ["violations"] })).violations
-  .filter((fault) => fault.impact === "serious" || fault.impact === "critical")
-  .map((fault) => `${fault.id}: ${fault.nodes.map((node) => node.html).slice(0, 3).join(" ")}`)"""
 PAGES = {
     "hub": ("/", "h1"),
     "overview": ("/sessions/{key}?finding=1", ".source .hot"),
@@ -101,9 +53,6 @@ PAGES = {
     "timeline": ("/sessions/{key}/timeline", ".tl-canvas[data-state=drawn]"),
 }
 """Every page: its address, and what stands on it when it is there."""
-FITS = "() => document.documentElement.scrollWidth - innerWidth"
-NAMELESS = """() => [...document.querySelectorAll('a, button, input, select')].filter(e =>
-  !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length)).map(e => e.outerHTML)"""
 
 
 def test_a_session_at_rest(tab: Tab, recorded: Recorded) -> None:

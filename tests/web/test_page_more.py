@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-
-from .test_page import CHROMIUM, FLAGS, Tab, tab_of
+from tests.web.browser import CHROMIUM, FLAGS, Tab, tab_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
-
-    from .recorded import Recorded
+    from tests.web.recorded import Recorded
 
 pytestmark = [
     pytest.mark.browser,

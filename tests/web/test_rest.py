@@ -11,37 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from tests.web.conftest import TOKEN, browser
+from tests.web.reading import read
+from tests.web.recorded import PROGRAM, STEPS
 
 from stepscope.app import bundle
 from stepscope.app.report import analyze
 from stepscope.app.server import browse
-from stepscope.app.server.open_sessions import Opened, Shelf, revision_of
-from stepscope.app.server.session_catalogue import Library
+from stepscope.app.server.open_sessions import Opened, OpenSessions, revision_of
+from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.derive.view import SessionView
 from stepscope.store.layout import key_of
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 
-from .conftest import TOKEN, browser
-from .recorded import PROGRAM, STEPS
-
 if TYPE_CHECKING:
     from pathlib import Path
 
     from starlette.testclient import TestClient
+    from tests.web.recorded import Recorded
 
     from stepscope.web.settings import Access
 
-    from .recorded import Recorded
-
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
-
-
-def read(client: TestClient, path: str, **params: Any) -> Any:
-    """The JSON at an address."""
-    answer = client.get(path, params=params or None)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def test_health(client: TestClient) -> None:
@@ -169,7 +161,9 @@ def test_a_packed_session_is_the_same(client: TestClient, recorded: Recorded, ac
     assert zipfile.ZipFile(io.BytesIO(answer.content)).testzip() is None
     packed = tmp_path / "elsewhere.stepscope.zip"
     packed.write_bytes(answer.content)
-    other = browser(create(Hub(library=Library([tmp_path]), shelf=Shelf()), access), headers=BEARER)
+    other = browser(
+        create(Hub(catalogue=SessionCatalogue([tmp_path]), open_sessions=OpenSessions()), access), headers=BEARER
+    )
     url = f"/api/v1/sessions/{key_of(packed.resolve())}"
     for resource in ("findings", "tasks", "steps", "resources", "flames", "report?format=html"):
         assert other.get(f"{url}/{resource}").content == client.get(f"{recorded.url}/{resource}").content, resource
@@ -261,7 +255,9 @@ def test_hostile_sessions_are_listed_as_damaged(access: Access, tmp_path: Path) 
     odd = tmp_path / b"odd\xff.stepscope".decode("utf-8", "surrogateescape")
     odd.mkdir()
     (odd / "manifest.json").write_text('{"schema_version": 99}')
-    client = browser(create(Hub(library=Library([tmp_path]), shelf=Shelf()), access), headers=BEARER)
+    client = browser(
+        create(Hub(catalogue=SessionCatalogue([tmp_path]), open_sessions=OpenSessions()), access), headers=BEARER
+    )
     everything = read(client, "/api/v1/sessions")["items"]
     found = {b["name"]: b for b in everything if b["path"].startswith(str(tmp_path))}
     assert {name: b["state"] for name, b in found.items() if name != "odd\ufffd"} == {
@@ -282,7 +278,9 @@ def test_an_unfinished_session_is_only_read(recorded: Recorded, access: Access, 
     for name in ("report.json", "report.html", "report.txt", "report.md"):
         (copy / name).unlink()
     before = {str(p): p.stat().st_mtime_ns for p in copy.rglob("*")}
-    client = browser(create(Hub(library=Library([tmp_path]), shelf=Shelf()), access), headers=BEARER)
+    client = browser(
+        create(Hub(catalogue=SessionCatalogue([tmp_path]), open_sessions=OpenSessions()), access), headers=BEARER
+    )
     url = f"/api/v1/sessions/{key_of(copy.resolve())}"
     assert read(client, url)["state"] == "unfinished"
     assert read(client, url)["findings"] is None
@@ -305,15 +303,15 @@ def test_a_report_of_another_version_is_made_anew(recorded: Recorded, tmp_path: 
 
 def test_few_sessions_stay_open(recorded: Recorded, tmp_path: Path) -> None:
     """Memory is bounded: the one that was asked for least lately goes."""
-    library, shelf = Library([tmp_path]), Shelf()
+    catalogue, open_sessions = SessionCatalogue([tmp_path]), OpenSessions()
     for number in range(6):
         shutil.copytree(recorded.path, tmp_path / f"s{number}.stepscope")
-    entries = sorted(library.entries().values(), key=lambda e: e.path)
-    first = shelf.open(entries[0])
-    assert shelf.open(entries[0]) is first
+    entries = sorted(catalogue.entries().values(), key=lambda e: e.path)
+    first = open_sessions.open(entries[0])
+    assert open_sessions.open(entries[0]) is first
     for entry in entries[1:]:
-        shelf.open(entry)
-    assert shelf.open(entries[0]) is not first
+        open_sessions.open(entry)
+    assert open_sessions.open(entries[0]) is not first
 
 
 def test_a_session_without_copies_has_no_lines(recorded: Recorded) -> None:

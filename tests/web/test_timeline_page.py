@@ -10,12 +10,11 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.web.browser import CHROMIUM, FITS, FLAGS, NAMELESS, Tab, tab_of
+from tests.web.conftest import PATIENCE_S, TOKEN, command, environment
+from tests.web.timeline_sessions import SPIKE_AT, STEP, stored
 
 from stepscope.store.layout import key_of
-
-from .conftest import PATIENCE_S, TOKEN, command, environment
-from .test_page import CHROMIUM, FITS, FLAGS, NAMELESS, Tab, tab_of
-from .timeline_sessions import SPIKE_AT, STEP, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

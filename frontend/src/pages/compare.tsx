@@ -2,20 +2,20 @@
 import type { ComponentChildren } from "preact";
 import { useLoaded } from "../data";
 import * as format from "../format";
+import type { Comparison, Finding, FindingList, SessionBrief, SessionDetail, SessionPage } from "../generated/api";
 import { Anatomy, Failed, Frame, SeverityChip, Waiting } from "../parts/common";
 import { change } from "../router";
-import type { Brief, Comparison, Detail, Finding, Page } from "../types";
 
 interface Side {
-  brief: Brief;
-  detail: Detail | null;
+  brief: SessionBrief;
+  detail: SessionDetail | null;
   findings: Finding[] | null;
 }
 
 export function ComparePage({ query }: { query: URLSearchParams }) {
   const before = query.get("before") ?? "";
   const after = query.get("after") ?? "";
-  const sessions = useLoaded<Page<Brief>>("/sessions?limit=1000");
+  const sessions = useLoaded<SessionPage>("/sessions?limit=1000");
   const both = before && after ? new URLSearchParams({ before, after, event: query.get("event") ?? "" }) : null;
   const compared = useLoaded<Comparison>(both ? `/compare?${both}` : null);
   return (
@@ -39,7 +39,7 @@ export function ComparePage({ query }: { query: URLSearchParams }) {
   );
 }
 
-function Choice({ label, name, chosen, sessions }: { label: string; name: string; chosen: string; sessions: Brief[] }) {
+function Choice({ label, name, chosen, sessions }: { label: string; name: string; chosen: string; sessions: SessionBrief[] }) {
   return (
     <label>
       {label}
@@ -55,9 +55,9 @@ function Choice({ label, name, chosen, sessions }: { label: string; name: string
   );
 }
 
-function useSide(brief: Brief): Side {
-  const detail = useLoaded<Detail>(`/sessions/${brief.key}/summary`);
-  const findings = useLoaded<{ items: Finding[] }>(`/sessions/${brief.key}/findings`);
+function useSide(brief: SessionBrief): Side {
+  const detail = useLoaded<SessionDetail>(`/sessions/${brief.key}/summary`);
+  const findings = useLoaded<FindingList>(`/sessions/${brief.key}/findings`);
   return { brief, detail: detail.value, findings: findings.value?.items ?? null };
 }
 
@@ -95,7 +95,7 @@ function growth(before: number | null | undefined, after: number | null | undefi
 
 type Row = [string, number | null | undefined, number | null | undefined, (value: number) => string];
 
-function Numbers({ before, after }: { before: Detail; after: Detail }) {
+function Numbers({ before, after }: { before: SessionDetail; after: SessionDetail }) {
   const [one, other] = [before.summary, after.summary];
   const rows: Row[] = [
     ["Steps", one.steps, other.steps, format.count],
@@ -107,12 +107,12 @@ function Numbers({ before, after }: { before: Detail; after: Detail }) {
     ["Wall time", one.wall_ns, other.wall_ns, format.ns],
   ];
   const names = [...new Set([...before.anatomy, ...after.anatomy].map((part) => part.component))];
-  const spent = (detail: Detail, name: string) => detail.anatomy.find((part) => part.component === name)?.ns_per_step ?? 0;
+  const spent = (detail: SessionDetail, name: string) => detail.anatomy.find((part) => part.component === name)?.ns_per_step ?? 0;
   const parts: Row[] = names.map((name) => [format.component(name), spent(before, name), spent(after, name), format.ns]);
   return (
     <section aria-labelledby="numbers-title">
       <h2 id="numbers-title">Steps</h2>
-      <p class="quiet">As each run was measured. Two runs of one program differ, too; only the stacks below are tested for that.</p>
+      <p class="quiet">Values as measured. Even two runs of one program differ; only the stacks below are tested against that noise.</p>
       <div class="two">
         <Named title={`Before: ${before.brief.name}`}>
           <Anatomy parts={before.anatomy} />
@@ -160,12 +160,12 @@ function Table({ first, rows }: { first: string; rows: Row[] }) {
 function Findings({ before, after, found }: { before: Finding[]; after: Finding[]; found: Comparison }) {
   const key = (finding: Finding) => `${finding.code} ${finding.where[0]?.function || finding.where[0]?.file || ""}`;
   const keys = [...new Set([...before, ...after].map(key))];
-  const link = (brief: Brief, list: Finding[], at: number) =>
+  const link = (brief: SessionBrief, list: Finding[], at: number) =>
     at >= 0 ? <a href={`/sessions/${brief.key}?finding=${at + 1}`}>{format.percent(list[at]?.cost.ratio ?? 0)}</a> : "not found";
   return (
     <section aria-labelledby="findings-title">
       <h2 id="findings-title">Findings</h2>
-      {!keys.length && <p class="quiet">Neither has any.</p>}
+      {!keys.length && <p class="quiet">Neither session has any.</p>}
       {keys.length > 0 && (
         <div class="table">
           <table>
@@ -198,7 +198,7 @@ function Stacks({ found, asked }: { found: Comparison; asked: URLSearchParams })
   return (
     <section aria-labelledby="stacks-title">
       <h2 id="stacks-title">Stacks</h2>
-      {!stacks && <p class="quiet">{found.problem || "They hold no stacks of one event."}</p>}
+      {!stacks && <p class="quiet">{found.problem || "The sessions have no stacks of a common event."}</p>}
       {stacks && (
         <>
           <div class="controls">
@@ -218,7 +218,7 @@ function Stacks({ found, asked }: { found: Comparison; asked: URLSearchParams })
             <b>{stacks.verdict}.</b> {stacks.about.join(" ")}
           </p>
           {stacks.changes.length > 0 && <Changes stacks={stacks} />}
-          {stacks.more > 0 && <p class="quiet">{format.count(stacks.more)} more changed beyond noise by less.</p>}
+          {stacks.more > 0 && <p class="quiet">{format.count(stacks.more)} more functions changed beyond noise, each by less.</p>}
         </>
       )}
     </section>

@@ -2,23 +2,23 @@
 import { useMemo } from "preact/hooks";
 import { useLoaded } from "../data";
 import * as format from "../format";
+import type { Flame, FlameList, StackTree } from "../generated/api";
 import { useSlash } from "../hooks";
 import { Failed, Waiting } from "../parts/common";
 import { Graph } from "../parts/graph";
 import { functionRows, search, treeOf } from "../parts/tree";
 import { change } from "../router";
-import type { Flame, StackTree } from "../types";
-import type { View } from "./session";
+import type { View } from "./view";
 
 const WINDOWS: [string, string][] = [
-  ["", "steady steps, where there are any"],
+  ["", "steady steps, if any"],
   ["all", "the whole run"],
 ];
 const MOST_FUNCTIONS = 40;
 
 export function FlamePage({ brief, stamp, query }: View) {
   const path = `/sessions/${brief.key}`;
-  const events = useLoaded<{ items: Flame[] }>(`${path}/flames`, { stamp });
+  const events = useLoaded<FlameList>(`${path}/flames`, { stamp });
   const asked = new URLSearchParams({ event: query.get("event") ?? "", window: query.get("window") ?? "" });
   const wanted = events.value?.items.length ? `${path}/stacks?${asked}` : null;
   const stacks = useLoaded<StackTree>(wanted, { stamp });
@@ -106,7 +106,7 @@ function Stacks({ data, query, session }: { data: StackTree; query: URLSearchPar
           />
         </label>
         <span role="status">
-          {words && `${format.count(found.boxes.length)} ${found.boxes.length === 1 ? "match" : "matches"}, ${format.percent(found.ratio)} of the whole`}
+          {words && `${format.count(found.boxes.length)} ${found.boxes.length === 1 ? "match" : "matches"}, ${format.percent(found.ratio)} of the total`}
         </span>
         <button aria-pressed={inverted} onClick={() => change({ invert: inverted ? null : "1", at: null })}>
           Innermost first

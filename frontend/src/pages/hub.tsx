@@ -1,10 +1,10 @@
 /** The hub: running jobs, and sessions. State: ?q= words, ?state=, ?offset=. */
 import { useLoaded } from "../data";
 import * as format from "../format";
+import type { Job, JobPage, SessionPage } from "../generated/api";
 import { useSlash } from "../hooks";
 import { Anatomy, Failed, Frame, State, Top, Waiting } from "../parts/common";
 import { change } from "../router";
-import type { Brief, Job, Page } from "../types";
 
 const STATES = ["running", "finished", "recovered", "unfinished", "damaged"];
 const PAGE = 50;
@@ -12,7 +12,7 @@ const PAGE = 50;
 const FRESH_MS = 5_000;
 
 export function Hub({ query }: { query: URLSearchParams }) {
-  const jobs = useLoaded<Page<Job>>("/jobs?limit=1000", { every: FRESH_MS });
+  const jobs = useLoaded<JobPage>("/jobs?limit=1000", { every: FRESH_MS });
   return (
     <Frame>
       <section aria-labelledby="jobs-title">
@@ -30,7 +30,7 @@ function Jobs({ jobs }: { jobs: Job[] }) {
   if (!jobs.length)
     return (
       <p class="quiet">
-        No job is measured. <code>stepscope run train.py</code> starts one; <code>stepscope enable</code> measures every
+        No job is being measured. <code>stepscope run train.py</code> starts one; <code>stepscope enable</code> measures every
         TensorFlow job of an environment.
       </p>
     );
@@ -108,7 +108,7 @@ function Sessions({ query }: { query: URLSearchParams }) {
   const state = query.get("state") ?? "";
   const offset = Number(query.get("offset") ?? "0") || 0;
   const asked = new URLSearchParams({ q: words, state, offset: String(offset), limit: String(PAGE) });
-  const found = useLoaded<Page<Brief>>(`/sessions?${asked}`, { every: 3 * FRESH_MS });
+  const found = useLoaded<SessionPage>(`/sessions?${asked}`, { every: 3 * FRESH_MS });
   const field = useSlash();
   return (
     <section aria-labelledby="sessions-title">
@@ -142,9 +142,9 @@ function Sessions({ query }: { query: URLSearchParams }) {
   );
 }
 
-function List({ found, asked }: { found: Page<Brief>; asked: boolean }) {
+function List({ found, asked }: { found: SessionPage; asked: boolean }) {
   if (!found.items.length)
-    return <p class="quiet">{asked ? "No session is like that." : "No session lies in the folders that are served."}</p>;
+    return <p class="quiet">{asked ? "No session matches." : "The served folders contain no sessions."}</p>;
   return (
     <>
       <div class="table">

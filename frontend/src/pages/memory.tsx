@@ -1,10 +1,10 @@
 /** Memory: address spaces as they were looked at, their growth, page faults. State: ?from=, ?to= of the charts. */
 import { useLoaded } from "../data";
 import * as format from "../format";
-import { Charts } from "../parts/charts";
+import type { MemoryList, MemoryShown, Region, Series } from "../generated/api";
+import { Charts, type Columns } from "../parts/charts";
 import { Facts, Failed, Waiting } from "../parts/common";
-import type { Columns, MemoryRegion, MemoryShown } from "../types";
-import type { View } from "./session";
+import type { View } from "./view";
 
 const CHARTS = ["Memory", "Address space", "Mappings", "CPU in the kernel"];
 const HEIGHT = 26;
@@ -16,10 +16,10 @@ const SHARES = [
 
 export function MemoryPage({ brief, stamp, query }: View) {
   const path = `/sessions/${brief.key}`;
-  const memory = useLoaded<{ items: MemoryShown[] }>(`${path}/memory`, { stamp });
-  const series = useLoaded<{ columns: Columns }>(`${path}/series`, { stamp });
+  const memory = useLoaded<MemoryList>(`${path}/memory`, { stamp });
+  const series = useLoaded<Series>(`${path}/series`, { stamp });
   if (memory.problem) return <Failed problem={memory.problem} again={memory.again} />;
-  if (!memory.value) return <Waiting what="Reading looks at memory" />;
+  if (!memory.value) return <Waiting what="Reading memory snapshots" />;
   const items = memory.value.items;
   return (
     <>
@@ -74,8 +74,8 @@ function Process({ one }: { one: MemoryShown }) {
         <Said title="Huge pages" lines={one.huge_pages} />
         <Said title="Layout" lines={one.layout} />
         <Said title="Page faults" lines={[one.faults]} />
-        <Said title="Growth" lines={[one.growth || "one look only"]} />
-        <Said title="Kernel's work" lines={[one.kernel_work]} />
+        <Said title="Growth" lines={[one.growth || "only one snapshot"]} />
+        <Said title="Kernel work" lines={[one.kernel_work]} />
       </dl>
       <Sizes one={one} />
       <h3>The address space</h3>
@@ -86,7 +86,7 @@ function Process({ one }: { one: MemoryShown }) {
           </li>
         ))}
       </ul>
-      <p class="quiet">Each strip is a region without large holes; the height of a colour is the share of each of its parts.</p>
+      <p class="quiet">Each strip is a region without large holes; the height of a colour is its share of that part of the region.</p>
       {map.regions.map((region) => (
         <Strip key={region.start} region={region} />
       ))}
@@ -134,10 +134,10 @@ function Sizes({ one }: { one: MemoryShown }) {
   );
 }
 
-function Strip({ region }: { region: MemoryRegion }) {
+function Strip({ region }: { region: Region }) {
   const name = region.name.split("/").pop() || "anonymous";
   const size = format.bytes(region.end - region.start);
-  const said = `0x${region.start.toString(16)}: ${format.bytes(region.resident_bytes)} resident of ${size}, most of it ${name}`;
+  const said = `0x${region.start.toString(16)}: ${format.bytes(region.resident_bytes)} resident of ${size}, mostly ${name}`;
   return (
     <figure class="strip">
       <figcaption>{said}</figcaption>

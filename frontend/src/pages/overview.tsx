@@ -2,17 +2,17 @@
 State: ?finding= the opened one, ?from= and ?to= the part of the time that charts show. */
 import { useLoaded } from "../data";
 import * as format from "../format";
+import type { FindingList, Imported as ImportedSession, Job, Series, SessionBrief, SessionDetail } from "../generated/api";
 import { Charts } from "../parts/charts";
 import { Anatomy, Facts, Failed, Waiting } from "../parts/common";
 import { FindingCard } from "../parts/finding";
-import type { Brief, Columns, Detail, Finding, Job } from "../types";
-import type { View } from "./session";
+import type { View } from "./view";
 
 export function Overview({ brief, job, stamp, query }: View) {
   const path = `/sessions/${brief.key}`;
-  const detail = useLoaded<Detail>(`${path}/summary`, { stamp });
-  const findings = useLoaded<{ items: Finding[] }>(`${path}/findings`, { stamp });
-  const series = useLoaded<{ columns: Columns }>(`${path}/series`, { stamp });
+  const detail = useLoaded<SessionDetail>(`${path}/summary`, { stamp });
+  const findings = useLoaded<FindingList>(`${path}/findings`, { stamp });
+  const series = useLoaded<Series>(`${path}/series`, { stamp });
   if (detail.problem) return <Failed problem={detail.problem} again={detail.again} />;
   if (!detail.value) return <Waiting what="Analysing the session" />;
   const { anatomy, checked_said, nothing_said, imported, diagnostics } = detail.value;
@@ -45,7 +45,7 @@ export function Overview({ brief, job, stamp, query }: View) {
       {series.value && <Charts columns={series.value.columns} query={query} />}
       {diagnostics.length > 0 && (
         <section aria-labelledby="diagnostics-title">
-          <h2 id="diagnostics-title">What stepscope could not do</h2>
+          <h2 id="diagnostics-title">Problems of stepscope</h2>
           <ul>
             {diagnostics.map((text) => (
               <li key={text}>{text}</li>
@@ -62,7 +62,7 @@ function sentence(words: string): string {
 }
 
 /** How fast a measured job is. */
-function Measured({ detail, brief, job }: { detail: Detail; brief: Brief; job: Job | null }) {
+function Measured({ detail, brief, job }: { detail: SessionDetail; brief: SessionBrief; job: Job | null }) {
   const { summary, overhead } = detail;
   const times = summary.step_times;
   const status = job?.status;
@@ -80,8 +80,8 @@ function Measured({ detail, brief, job }: { detail: Detail; brief: Brief; job: J
           ["Step (median)", times ? `${format.ns(times.p50_ns)}` : "-"],
           ["p95", times ? format.ns(times.p95_ns) : "-"],
           ["Wall time", format.ns(Math.max(summary.wall_ns, brief.wall_ns))],
-          ["Measuring costs", `${format.percent(overhead.ratio ?? 0)} (${format.percent(overhead.low ?? 0)} to ${format.percent(overhead.high ?? 0)})`],
-          ["A step is", times?.source ?? "-"],
+          ["Profiling overhead", `${format.percent(overhead.ratio ?? 0)} (${format.percent(overhead.low ?? 0)} to ${format.percent(overhead.high ?? 0)})`],
+          ["Step defined by", times?.source ?? "-"],
         ]}
       />
     </>
@@ -89,7 +89,7 @@ function Measured({ detail, brief, job }: { detail: Detail; brief: Brief; job: J
 }
 
 /** What other tools' files hold: nothing was measured, so there is no throughput and no cost. */
-function Imported({ imported }: { imported: NonNullable<Detail["imported"]> }) {
+function Imported({ imported }: { imported: ImportedSession }) {
   return (
     <dl class="recorded">
       {imported.lines.map(({ label, text }, at) => (

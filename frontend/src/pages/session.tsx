@@ -2,22 +2,15 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { useJob, useLoaded } from "../data";
+import type { Job, SessionBrief } from "../generated/api";
 import { Failed, Frame, State, Waiting } from "../parts/common";
-import type { Brief, Job } from "../types";
 import { CodePage } from "./code";
 import { FlamePage } from "./flame";
 import { MemoryPage } from "./memory";
 import { Overview } from "./overview";
 import { Tasks } from "./tasks";
 import { TimelinePage } from "./timeline";
-
-export interface View {
-  brief: Brief;
-  job: Job | null;
-  /** Changes when there is something new to ask for. */
-  stamp: string;
-  query: URLSearchParams;
-}
+import type { View } from "./view";
 
 /** A server beside a job stays while it is asked (docs/page.md). */
 const LOOK_MS = 20_000;
@@ -33,7 +26,7 @@ const PAGES: [string, string, ((view: View) => JSX.Element) | null][] = [
 ];
 
 export function SessionPage({ session, page, query }: { session: string; page: string; query: URLSearchParams }) {
-  const brief = useLoaded<Brief>(`/sessions/${session}`, { every: LOOK_MS });
+  const brief = useLoaded<SessionBrief>(`/sessions/${session}`, { every: LOOK_MS });
   const { job, ended } = useJob(brief.value?.pid ?? null);
   useEffect(() => {
     if (ended) brief.again();

@@ -3,11 +3,11 @@ import { useState } from "preact/hooks";
 import { post, type Problem } from "../api";
 import { useLoaded } from "../data";
 import * as format from "../format";
-import { Failed, Waiting } from "../parts/common";
+import type { Asked, CaptureList, Task, TaskPage } from "../generated/api";
 import { CapturePanel } from "../parts/captures";
+import { Failed, Waiting } from "../parts/common";
 import { change } from "../router";
-import type { Captures, Page, Task } from "../types";
-import type { View } from "./session";
+import type { View } from "./view";
 
 type Column = "name" | "count" | "rate_per_s" | "total_ns" | "mean_ns" | "p50_ns" | "p95_ns" | "p99_ns" | "max_ns" | "outliers" | "trend_ratio";
 
@@ -26,8 +26,8 @@ const COLUMNS: [Column, string][] = [
 
 export function Tasks({ brief, job, stamp, query }: View) {
   const path = `/sessions/${brief.key}`;
-  const tasks = useLoaded<Page<Task>>(`${path}/tasks?limit=1000`, { stamp });
-  const captures = useLoaded<Captures>(`${path}/captures`, { stamp });
+  const tasks = useLoaded<TaskPage>(`${path}/tasks?limit=1000`, { stamp });
+  const captures = useLoaded<CaptureList>(`${path}/captures`, { stamp });
   const [problem, setProblem] = useState<Problem | null>(null);
   const [asked, setAsked] = useState<string[]>([]);
   const sort = (query.get("sort") ?? "total_ns") as Column;
@@ -36,7 +36,7 @@ export function Tasks({ brief, job, stamp, query }: View) {
   const trace = (task: Task) => {
     if (!job) return;
     setProblem(null);
-    post<{ request: string }>(`/jobs/${job.pid}/captures`, { kind: "ops", task: task.name }).then(
+    post<Asked>(`/jobs/${job.pid}/captures`, { kind: "ops", task: task.name }).then(
       ({ request }) => setAsked((earlier) => [...earlier, request]),
       (error: Problem) => setProblem(error),
     );
@@ -67,7 +67,7 @@ export function Tasks({ brief, job, stamp, query }: View) {
             {shown.length} of {tasks.value.total}
           </span>
         </div>
-        {tasks.value.total === 0 && <p class="quiet">Nothing that repeats was seen.</p>}
+        {tasks.value.total === 0 && <p class="quiet">No repeating work was seen.</p>}
         {shown.length > 0 && <TaskTable tasks={shown} sort={sort} {...(job ? { trace } : {})} />}
       </section>
     </>

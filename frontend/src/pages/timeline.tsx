@@ -5,14 +5,15 @@ import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { get, type Problem } from "../api";
 import { useLoaded } from "../data";
 import * as format from "../format";
+import type { EvidencePlace, Span, SpanDetail, SpanName, Timeline } from "../generated/api";
 import { Failed, Waiting } from "../parts/common";
 import { change } from "../router";
 import { around, Lanes } from "../timeline/lanes";
 import { inkOf } from "../timeline/paint";
 import { ResourcesPanel, SearchPanel, SpanPanel, StatisticsPanel } from "../timeline/panels";
 import { chosenOf, chosenWord, laneOf, seconds, selectionOf, viewOf, whole } from "../timeline/state";
-import { loadNames, type Span, type SpanDetail, type SpanName, type Timeline } from "../timeline/tiles";
-import type { View } from "./session";
+import { loadNames } from "../timeline/tiles";
+import type { View } from "./view";
 
 const LOOK_MS = 250;
 const LIVE_MS = 10_000;
@@ -32,7 +33,7 @@ export function TimelinePage({ session, job, stamp, query }: Omit<View, "brief">
   if (!timeline) return <Waiting what="Opening the timeline" />;
   if (timeline.state === "failed") return <Failed problem={{ message: `No timeline: ${timeline.doing}` } as Problem} again={loaded.again} />;
   if (timeline.state === "building") return <Progress timeline={timeline} />;
-  if (!timeline.spans && !timeline.series.length) return <p class="quiet">Nothing that has a duration was recorded, and no resource sampled{job && " yet"}.</p>;
+  if (!timeline.spans && !timeline.series.length) return <p class="quiet">No spans and no resource samples were recorded{job && " yet"}.</p>;
   return <Ready session={session} path={path} timeline={timeline} query={query} />;
 }
 
@@ -40,9 +41,9 @@ function Progress({ timeline }: { timeline: Timeline }) {
   return (
     <div class="tl-progress" role="status">
       <p>
-        The timeline is being built, once: {timeline.doing} <b>{format.percent(timeline.progress_ratio)}</b>
+        Building the timeline (only once): {timeline.doing} <b>{format.percent(timeline.progress_ratio)}</b>
       </p>
-      <progress max={1} value={timeline.progress_ratio} aria-label="How far the timeline is built" />
+      <progress max={1} value={timeline.progress_ratio} aria-label="Progress of building the timeline" />
     </div>
   );
 }
@@ -101,7 +102,7 @@ function Ready({ session, path, timeline, query }: { session: string; path: stri
   useEffect(() => {
     if (!evidence) return;
     setMissed("");
-    get<{ found: boolean; from_ns: number; to_ns: number; lane: number | null; start_ns: number | null }>(
+    get<EvidencePlace>(
       `${path}/timeline/evidence?${new URLSearchParams({ build, ref: evidence })}`,
     ).then((place) => {
       if (!place.found) {

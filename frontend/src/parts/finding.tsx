@@ -1,8 +1,8 @@
 /** A finding as a card that opens what it rests on: numbers, lines of source, remedy. */
 import { useLoaded } from "../data";
 import * as format from "../format";
+import type { Evidence, Finding, Place, Source } from "../generated/api";
 import { change } from "../router";
-import type { Evidence, Finding, Place, Source } from "../types";
 import { Failed, SeverityChip } from "./common";
 
 const AROUND = 4;
@@ -33,7 +33,7 @@ export function FindingCard({ finding, index, session, query }: Card) {
           <SeverityChip severity={finding.severity} />
           <span class="code">{finding.code}</span>
           <span class="title">{finding.title}</span>
-          <span class="cost">{cost.ratio > 0 ? `costs ${format.percent(cost.ratio)}` : "no cost seen"}</span>
+          <span class="cost">{cost.ratio > 0 ? `costs ${format.percent(cost.ratio)}` : "no cost observed"}</span>
         </button>
       </h3>
       {place && (
@@ -112,7 +112,7 @@ function OnTimeline({ session, row }: { session: string; row: Evidence }) {
   );
 }
 
-export function Excerpt({ session, place }: { session: string; place: Place }) {
+export function Excerpt({ session, place }: { session: string; place: Pick<Place, "file" | "line" | "end_line"> }) {
   const first = Math.max(1, place.line - AROUND);
   const last = Math.min((place.end_line ?? place.line) + AROUND, first + MOST_LINES);
   const asked = new URLSearchParams({ file: place.file, first: String(first), limit: String(last - first + 1) });

@@ -1,8 +1,8 @@
 /** A flame graph on a canvas: callers above what they call. Click or Enter zooms, arrows walk, Esc shows all. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import * as format from "../format";
+import type { StackTree } from "../generated/api";
 import { useScheme, useWidth } from "../hooks";
-import type { StackTree } from "../types";
 import { search, type Tree } from "./tree";
 
 const ROW = 18;
@@ -69,7 +69,7 @@ export function Graph({ data, tree, inverted, words, zoom, onZoom }: Props) {
         class="flame"
         role="application"
         aria-roledescription="flame graph"
-        aria-label={`Flame graph of ${data.event}; arrow keys walk, Enter zooms, Escape shows all; the same as a table below`}
+        aria-label={`Flame graph of ${data.event}; arrow keys move, Enter zooms, Escape shows all; the same data as a table below`}
         tabIndex={0}
         onKeyDown={key}
       >

@@ -1,5 +1,5 @@
 /** The tree that a flame graph draws, of a profile's stacks: functions merged, totals, places. Box 0 is all of it. */
-import type { StackTree } from "../types";
+import type { StackTree } from "../generated/api";
 
 export interface Tree {
   /** Of each box the one above; callers stand before what they call. */

@@ -1,6 +1,6 @@
 /** Arrows from what led to the chosen span, and to what it led to: as the profiler wrote them, of this span alone. */
 import { LANE, topOf, yOf } from "./layout";
-import type { Place, Scene } from "./paint";
+import type { Place, Scene } from "./scene";
 
 const HEAD_PX = 5;
 const BEND_PX = 24;

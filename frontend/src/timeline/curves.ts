@@ -2,8 +2,8 @@
 highest value there is in full colour, so that a spike is seen however far away it is. */
 import { measured } from "../format";
 import type { Curve } from "./layout";
-import type { View } from "./paint";
 import { decodeHead } from "./tiles";
+import type { View } from "./view";
 
 /** Points of all series within a tile: rows `first` to `last` of its columns. */
 export interface Curves {

@@ -3,14 +3,17 @@ moves it is kept here, so that nothing but the picture is made anew. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api";
 import * as format from "../format";
+import type { Span, SpanDetail, SpanName, Timeline } from "../generated/api";
 import { change } from "../router";
 import { type Curves, decodeCurves, valueAt } from "./curves";
 import { Labels } from "./labels";
 import { curveAt, GROUP, LANE, laneAt, layout, topOf } from "./layout";
-import { type Drawn, markAt, Painter, Palette, type Scene, type View } from "./paint";
+import { markAt, Painter, Palette } from "./paint";
 import { drawRuler } from "./ruler";
+import type { Drawn, Scene } from "./scene";
 import { bounded, seconds, selectionOf, toggle, viewOf, whole, wordsOf } from "./state";
-import { covering, decode, type Span, type SpanDetail, type SpanName, type Tile, Tiles, type Timeline, WHOLE } from "./tiles";
+import { covering, decode, type Tile, Tiles, WHOLE } from "./tiles";
+import type { View } from "./view";
 
 const RULER = 22;
 const CLICK_PX = 4;
@@ -295,9 +298,9 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
     <div class="tl">
       <p class="quiet tl-status" role="status">
         {drawn
-          ? `${format.count(drawn.spans)} spans in the lanes shown, drawn as ${format.count(drawn.marks)} marks` +
-            (mergedAll ? `; ${format.count(mergedAll)} of them are merged with neighbours (striped marks): zoom in to see them apart` : "; none is merged") +
-            (looksAll ? `; ${format.count(looksAll)} looks at resources are merged, each column has their lowest and highest` : "")
+          ? `${format.count(drawn.spans)} spans in the visible lanes, drawn as ${format.count(drawn.marks)} marks` +
+            (mergedAll ? `; ${format.count(mergedAll)} of them are merged with neighbours (striped marks): zoom in to separate them` : "; none is merged") +
+            (looksAll ? `; ${format.count(looksAll)} resource samples are merged; each column shows minimum and maximum` : "")
           : "Drawing"}
       </p>
       <div class="tl-top">
@@ -342,10 +345,10 @@ export function Lanes({ path, timeline, names, query, detail, choose, failed, se
         </div>
       </div>
       <p id="tl-keys" class="quiet">
-        Click a span; drag to select a time. <kbd>Ctrl</kbd> wheel or <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>Shift</kbd> wheel, <kbd>Shift</kbd> drag, the ruler or{" "}
-        <kbd>A</kbd> <kbd>D</kbd> move, arrows go from span to span, <kbd>F</kbd> zooms to it, <kbd>M</kbd> selects its time, <kbd>L</kbd>{" "}
-        follows its arrow, <kbd>P</kbd> pins its track to the top, <kbd>0</kbd> shows the whole run,{" "}
-        <kbd>Esc</kbd> unselects.
+        Click a span; drag to select a time range. <kbd>Ctrl</kbd> wheel or <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>Shift</kbd> wheel, <kbd>Shift</kbd> drag, the ruler or{" "}
+        <kbd>A</kbd> <kbd>D</kbd> move, arrow keys go from span to span, <kbd>F</kbd> zooms to it, <kbd>M</kbd> selects its time, <kbd>L</kbd>{" "}
+        follows its link, <kbd>P</kbd> pins its track to the top, <kbd>0</kbd> shows the whole run,{" "}
+        <kbd>Esc</kbd> clears the selection.
       </p>
     </div>
   );

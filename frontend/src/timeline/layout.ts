@@ -1,5 +1,5 @@
 /** Which lane is drawn where: groups, tracks below each other, folded or not. */
-import type { Series, Track } from "./tiles";
+import type { TimelineSeries, Track } from "../generated/api";
 
 export const LANE = 18;
 export const CURVE = 32;
@@ -24,7 +24,7 @@ export interface Row extends Placed {
 
 /** The lane of a resource. */
 export interface Curve extends Placed {
-  series: Series;
+  series: TimelineSeries;
   /** Number of the series in tiles. */
   index: number;
 }
@@ -56,7 +56,7 @@ export interface Words {
 }
 
 /** `room`: what is pinned stays in sight as long as it is no higher. */
-export function layout(tracks: Track[], series: Series[], words: Words, room: number): Layout {
+export function layout(tracks: Track[], series: TimelineSeries[], words: Words, room: number): Layout {
   const made: Layout = { rows: [], curves: [], heads: [], height: 0, pinned: 0 };
   let group = "";
   const begin = (text: string, fold: string) => {
@@ -65,7 +65,7 @@ export function layout(tracks: Track[], series: Series[], words: Words, room: nu
     made.heads.push({ text, top: made.height, fold, pinned: false });
     made.height += GROUP;
   };
-  const curve = (one: Series) => {
+  const curve = (one: TimelineSeries) => {
     made.curves.push({ series: one, index: series.indexOf(one), top: made.height, pinned: false });
     made.height += CURVE;
   };

@@ -1,64 +1,20 @@
 /** Draws marks into one picture of the device's pixels. Rectangles are written as numbers into rows of pixels and copied
 down, which is ten times as fast as asking the canvas for each; only text and outlines are drawn by it. */
 import * as format from "../format";
+import type { SpanName } from "../generated/api";
+import { DRAWN } from "../generated/components";
 import { drawArrows } from "./arrows";
-import { type Curves, drawCurve, type Ink, INKS } from "./curves";
-import { CURVE, LANE, type Layout, topOf, yOf } from "./layout";
-import { covering, type SpanName, type Tile, type Tiles, WHOLE } from "./tiles";
-
-export interface View {
-  from: number;
-  to: number;
-}
-
-/** A span, as far as it is drawn. */
-export interface Place {
-  lane: number;
-  start: number;
-  dur: number;
-}
-
-export interface Scene {
-  view: View;
-  layout: Layout;
-  scroll: number;
-  names: SpanName[];
-  /** Names that a search leaves; null: all. */
-  matching: Uint8Array | null;
-  tiles: Tiles<Tile>;
-  curves: Tiles<Curves>;
-  lanesPerTile: number;
-  steps: number | null;
-  selected: Place | null;
-  /** What led to the selected span, and what it led to. */
-  links: { out: boolean; to: Place }[];
-  range: View | null;
-}
-
-export interface Drawn {
-  marks: number;
-  spans: number;
-  /** Spans that stand in marks with others, by track. */
-  merged: Map<string, number>;
-  /** Looks at resources that stand in points with others, by series. */
-  looks: Map<string, number>;
-  arrows: number;
-  missing: boolean;
-}
+import { drawCurve, type Ink, INKS } from "./curves";
+import { CURVE, LANE, topOf, yOf } from "./layout";
+import type { Drawn, Scene } from "./scene";
+import { covering, type Tile, WHOLE } from "./tiles";
 
 const INK: Record<string, string> = {
+  ...DRAWN,
   step: "--tl-step",
-  input: "--part-input-wait",
-  call: "--part-call",
   op: "--c6",
   kernel: "--c3",
   copy: "--part-evaluation",
-  callbacks: "--part-callbacks",
-  saving: "--part-saving",
-  tracing: "--part-retrace",
-  gc: "--part-gc",
-  python: "--part-other-python",
-  building: "--part-building",
   memory: "--tl-memory",
   runtime: "--tl-runtime",
   wait: "--tl-wait",

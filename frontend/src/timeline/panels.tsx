@@ -2,11 +2,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { useLoaded } from "../data";
 import * as format from "../format";
+import type { SeriesRanges, Span, SpanDetail, SpanHits, SpanStatistics, Timeline } from "../generated/api";
 import { Failed } from "../parts/common";
 import { Excerpt } from "../parts/finding";
 import { change } from "../router";
-import { inkOf, type View } from "./paint";
-import type { Span, SpanDetail, Timeline } from "./tiles";
+import { inkOf } from "./paint";
+import type { View } from "./view";
 
 export function at(ns: number): string {
   return `${(ns / 1e9).toFixed(6)} s`;
@@ -35,13 +36,13 @@ export function SpanPanel({ session, detail, title, among, go, zoom, none }: Cho
       <h2 id="span-title">
         <i class="tl-chip" style={{ background: inkOf(name.category) }} /> {name.text}
       </h2>
-      {among > 1 && <p class="quiet">The longest of {format.count(among)} spans that are merged at this zoom.</p>}
+      {among > 1 && <p class="quiet">The longest of {format.count(among)} spans merged at this zoom.</p>}
       <dl class="facts tl-facts">
         {[
           ["Takes", format.ns(span.dur_ns)],
           ["Begins", at(span.start_ns)],
           ["What", name.category],
-          ["Step", detail.step === null ? "outside of steps" : `${detail.step}`],
+          ["Step", detail.step === null ? "outside the steps" : `${detail.step}`],
           ["Track", title],
           ["Span", `${format.count(span.row + 1)} of ${format.count(detail.spans)} at depth ${detail.depth}`],
         ].map(([label, value]) => (
@@ -54,8 +55,8 @@ export function SpanPanel({ session, detail, title, among, go, zoom, none }: Cho
       <div class="controls">
         {to("Previous", span.lane, detail.previous_ns)}
         {to("Next", span.lane, detail.next_ns)}
-        {to("What holds it", span.lane - 1, detail.parent_ns)}
-        {to("First in it", span.lane + 1, detail.child_ns)}
+        {to("Enclosing span", span.lane - 1, detail.parent_ns)}
+        {to("First inside", span.lane + 1, detail.child_ns)}
         <button onClick={zoom}>Zoom to it</button>
         <button onClick={() => change({ find: name.text })}>Find all</button>
         <button onClick={none}>Close</button>
@@ -68,7 +69,7 @@ export function SpanPanel({ session, detail, title, among, go, zoom, none }: Cho
               {name.file}:{name.line} {name.function}
             </code>
           </p>
-          {name.line > 0 && <Excerpt session={session} place={{ file: name.file, line: name.line, end_line: null, function: name.function }} />}
+          {name.line > 0 && <Excerpt session={session} place={{ file: name.file, line: name.line, end_line: null }} />}
         </>
       )}
     </section>
@@ -108,16 +109,6 @@ function Linked({ detail, go }: { detail: SpanDetail; go: (lane: number, ns: num
   );
 }
 
-interface Statistic {
-  name: number;
-  text: string;
-  category: string;
-  count: number;
-  total_ns: number;
-  mean_ns: number;
-  max_ns: number;
-}
-
 const FEW = 12;
 
 interface Ranged {
@@ -132,7 +123,7 @@ interface Ranged {
 export function StatisticsPanel({ path, build, range, chosen, asks }: Ranged & { build: string }) {
   const asked = useSettled(`${Math.max(0, Math.floor(range.from))} ${Math.max(1, Math.ceil(range.to))}`, 250).split(" ");
   const [limit, setLimit] = useState(FEW);
-  const found = useLoaded<{ items: Statistic[]; total: number; spans: number }>(
+  const found = useLoaded<SpanStatistics>(
     asks ? `${path}/timeline/statistics?build=${build}&from_ns=${asked[0]}&to_ns=${asked[1]}&limit=${limit}` : null,
   );
   const length = Number(asked[1]) - Number(asked[0]);
@@ -142,7 +133,7 @@ export function StatisticsPanel({ path, build, range, chosen, asks }: Ranged & {
       {found.problem && <Failed problem={found.problem} again={found.again} />}
       <p class="quiet" role="status">
         {format.ns(length)} from {at(Number(asked[0]))}
-        {found.value && ` · ${format.count(found.value.spans)} spans of ${format.count(found.value.total)} names`}. Spans nest: totals hold each other.
+        {found.value && ` · ${format.count(found.value.spans)} spans of ${format.count(found.value.total)} names`}. Spans nest, so totals include each other.
         {chosen && (
           <>
             {" "}
@@ -191,23 +182,15 @@ export function StatisticsPanel({ path, build, range, chosen, asks }: Ranged & {
   );
 }
 
-interface Resource {
-  key: string;
-  low: number;
-  mean: number;
-  high: number;
-  samples: number;
-}
-
 /** What the lanes of resources show, as numbers. */
 export function ResourcesPanel({ path, timeline, range, chosen, asks }: Ranged & { timeline: Timeline }) {
   const asked = useSettled(`from_ns=${Math.max(0, Math.floor(range.from))}&to_ns=${Math.max(1, Math.ceil(range.to))}`, 250);
-  const found = useLoaded<{ items: Resource[] }>(asks ? `${path}/timeline/resources?build=${timeline.build}&${asked}` : null);
+  const found = useLoaded<SeriesRanges>(asks ? `${path}/timeline/resources?build=${timeline.build}&${asked}` : null);
   return (
     <section aria-labelledby="resources-title" class="tl-panel">
       <h2 id="resources-title">{chosen ? "Resources in the selection" : "Resources in view"}</h2>
       {found.problem && <Failed problem={found.problem} again={found.again} />}
-      {found.value?.items.length === 0 && <p class="quiet">None was sampled in this time.</p>}
+      {found.value?.items.length === 0 && <p class="quiet">No samples in this time range.</p>}
       {found.value && found.value.items.length > 0 && (
         <div class="table">
           <table>
@@ -250,7 +233,7 @@ export function SearchPanel({ path, build, words, go }: { path: string; build: s
   const [offset, setOffset] = useState(0);
   useEffect(() => setOffset(0), [settled]);
   const query = new URLSearchParams({ build, q: settled, offset: String(offset), limit: String(HITS) });
-  const found = useLoaded<{ items: Span[]; names: Record<string, string>; total: number; next_offset: number | null }>(
+  const found = useLoaded<SpanHits>(
     settled ? `${path}/timeline/search?${query}` : null,
   );
   if (!words) return null;
@@ -261,7 +244,7 @@ export function SearchPanel({ path, build, words, go }: { path: string; build: s
       {found.value && (
         <>
           <p class="quiet" role="status">
-            {found.value.total === 0 ? "No span is called so." : `${format.count(offset + 1)} to ${format.count(offset + found.value.items.length)} of ${format.count(found.value.total)}, by time`}
+            {found.value.total === 0 ? "No span has such a name." : `${format.count(offset + 1)} to ${format.count(offset + found.value.items.length)} of ${format.count(found.value.total)}, by time`}
           </p>
           <ul class="tl-hits">
             {found.value.items.map((span) => (

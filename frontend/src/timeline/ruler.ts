@@ -1,5 +1,5 @@
 /** The times above the lanes. */
-import type { View } from "./paint";
+import type { View } from "./view";
 
 const APART_PX = 110;
 

@@ -1,8 +1,8 @@
 /** The timeline's state in the address: ?from=&to= in seconds, ?span=TRACK~DEPTH~START, ?sel=FROM-TO, ?find=, ?open=,
 ?fold= and ?pin= with keys of tracks and series. */
+import type { Timeline, Track } from "../generated/api";
 import { change } from "../router";
-import type { View } from "./paint";
-import type { Timeline, Track } from "./tiles";
+import type { View } from "./view";
 
 export interface Chosen {
   track: string;

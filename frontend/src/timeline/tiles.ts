@@ -1,87 +1,7 @@
-/** What the server tells of a timeline, and tiles of marks: asked for when they are seen, kept while there is room. */
+/** Tiles of marks: asked for when they are seen, kept while there is room. */
 import { get, Problem } from "../api";
-import type { View } from "./paint";
-
-export interface Track {
-  key: string;
-  group: string;
-  title: string;
-  kind: string;
-  first_lane: number;
-  lanes: number;
-  spans: number;
-  begin_ns: number;
-  end_ns: number;
-  worker: string;
-  trace: string;
-}
-
-/** What a resource of a machine did over time. */
-export interface Series {
-  key: string;
-  group: string;
-  title: string;
-  unit: string;
-  about: string;
-  samples: number;
-  most: number;
-}
-
-export interface Timeline {
-  state: "building" | "ready" | "failed";
-  progress_ratio: number;
-  doing: string;
-  build: string;
-  renewing: boolean;
-  begin_ns: number;
-  end_ns: number;
-  spans: number;
-  names: number;
-  lanes_per_tile: number;
-  tracks: Track[];
-  series: Series[];
-  left_out: { what: string; count: number }[];
-  traces: { ref: string; trace: string; begin_ns: number; end_ns: number }[];
-}
-
-export interface SpanName {
-  text: string;
-  category: string;
-  file: string;
-  line: number;
-  function: string;
-}
-
-export interface Span {
-  lane: number;
-  row: number;
-  name: number;
-  start_ns: number;
-  dur_ns: number;
-}
-
-/** A span that led to another one, or that another one led to. */
-export interface SpanLink {
-  out: boolean;
-  kind: string;
-  span: Span;
-  text: string;
-}
-
-export interface SpanDetail {
-  span: Span;
-  name: SpanName;
-  track: string;
-  depth: number;
-  spans: number;
-  previous_ns: number | null;
-  next_ns: number | null;
-  parent_ns: number | null;
-  child_ns: number | null;
-  step: number | null;
-  links: SpanLink[];
-  links_total: number;
-}
+import type { SpanName, SpanNames } from "../generated/api";
+import type { View } from "./view";
 
 /** Marks of one lane within a tile: rows `first` to `last` of the tile's columns. */
 export interface Tile {
@@ -205,7 +125,7 @@ export class Tiles<T> {
       })
       .catch((error: unknown) => {
         this.failed.add(key);
-        return error instanceof Problem ? error : new Problem(0, "the server does not answer: has stepscope view ended?");
+        return error instanceof Problem ? error : new Problem(0, "the server does not answer; has stepscope view ended?");
       })
       .then((problem) => {
         this.asking.delete(key);
@@ -245,7 +165,7 @@ function standIns<T>(tiles: Tiles<T>, level: number, at: number, group: number):
 export async function loadNames(path: string, build: string, total: number, more: (names: SpanName[]) => void, signal: AbortSignal): Promise<void> {
   const names: SpanName[] = [];
   while (names.length < total) {
-    const page = await get<{ items: SpanName[] }>(
+    const page = await get<SpanNames>(
       `${path}/timeline/names?build=${build}&offset=${names.length}&limit=${NAMES_A_PAGE}`,
       signal,
     );

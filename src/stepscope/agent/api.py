@@ -11,21 +11,22 @@ import math
 import struct
 import time
 
-from stepscope.agent import bootstrap
-from stepscope.agent.core import frames, state
+from stepscope.agent import bootstrap, state
+from stepscope.agent.core import frames
 from stepscope.wire.kinds import Flag, Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-    from typing import Any, Optional, TypeVar
+    from typing import Optional, TypeVar
 
     from typing_extensions import Self
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
-    F = TypeVar("F", bound=Callable[..., Any])
+    F = TypeVar("F", bound=Callable[..., Foreign])
 
 _STEP = int(Kind.STEP)
 _SPAN = int(Kind.SPAN)
@@ -39,7 +40,7 @@ _STEP_KEY = ("step", "stepscope.step")
 
 def _current() -> Optional[AgentState]:
     if state.CURRENT is None and bootstrap.HOOK is not None:
-        return bootstrap.HOOK.activate()
+        bootstrap.HOOK.activate()
     return state.CURRENT
 
 
@@ -50,14 +51,14 @@ def step() -> None:
         return
     try:
         now = current.now()
-        local = current.local
+        local = current.threads.local
         life, before = getattr(local, "api_step", _NONE)
-        local.api_step = (current.life, now)
-        if life == current.life:
-            name = current.names.get(_STEP_KEY) or _name(current, *_STEP_KEY)
+        local.api_step = (current.threads.life, now)
+        if life == current.threads.life:
+            name = current.lines.names.get(_STEP_KEY) or _name(current, *_STEP_KEY)
             current.write(before, now - before, 0, name, _STEP, 0, current.thread())
     except Exception as error:
-        if not current.swallow("api.step", error):
+        if not current.failures.swallow("api.step", error):
             raise
 
 
@@ -89,7 +90,7 @@ class span:  # noqa: N801 - used like a function: with stepscope.span("augment")
         name = self._name
 
         @functools.wraps(function)
-        def measured(*args: Any, **kwargs: Any) -> Any:
+        def measured(*args: Foreign, **kwargs: Foreign) -> Foreign:
             with span(name):
                 return function(*args, **kwargs)
 
@@ -128,10 +129,10 @@ def _write_span(text: str, start: int, flags: int) -> None:
     if current is None:
         return
     try:
-        name = current.names.get(("span", text)) or _name(current, "span", text)
+        name = current.lines.names.get(("span", text)) or _name(current, "span", text)
         current.write(start, current.now() - start, 0, name, _SPAN, flags, current.thread())
     except Exception as failure:
-        if not current.swallow("api.span", failure):
+        if not current.failures.swallow("api.span", failure):
             raise
 
 
@@ -145,8 +146,8 @@ def metric(name: str, value: float) -> None:
         if not math.isfinite(number):
             current.diagnostic("DX913", "metric %s was not finite and is not stored" % name)
             return
-        known = current.names.get(("metric", name)) or _name(current, "metric", str(name))
+        known = current.lines.names.get(("metric", name)) or _name(current, "metric", str(name))
         current.write(current.now(), 0, _TO_INT(_TO_BITS(number))[0], known, _METRIC, 0, current.thread())
     except Exception as error:
-        if not current.swallow("api.metric", error):
+        if not current.failures.swallow("api.metric", error):
             raise

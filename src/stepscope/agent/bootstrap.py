@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from importlib.machinery import ModuleSpec
     from types import ModuleType
-    from typing import Any
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
 
-    Callback = Callable[[Any], object]
+    Callback = Callable[[Foreign], object]
 
 ROOTS = ("tensorflow", "keras", "tf_keras", "onnxruntime")
 """The import of one of these makes a process a measured one."""
@@ -40,7 +39,7 @@ class _Exec:
 
     __slots__ = ("hook", "loader", "name", "original")
 
-    def __init__(self, hook: ImportHook, loader: Any, name: str) -> None:
+    def __init__(self, hook: ImportHook, loader: Foreign, name: str) -> None:
         self.hook = hook
         self.loader = loader
         self.name = name
@@ -84,7 +83,7 @@ class ImportHook:
         except OSError:
             self.folder = "/"
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: Foreign = None, target: Foreign = None) -> ModuleSpec | None:
         """What the other finders say, with a watched loader; None for every name that nobody waits for."""
         if name not in self._awaited:
             return None
@@ -97,7 +96,7 @@ class ImportHook:
                 return spec
         return None
 
-    def _watch(self, loader: Any, name: str) -> None:
+    def _watch(self, loader: Foreign, name: str) -> None:
         if isinstance(loader, type) or not hasattr(loader, "exec_module") or not hasattr(loader, "__dict__"):
             return
         try:
@@ -129,33 +128,32 @@ class ImportHook:
         if module is not None and not getattr(spec, "_initializing", False):
             self._call(callback, name, module)
 
-    def _call(self, callback: Callback, name: str, module: Any) -> None:
+    def _call(self, callback: Callback, name: str, module: Foreign) -> None:
         try:
             callback(module)
         except Exception as error:
             self._report(name, error)
 
     def _report(self, name: str, error: Exception) -> None:
-        state = sys.modules.get("stepscope.agent.core.state")
+        state = sys.modules.get("stepscope.agent.state")
         current = getattr(state, "CURRENT", None)
         if current is not None:
             current.diagnostic("DX901", "import hook, %s: %s: %s" % (name, type(error).__name__, error))
 
-    def activate(self) -> AgentState | None:
-        """Make this process a measured one, once. None if that cannot be done: then the hook goes."""
+    def activate(self) -> None:
+        """Make this process a measured one, once. Where that cannot be done the hook goes."""
         # Taken and kept. Not waited for: a signal handler may come here while its own thread holds it.
         if not self._once.acquire(blocking=False):
-            return getattr(sys.modules.get("stepscope.agent.core.state"), "CURRENT", None)
+            return
         try:
             from stepscope.agent import start  # the run directory may have gone since this process was armed
 
-            current = start.start(self)
+            measured = start.start(self, ROOTS, COMPUTES)
         except Exception as error:
-            current = None
+            measured = False
             self._tell(error)
-        if current is None:
+        if not measured:
             self.remove()
-        return current
 
     def _tell(self, error: Exception) -> None:
         """Leave a line in the run directory: this process has no log that could say it."""

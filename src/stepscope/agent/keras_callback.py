@@ -10,13 +10,15 @@ from stepscope.agent import api
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from typing import Optional
+
+    from stepscope.agent.core.foreign import Foreign
 
 _CLASSES: dict[tuple[type, bool], type] = {}
 """Made classes by base class, and whether they look at batches."""
 
 
-def keras_callback(every: int = 0) -> Any:
+def keras_callback(every: int = 0) -> Foreign:
     """A callback for ``fit``: each epoch is a span, the logs at its end are metrics.
 
     Args:
@@ -44,7 +46,7 @@ def _base() -> type:
     return callback
 
 
-def _metrics(logs: Optional[dict[str, Any]], prefix: str = "") -> None:
+def _metrics(logs: Optional[dict[str, Foreign]], prefix: str = "") -> None:
     for name, value in (logs or {}).items():
         try:
             number = float(value)
@@ -53,7 +55,7 @@ def _metrics(logs: Optional[dict[str, Any]], prefix: str = "") -> None:
         api.metric(prefix + str(name), number)
 
 
-def _make(base: Any, *, batches: bool) -> type:
+def _make(base: Foreign, *, batches: bool) -> type:
     class Stepscope(base):  # type: ignore[misc]
         """Tells stepscope of epochs and logs."""
 
@@ -63,11 +65,11 @@ def _make(base: Any, *, batches: bool) -> type:
             super().__init__()
             self._epoch = api.timer("epoch")
 
-        def on_epoch_begin(self, epoch: int, logs: Optional[dict[str, Any]] = None) -> None:
+        def on_epoch_begin(self, epoch: int, logs: Optional[dict[str, Foreign]] = None) -> None:
             del epoch, logs
             self._epoch.start()
 
-        def on_epoch_end(self, epoch: int, logs: Optional[dict[str, Any]] = None) -> None:
+        def on_epoch_end(self, epoch: int, logs: Optional[dict[str, Foreign]] = None) -> None:
             del epoch
             self._epoch.stop()
             _metrics(logs)
@@ -78,7 +80,7 @@ def _make(base: Any, *, batches: bool) -> type:
     class StepscopeBatches(Stepscope):
         """Looks at every so many batches, too."""
 
-        def on_train_batch_end(self, batch: int, logs: Optional[dict[str, Any]] = None) -> None:
+        def on_train_batch_end(self, batch: int, logs: Optional[dict[str, Foreign]] = None) -> None:
             if self.every and batch % self.every == 0:
                 _metrics(logs, "batch ")
 

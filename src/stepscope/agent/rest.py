@@ -28,14 +28,30 @@ import weakref
 
 from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
 from stepscope.wire.kinds import Kind, Trait, kinds_with
-from stepscope.wire.ring import UNTOLD, UNTOLD_KINDS
+from stepscope.wire.ring import UNCOMMITTED, UNCOMMITTED_KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.core.hooks import Hooks
+    from stepscope.agent.core.patches import Patches
+    from stepscope.agent.core.records import Records
+    from stepscope.wire.ring import Write
+
+    class Host(Protocol):
+        """What is asked of the agent's state, which holds the one ``Rest``."""
+
+        config: dict[str, Any]
+        now: Callable[[], int]
+        write: Write
+        thread: Callable[[], int]
+        records: Records
+        patches: Patches
+        hooks: Hooks
+
 
 BUDGET_RATIO = 0.003
 """Share of the wall time that wrappers, what counts while they rest, and the agent's thread may take, by the upper
@@ -62,10 +78,10 @@ MAX_REST_NS = 20_000_000_000
 REPORT_NS = 1_000_000_000
 NOTE_NS = 90_000_000
 """How often counts are copied into the ring's header: a kill loses no more than what came since."""
-SLOTS = {kind: 1 + position for position, kind in enumerate(UNTOLD_KINDS)}
-"""Where in ``Rest.untold`` the calls of a kind stand; as many places further stands what has been told."""
-TOLD = len(UNTOLD_KINDS)
-COUNTED = tuple(kind for kind in UNTOLD_KINDS if kind in kinds_with(Trait.LIGHT))
+SLOTS = {kind: 1 + position for position, kind in enumerate(UNCOMMITTED_KINDS)}
+"""Where in ``Rest.uncommitted`` the calls of a kind stand; as many places further stands what has been told."""
+TOLD = len(UNCOMMITTED_KINDS)
+COUNTED = tuple(kind for kind in UNCOMMITTED_KINDS if kind in kinds_with(Trait.LIGHT))
 """Kinds that may be what repeats once a step, the likelier first: the light wrappers of one of them count."""
 HOT = frozenset(map(int, kinds_with(Trait.HOT)))
 MANY = 64
@@ -101,13 +117,13 @@ class Rest:
         "on",
         "steps_are_functions",
         "swaps",
-        "untold",
+        "uncommitted",
     )
 
-    def __init__(self, state: AgentState) -> None:
+    def __init__(self, state: Host) -> None:
         self._state = state
         self.on = False
-        self.untold = memoryview(bytearray(UNTOLD.size)).cast("Q")
+        self.uncommitted = memoryview(bytearray(UNCOMMITTED.size)).cast("Q")
         """Part of the ring's header: what has been counted, ``note`` writes it."""
         self.steps_are_functions = False
         """Some step function of Keras is a tf.function object: nothing but its call counts it."""
@@ -118,13 +134,13 @@ class Rest:
         soon enough to see what they cost, and then their step has hardly been seen."""
         self.swaps: list[Callable[..., object]] = []
         """Called with ``rests=True`` when a rest begins, ``False`` when it ends, for what ``Patches`` does not hold."""
-        self._counters: dict[Kind, list[list[Any]]] = {kind: [] for kind in UNTOLD_KINDS}
+        self._counters: dict[Kind, list[list[Foreign]]] = {kind: [] for kind in UNCOMMITTED_KINDS}
         """[weak reference to what counts, its count when last looked at], for each kind."""
         self._owed_ns = 0
         """What rests were shorter than they should have been."""
         self._repeats = False
         """Whether something was counted in the last second of this rest."""
-        self._past = dict.fromkeys(UNTOLD_KINDS, 0)
+        self._past = dict.fromkeys(UNCOMMITTED_KINDS, 0)
         """What those had counted that are gone."""
         self._counting: list[Kind] = []
         """Kinds that are counted in this rest."""
@@ -141,7 +157,7 @@ class Rest:
         self._window_ns = FIRST_WINDOW_NS
         self._written = (0, 0)
 
-    def light(self, kind: Kind, original: Any) -> Any:
+    def light(self, kind: Kind, original: Foreign) -> Foreign:
         """What stands in for the wrapper of ``original`` while it rests: it calls it, and counts."""
         counts = functools.lru_cache(maxsize=0)(original)
         if len(self._counters[kind]) >= MANY:  # a job that makes models without end may never rest
@@ -197,10 +213,10 @@ class Rest:
 
     def _open_window(self, now_ns: int) -> None:
         self._since = now_ns
-        self._written = self._state.calls()
+        self._written = self._state.records.calls()
 
     def _consider(self, now_ns: int) -> None:
-        written, counted = self._state.calls()
+        written, counted = self._state.records.calls()
         calls, short = written - self._written[0], counted - self._written[1]
         if calls + short < MIN_CALLS:
             if now_ns - self._since > MAX_REST_NS:
@@ -209,7 +225,7 @@ class Rest:
         window = now_ns - self._since
         if window < LONG_WINDOW_NS and not all(seen() for seen in self.enough):
             return
-        kinds = self._state.newest_kinds(LOOKED_AT)
+        kinds = self._state.records.newest_kinds(LOOKED_AT)
         each = self._call_ns / max(1, len(kinds))
         executions = kinds.count(int(Kind.EXECUTION))  # each calls a tf.function, whose wrapper runs and writes nothing
         hot = executions + sum(kind in HOT for kind in kinds)
@@ -231,7 +247,7 @@ class Rest:
     def _thread_ratio(self, now_ns: int) -> float:
         """What the agent's thread has taken of a core since this was first asked; what has a budget of its own is not
         in it."""
-        used = time.thread_time_ns() - self._state.apart_ns
+        used = time.thread_time_ns() - self._state.hooks.apart_ns
         if self._asked is None:
             self._asked = (now_ns, used)
         since = now_ns - self._asked[0]
@@ -240,17 +256,17 @@ class Rest:
     def _begin(self, now_ns: int, rest_ns: int, kinds: list[int]) -> None:
         for function in self.before:
             function(now_ns)
-        self._state.flush_short()
+        self._state.records.flush_regularly()
         self._forget()
         if int(Kind.EXECUTION) in kinds[-LATEST:]:
             counted = frozenset((Kind.FUNCTION,) if self.steps_are_functions else ())
         else:
             most = max(kinds.count(int(kind)) for kind in COUNTED)
             counted = frozenset([kind for kind in COUNTED if 2 * kinds.count(int(kind)) >= max(most, 1)][:1])
-        self._counting = [kind for kind in UNTOLD_KINDS if kind == Kind.EXECUTION or kind in counted]
+        self._counting = [kind for kind in UNCOMMITTED_KINDS if kind == Kind.EXECUTION or kind in counted]
         counts = {kind: self._count(kind) for kind in self._counting}
         self.on = True
-        self._state.put_aside(counted)
+        self._state.patches.put_aside(counted)
         self._swap()
         # Now, not before: what a wrapper recorded until here is left as it is, what begins later is counted.
         self._settle(self._state.now(), counts)
@@ -262,12 +278,12 @@ class Rest:
         if not self.on:
             return
         ends = self._state.now()  # what begins from here on may be recorded again
-        self._state.put_back()
+        self._state.patches.put_back()
         self.on = False
         self._owed_ns += max(0, self._until - now_ns)
         self._swap()
         self._tell(ends)
-        self.untold[0] = 0
+        self.uncommitted[0] = 0
         self._open_window(now_ns)
 
     def _swap(self) -> None:
@@ -295,23 +311,23 @@ class Rest:
     def note(self) -> None:
         """Copy the counts into the ring's header: for a job that is killed, and before what counts may go away."""
         for kind in self._counting:
-            self.untold[SLOTS[kind]] = self._count(kind)
+            self.uncommitted[SLOTS[kind]] = self._count(kind)
 
     def _settle(self, now_ns: int, counts: dict[Kind, int]) -> None:
         """All of these calls have been told of; there may be more by now."""
-        for kind in UNTOLD_KINDS:
-            self.untold[SLOTS[kind] + TOLD] = counts.get(kind, self.untold[SLOTS[kind]])
+        for kind in UNCOMMITTED_KINDS:
+            self.uncommitted[SLOTS[kind] + TOLD] = counts.get(kind, self.uncommitted[SLOTS[kind]])
         self.note()
-        self.untold[0] = self._told = now_ns
+        self.uncommitted[0] = self._told = now_ns
 
     def _tell(self, now_ns: int) -> int:
         """Leave the records; how many calls of a kind were counted that repeats."""
         counts = {kind: self._count(kind) for kind in self._counting}
-        self.untold[0] = 0  # a kill between the two tells of these calls once at most
+        self.uncommitted[0] = 0  # a kill between the two tells of these calls once at most
         write, thread = self._state.write, self._state.thread()
         counted = 0
         for kind, calls in counts.items():
-            new = calls - self.untold[SLOTS[kind] + TOLD]
+            new = calls - self.uncommitted[SLOTS[kind] + TOLD]
             counted += new
             if new or kind == Kind.EXECUTION:
                 write(self._told, now_ns - self._told, new, 0, int(Kind.REST), int(kind) << 8, thread)
@@ -321,9 +337,9 @@ class Rest:
     def after_fork(self) -> None:
         """In a forked child: attached, without a window; its own thread opens one."""
         if self.on:
-            self._state.put_back()
+            self._state.patches.put_back()
             self.on = False
             self._swap()
         self._since = self._held = self._hot_since = 0
         self._asked = None
-        self.untold = memoryview(bytearray(UNTOLD.size)).cast("Q")
+        self.uncommitted = memoryview(bytearray(UNCOMMITTED.size)).cast("Q")

@@ -7,10 +7,10 @@ import functools
 import os
 import sys
 
-from stepscope.agent.bootstrap import COMPUTES, ROOTS
+from stepscope.agent import state
 from stepscope.agent.capture.commands import Commands
 from stepscope.agent.capture.controller import KIND
-from stepscope.agent.core import frames, state
+from stepscope.agent.core import frames
 from stepscope.agent.probes import registry
 from stepscope.agent.sampling.sampler import Sampler
 from stepscope.wire import trouble
@@ -18,25 +18,41 @@ from stepscope.wire.commands import ENOUGH, STACKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from collections.abc import Callable, Collection
+    from typing import Optional, Protocol
 
-    from stepscope.agent.bootstrap import ImportHook
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
+
+    class Hook(Protocol):
+        """Who knows of imports: see ``agent.bootstrap``."""
+
+        run: str
+        pid: int
+        folder: str
+
+        def after_import(self, name: str, callback: Callable[[Foreign], object]) -> None:
+            """Have ``callback(module)`` called after each execution of ``name``."""
+
+        def remove(self) -> None:
+            """No callback runs any more."""
 
 
 class Running:
     """What belongs to one measured process beside its state."""
 
-    def __init__(self, current: AgentState) -> None:
+    def __init__(self, current: AgentState, computes: Collection[str]) -> None:
+        """``computes``: the frameworks that compute, by the names of their modules."""
         self.state = current
+        self._computes = computes
         self.sampler: Optional[Sampler] = None
 
-    def framework(self, name: str, module: Any) -> None:
+    def framework(self, name: str, module: Foreign) -> None:
         """A framework's import has ended: say so; with that of one that computes the agent's thread starts."""
         for folder in list(getattr(module, "__path__", ())):
             frames.exclude(str(folder))
         self._say(name, module)
-        if name in COMPUTES:
+        if name in self._computes:
             self._say("numpy", sys.modules.get("numpy"))
             if self.sampler is None:
                 self._begin()
@@ -44,12 +60,12 @@ class Running:
 
     def _begin(self) -> None:
         self.start_thread()
-        self.state.children_after_fork.append(self.start_thread)
+        self.state.hooks.children.append(self.start_thread)
         with self.state.guard("commands"):
             takes = {KIND: self.state.captures.order, ENOUGH: self.state.captures.enough, STACKS: self._denser}
-            self.state.on_tick(Commands(self.state, takes).tick)
+            self.state.hooks.on_tick(Commands(self.state.lines, takes).tick)
 
-    def _say(self, name: str, module: Any) -> None:
+    def _say(self, name: str, module: Foreign) -> None:
         if module is not None:
             line = {"t": "framework", "at": self.state.now(), "name": name}
             line["version"] = str(getattr(module, "__version__", ""))
@@ -67,7 +83,9 @@ class Running:
         """A window of native stacks begins: sample Python's as often."""
         hz, seconds = command.get("hz"), command.get("seconds")
         if not isinstance(hz, (int, float)) or not isinstance(seconds, (int, float)):
-            self.state.diagnostic("DX915", "stacks at %.40r Hz for %.40r s; expected numbers" % (hz, seconds))
+            self.state.diagnostic(
+                "DX915", "invalid request for stacks at %.40r Hz for %.40r s; expected numbers" % (hz, seconds)
+            )
         elif self.sampler is not None:
             try:
                 self.sampler.denser(hz, seconds)
@@ -89,25 +107,26 @@ class Running:
         self.state.finish(cpu_ns)
 
 
-def start(hook: ImportHook) -> Optional[AgentState]:
-    """Open the state, attach the probes by callbacks. None when this process cannot be measured."""
+def start(hook: Hook, roots: Collection[str], computes: Collection[str]) -> bool:
+    """Open the state, attach the probes by callbacks. False: this process cannot be measured."""
     if not os.path.isdir(hook.run):
-        return None
+        return False
+    frames.armed_in(hook.folder)
     current = state.AgentState(hook.run)
     if not current.open("exec" if hook.pid == os.getpid() else "fork"):
-        if not current.has_log:
-            trouble.write(hook.run, "start of the agent", current.last_words)
-        return None
+        if not current.lines.is_open:
+            trouble.write(hook.run, "start of the agent", current.lines.last_words)
+        return False
     state.CURRENT = current
     os.register_at_fork(after_in_child=current.after_fork)
-    running = Running(current)
+    running = Running(current, computes)
     running.register_exit()
-    current.on_uninstall(hook.remove)
-    for name in ROOTS:
+    current.hooks.on_uninstall(hook.remove)
+    for name in roots:
         hook.after_import(name, functools.partial(running.framework, name))
     for probe, module_name, attach in registry.targets(current):
         hook.after_import(module_name, functools.partial(current.attach, probe, attach))
-    return current
+    return True
 
 
 def _onednn() -> str:

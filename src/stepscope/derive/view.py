@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from stepscope.derive.graph.index import GraphIndex
 from stepscope.derive.input import pipeline
-from stepscope.derive.optrace import traces
-from stepscope.derive.optrace.node_costs import StepOps
+from stepscope.derive.optrace import chosen_traces
+from stepscope.derive.optrace.node_costs import NodeCosts
 from stepscope.derive.python import stack_samples
 from stepscope.derive.steps import anatomy, joined_threads, named_times, rest, step_finder, steps
 from stepscope.model.log.events import Framework
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stepscope.derive.input.pipeline import Pipeline
-    from stepscope.derive.optrace.traces import OpTraces
+    from stepscope.derive.optrace.chosen_traces import ChosenTraces
     from stepscope.derive.python.stack_samples import HotSpot, Sample
     from stepscope.derive.steps.anatomy import Anatomy
     from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.log.events import DatasetMade, Name
+    from stepscope.model.report.components import ComponentName
     from stepscope.model.session.session import Session, Worker
 
 T = TypeVar("T")
@@ -68,12 +69,12 @@ class SessionView:
     @cached_property
     def pipeline(self) -> Pipeline | None:
         """The input pipeline."""
-        return pipeline.build(self.steps, self.op_traces.views) if self.steps else None
+        return pipeline.build(self.steps, self.traces.views) if self.steps else None
 
     @cached_property
-    def op_traces(self) -> OpTraces:
+    def traces(self) -> ChosenTraces:
         """Op traces of the process that makes the steps; of any where none is seen to."""
-        return traces.build(self.session, self.steps)
+        return chosen_traces.build(self.session, self.steps)
 
     @cached_property
     def anatomy(self) -> Anatomy | None:
@@ -92,7 +93,7 @@ class SessionView:
         """(file, function) of the user's loop."""
         return stack_samples.loop_function(self.samples, self.steps) if self.steps else None
 
-    def hot_spots(self, *components: str) -> tuple[HotSpot, ...]:
+    def hot_spots(self, *components: ComponentName) -> tuple[HotSpot, ...]:
         """Where samples of these components fall."""
         return stack_samples.hot_spots(self.samples, frozenset(components), self.loop)
 
@@ -102,10 +103,10 @@ class SessionView:
         return GraphIndex(self.worker) if self.worker is not None and len(self.worker.graphs) else None
 
     @cached_property
-    def step_ops(self) -> StepOps | None:
+    def node_costs(self) -> NodeCosts | None:
         """The ops of the traced steps with their nodes; None without a trace of steps, or without graphs."""
-        trace = self.op_traces.main
-        return StepOps(trace, self.graphs) if trace is not None and self.graphs is not None else None
+        trace = self.traces.main
+        return NodeCosts(trace, self.graphs) if trace is not None and self.graphs is not None else None
 
     @property
     def frameworks(self) -> dict[str, str]:
@@ -141,8 +142,8 @@ class SessionView:
         ]
         if lines:
             return max(set(lines), key=lines.count)
-        anchor = self.steps.anchors
-        return anchor.call_line if anchor is not None and anchor.call_line else None
+        call = self.steps.call
+        return call.call_line if call is not None and call.call_line else None
 
     def place(self, file: str, line: int, end_line: int = 0, function: str = "") -> Place:
         """A place with its file relative to the job's working directory where it lies below it."""

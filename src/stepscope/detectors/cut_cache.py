@@ -26,9 +26,9 @@ REMEDY = Remedy(
 )
 
 
-def above(session: SessionView, made: Iterable[DatasetMade]) -> CutCache | None:
+def above(view: SessionView, made: Iterable[DatasetMade]) -> CutCache | None:
     """The cache that should keep what one of these datasets makes, and does not; None where there is one pass only."""
-    pipe, steps = session.pipeline, session.steps
+    pipe, steps = view.pipeline, view.steps
     if pipe is None or steps is None:
         return None
     found = cut_caches.build(pipe.datasets)
@@ -38,6 +38,6 @@ def above(session: SessionView, made: Iterable[DatasetMade]) -> CutCache | None:
     return found if again else None
 
 
-def places(session: SessionView, found: CutCache) -> tuple[Place, ...]:
+def places(view: SessionView, found: CutCache) -> tuple[Place, ...]:
     """Of the cache and of what cuts it short."""
-    return tuple(p for d in (found.cache, found.take) if (p := session.dataset_place(d)) is not None)
+    return tuple(p for d in (found.cache, found.take) if (p := view.dataset_place(d)) is not None)

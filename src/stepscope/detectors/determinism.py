@@ -24,13 +24,13 @@ REMEDY = Remedy(
 )
 
 
-def turned_on(session: SessionView) -> Setting | None:
+def turned_on(view: SessionView) -> Setting | None:
     """Who turned it on. It cannot be turned off."""
-    settings = session.worker.all(Setting) if session.worker is not None else ()
+    settings = view.worker.all(Setting) if view.worker is not None else ()
     return next((s for s in settings if s.name == "op_determinism" and s.file), None)
 
 
-def takes_threads(session: SessionView, stage: Stage | None) -> Setting | None:
+def takes_threads(view: SessionView, stage: Stage | None) -> Setting | None:
     """Who turned it on, where a map was asked to run in parallel and does not."""
     asked = stage is not None and stage.name == "Map" and any("Parallel" in d.cls for d in stage.datasets)
-    return turned_on(session) if asked else None
+    return turned_on(view) if asked else None

@@ -59,25 +59,25 @@ class LoopPython:
         """The most sampled."""
         return self.spots[0]
 
-    def who(self, session: SessionView) -> str:
+    def who(self, view: SessionView) -> str:
         """What it runs in, mostly: a function, or lines of the loop itself."""
-        return who(session, self.top.culprit, self.top.lines[:3])
+        return who(view, self.top.culprit, self.top.lines[:3])
 
-    def places(self, session: SessionView) -> tuple[Place, ...]:
+    def places(self, view: SessionView) -> tuple[Place, ...]:
         """The most sampled lines of the function, the loop's statement that calls it, spans of the user's around it."""
         culprit, statement = self.top.culprit, self.top.statement
         lines = self.top.lines[:3] or (culprit.line,)
-        where = [session.place(culprit.file, min(lines), max(lines), culprit.function)]
+        where = [view.place(culprit.file, min(lines), max(lines), culprit.function)]
         if statement is not None:
-            where.append(session.place(statement.file, statement.line, function=statement.function))
+            where.append(view.place(statement.file, statement.line, function=statement.function))
         where += [
-            session.place(name.call_file, name.call_line, function=f'span "{name.text}"')
-            for name, _ in user_spans.explaining(session, self.ratio)
+            view.place(name.call_file, name.call_line, function=f'span "{name.text}"')
+            for name, _ in user_spans.explaining(view, self.ratio)
             if name.call_file
         ]
         return tuple(dict.fromkeys(where))
 
-    def evidence(self, session: SessionView, metric: str, params: Params) -> tuple[Evidence, ...]:
+    def evidence(self, view: SessionView, metric: str, params: Params) -> tuple[Evidence, ...]:
         """The measured remainder, the samples that say whose it is, and the user's spans that hold most of it."""
         return (
             Evidence(
@@ -91,35 +91,35 @@ class LoopPython:
             Evidence(metric="samples", value=self.samples, unit="samples"),
             *(
                 Evidence(metric=f"span {name.text}", value=inside, unit="ratio", refs=(f"name:{name.id}",))
-                for name, inside in user_spans.explaining(session, self.ratio)
+                for name, inside in user_spans.explaining(view, self.ratio)
             ),
         )
 
-    def cost(self, session: SessionView) -> Cost:
+    def cost(self, view: SessionView) -> Cost:
         """With the samples' interval."""
         low, high = stack_samples.confidence_interval(self.part, self.samples)
-        return cost_of(session, self.ratio, low=self.share * low, high=self.share * high)
+        return cost_of(view, self.ratio, low=self.share * low, high=self.share * high)
 
 
-def is_loop(session: SessionView, spot: Spot) -> bool:
+def is_loop(view: SessionView, spot: Spot) -> bool:
     """Whether a function makes the steps: nobody can run it less often than once a step."""
-    return (spot.file, spot.function) in stack_samples.making_steps(session.samples, session.loop)
+    return (spot.file, spot.function) in stack_samples.making_steps(view.samples, view.loop)
 
 
-def who(session: SessionView, spot: Spot, lines: Sequence[int] = ()) -> str:
+def who(view: SessionView, spot: Spot, lines: Sequence[int] = ()) -> str:
     """What code at a spot is called: by its function, or by its lines where the function makes the steps."""
-    if not is_loop(session, spot):
+    if not is_loop(view, spot):
         return spot.function
     first, last = min(lines, default=spot.line), max(lines, default=spot.line)
     return f"the loop's own line {first}" if first == last else f"the loop's own lines {first}-{last}"
 
 
-def find(session: SessionView, params: Params, wanted: Callable[[HotSpot], bool]) -> LoopPython | None:
+def find(view: SessionView, params: Params, wanted: Callable[[HotSpot], bool]) -> LoopPython | None:
     """The loop's Python on the spots that are wanted; None where it takes too little or samples do not say."""
-    anatomy = session.anatomy
+    anatomy = view.anatomy
     if anatomy is None or anatomy.ratio("other-python") < params.min_ratio:
         return None
-    every = session.hot_spots("other-python")
+    every = view.hot_spots("other-python")
     mine = tuple(s for s in every if s.tensorflow_ratio <= params.max_tensorflow_ratio and wanted(s))
     found = LoopPython(
         share=anatomy.ratio("other-python"),

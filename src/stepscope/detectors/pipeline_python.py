@@ -67,45 +67,43 @@ class Waited:
         made = self.cause.producer
         return made.busy_ratio if self.hidden and made is not None else self.cause.python_ratio
 
-    def cost(self, session: SessionView) -> Cost:
+    def cost(self, view: SessionView) -> Cost:
         """The wait is certain within its error, what lock and CPUs cost besides may be less."""
         cause, error = self.cause, 2 * self.cause.error_ratio
         basis = "modelled" if self.hidden else "measured"
-        return cost_of(session, self.saved, low=cause.saved_low - error, high=cause.saved_high + error, basis=basis)
+        return cost_of(view, self.saved, low=cause.saved_low - error, high=cause.saved_high + error, basis=basis)
 
 
-def waits(session: SessionView, cause: InputCause, saved: float) -> str:
+def waits(view: SessionView, cause: InputCause, saved: float) -> str:
     """``79 % of their time for it``: as the split of the step has it; and the cost where it is another, with why."""
-    split = _split(session, cause)
+    split = _split(view, cause)
     said, cost = format_ratio(split), format_ratio(saved)
     if said == cost:
         return f"{said} of their time for it"
     if saved > split:
         return f"{said} of their time for it; with the GIL and CPUs that it takes besides it costs {cost}"
-    return f"{said} of their time for input, {cost} without what {_besides(session, cause, split)}"
+    return f"{said} of their time for input, {cost} without what {_besides(view, cause, split)}"
 
 
-def account(session: SessionView, cause: InputCause, saved: float) -> str:
+def account(view: SessionView, cause: InputCause, saved: float) -> str:
     """Why the split, the evidence and the cost give three numbers for a wait: a sentence to append, or nothing."""
-    split = _split(session, cause)
+    split = _split(view, cause)
     said, own, cost = format_ratio(split), format_ratio(cause.wait_ratio), format_ratio(saved)
     parts = []
     if said != own:
-        parts.append(
-            f" The split's input wait of {said} holds what {_besides(session, cause, split)}; without it {own}."
-        )
+        parts.append(f" The split's input wait of {said} holds what {_besides(view, cause, split)}; without it {own}.")
     if cost != own:
         parts.append(f" The cost is {cost}, as lock and CPUs that the input takes from the step would go with it.")
     return "".join(parts)
 
 
-def _split(session: SessionView, cause: InputCause) -> float:
-    return session.anatomy.ratio("input-wait") if session.anatomy is not None else cause.wait_ratio
+def _split(view: SessionView, cause: InputCause) -> float:
+    return view.anatomy.ratio("input-wait") if view.anatomy is not None else cause.wait_ratio
 
 
-def _besides(session: SessionView, cause: InputCause, split: float) -> str:
+def _besides(view: SessionView, cause: InputCause, split: float) -> str:
     """Which of the two that ``InputCause.wait_ratio`` leaves out is the larger part."""
-    pipe, anatomy, steps = session.pipeline, session.anatomy, session.steps
+    pipe, anatomy, steps = view.pipeline, view.anatomy, view.steps
     handed = 0.0
     if pipe is not None and anatomy is not None and steps is not None and anatomy.wall_ns:
         handed = min(split, pipe.handover_ns * steps.steady_count / anatomy.wall_ns)
@@ -134,12 +132,12 @@ def _own(made: Producer) -> Evidence:
     return Evidence(metric="own_cpu_cores", value=made.own_ratio, unit="cores")
 
 
-def find(session: SessionView, limit: Limit, params: Params) -> Waited | None:
+def find(view: SessionView, limit: Limit, params: Params) -> Waited | None:
     """The function, if user Python of this kind limits the pipeline and steps wait for it."""
-    cause, steps = session.get(input_cause.build), session.steps
+    cause, steps = view.get(input_cause.build), view.steps
     if cause is None or steps is None or cause.limit != limit or cause.function is None:
         return None
-    hidden = session.get(hidden_wait.build)
+    hidden = view.get(hidden_wait.build)
     if hidden and (not cause.never_idle or cause.saved_low < params.min_wait_ratio):
         return None
     if not hidden and cause.wait_ratio + cause.disturbed_ratio < params.min_wait_ratio:
@@ -154,17 +152,17 @@ def find(session: SessionView, limit: Limit, params: Params) -> Waited | None:
     )
 
 
-def own_places(session: SessionView, function: PythonFunction) -> list[Place]:
+def own_places(view: SessionView, function: PythonFunction) -> list[Place]:
     """The function itself, and the lines that its time goes to."""
     name, inside = function.name, function.inside
-    places = [session.place(name.file, name.line, name.end_line, name.text)] if name.file else []
+    places = [view.place(name.file, name.line, name.end_line, name.text)] if name.file else []
     if inside is not None:
         lines = inside.lines[:3]
-        places.append(session.place(inside.file, min(lines), max(lines), inside.function))
+        places.append(view.place(inside.file, min(lines), max(lines), inside.function))
     return places
 
 
-def made_places(session: SessionView, function: PythonFunction) -> list[Place]:
+def made_places(view: SessionView, function: PythonFunction) -> list[Place]:
     """Where the function was put into the graph, the innermost line first."""
     stack = function.made.stack[-2:] if function.made is not None else []
-    return [session.place(file, line, function=where) for file, where, line in reversed(stack)]
+    return [view.place(file, line, function=where) for file, where, line in reversed(stack)]

@@ -34,10 +34,10 @@ def short(name: str) -> str:
     return name.removeprefix(_PREFIX)
 
 
-def stage_places(session: SessionView) -> tuple[Place, ...]:
+def stage_places(view: SessionView) -> tuple[Place, ...]:
     """Where the slowest stage of the input was made, and its function, where level 0 recorded them."""
-    pipe = session.pipeline
+    pipe = view.pipeline
     made = pipe.slowest.datasets if pipe is not None and pipe.slowest is not None else ()
-    places = [p for d in made if (p := session.dataset_place(d)) is not None]
-    places += [session.place(d.fn_file, d.fn_line, d.fn_end_line, d.fn_name) for d in made if d.fn_file and d.fn_line]
+    places = [p for d in made if (p := view.dataset_place(d)) is not None]
+    places += [view.place(d.fn_file, d.fn_line, d.fn_end_line, d.fn_name) for d in made if d.fn_file and d.fn_line]
     return tuple(dict.fromkeys(places))

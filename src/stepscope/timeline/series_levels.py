@@ -1,7 +1,7 @@
-"""Series at several levels of detail: what no screen can show apart becomes one point, with its lowest and its highest
-value, so that no spike is lost.
+"""Series at several levels of detail. Points too close to be told apart on a screen become one point that keeps their
+lowest and highest values, so that no spike is lost.
 
-The rule is that of spans (``span_levels``): values that hold for at least a bucket of time stay themselves; shorter
+The rule is that of spans (``levels``): a value that holds for at least one bucket of time stays as it is; shorter
 neighbours that begin in the same bucket become one point.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.timeline import span_levels
+from stepscope.timeline import levels
 
 if TYPE_CHECKING:
     from stepscope.model.records import F64, I64
@@ -20,39 +20,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Values that hold for a time each. Shapes: [value], by start; none overlaps another."""
+    """Values, each with the time for which it holds. Shapes: [value], sorted by start; none overlaps another."""
 
     start: I64
     end: I64
     value: F64
 
     def __len__(self) -> int:
-        """How many."""
+        """Number of values."""
         return len(self.start)
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Values, or what stands for several. Shapes: [point], by start."""
+    """Values, or one point for several values. Shapes: [point], sorted by start."""
 
     start: I64
     end: I64
     low: F64
     high: F64
     mean: F64
-    """Over time."""
+    """Time-weighted mean."""
     count: I64
 
     def __len__(self) -> int:
-        """How many."""
+        """Number of points."""
         return len(self.start)
 
 
 def merged(held: Held, bucket: int) -> Points:
-    """What can be told apart at a bucket of so many nanoseconds."""
+    """The points of a level whose buckets last ``bucket`` nanoseconds."""
     if not len(held):
         return Points(held.start, held.end, held.value, held.value, held.value, np.empty(0, np.int64))
-    first = span_levels.firsts(held.start, held.end, bucket)
+    first = levels.firsts(held.start, held.end, bucket)
     last = np.append(first[1:], len(held)) - 1
     length = (held.end - held.start).astype(np.float64)
     return Points(

@@ -1,8 +1,8 @@
-"""The resources of a session's machine over time, for its timeline: CPU, memory, network, disks, GPUs.
+"""The resources of a session's machine over time, for the timeline: CPU, memory, network, disks, GPUs.
 
-A rate holds between two looks. Where a burst looked closer (``BurstTable``), its rates stand instead of the second's
-mean, and what is left of that second is spread over its rest: the area below stays what was counted. What is not known
-has no value, and what never moved has no series.
+A rate holds between two samples. Where a burst sampled more often (``BurstTable``), its rates replace the mean of that
+second, and the remainder is spread over the unsampled part of the second, so that the area stays equal to what was
+counted. Unknown times have no value. A resource that never changes has no series.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 NS = 1e9
 MOST_NS = 1 << 53
 LAST_HELD_NS = 1_000_000_000
-"""A value that was looked at once holds so long: about one look."""
+"""A single sampled value holds for this long: about one sampling interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesTrack:
-    """One resource of a machine."""
+    """One resource of a machine over time."""
 
     key: str
     group: str
@@ -41,7 +41,7 @@ class SeriesTrack:
 
 
 def tracks(session: Session) -> list[SeriesTrack]:
-    """All resources that were sampled, and moved."""
+    """All resources that were sampled and that changed."""
     machine = session.manifest.host.name
     group = f"resources of {machine}" if machine else "resources"
     made = [
@@ -52,7 +52,7 @@ def tracks(session: Session) -> list[SeriesTrack]:
 
 
 def _all(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:
-    """Key, title, unit, how it was looked at, values."""
+    """Yields key, title, unit, how it was sampled, values."""
     bursts = session.bursts
     yield "cpu", "CPU", "cores", "of the job's measured processes", _cpu(session)
     host = counters.host(session)
@@ -85,7 +85,7 @@ def _all(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:
 
 
 def _ordered(held: Held) -> Held:
-    """What damaged or hostile tables say, in order, without overlaps and within what can be counted."""
+    """Values sorted, without overlaps and within countable bounds, whatever a damaged or hostile table holds."""
     start, end = np.clip(held.start, -MOST_NS, MOST_NS), np.clip(held.end, -MOST_NS, MOST_NS)
     order = np.argsort(start, kind="stable")
     start, end = start[order], end[order]
@@ -97,11 +97,11 @@ def _ordered(held: Held) -> Held:
 def _cpu(session: Session) -> Held:
     host = counters.host(session)
     known = host.take(host.job_cpu_ns >= 0)
-    return rates(known.at_ns, known.job_cpu_ns, per=1.0)  # a burst's looks are at fewer processes
+    return rates(known.at_ns, known.job_cpu_ns, per=1.0)  # bursts sample fewer processes
 
 
 def rates(at: I64, counter: I64, per: float = NS) -> Held:
-    """Growth between looks; ``per``: a second, or 1 for nanoseconds of CPU per nanosecond."""
+    """Growth between samples, per ``per``: a second, or 1 for nanoseconds of CPU per nanosecond."""
     if len(at) < counters.DIFFERENCE:
         return _none()
     real = np.flatnonzero(np.diff(at) > 0)
@@ -114,7 +114,7 @@ def _none() -> Held:
 
 
 def closer(coarse: Held, at: I64, counter: I64) -> Held:
-    """A second's mean, and closer looks in place of the parts that they saw."""
+    """A second's mean, with a burst's samples in place of the parts that the burst covered."""
     fine = rates(at, counter)
     if not len(coarse) or not len(fine):
         return coarse
@@ -146,7 +146,7 @@ def _pieces(parts: list[Held]) -> tuple[I64, I64]:
 
 
 def _sum(parts: list[Held]) -> Held:
-    """What several hold together; where one holds nothing, the others alone."""
+    """Sum of several series; where one has no value, the others count alone."""
     parts = [part for part in parts if len(part)]
     if len(parts) <= 1:
         return parts[0] if parts else _none()
@@ -158,7 +158,7 @@ def _sum(parts: list[Held]) -> Held:
 
 
 def _steps(start: I64, end: I64, value: F64) -> Held:
-    """The sum of values that hold for a time each and may overlap."""
+    """Sum of values that each hold for some time and may overlap."""
     at = np.concatenate([start, end])
     order = np.argsort(at, kind="stable")
     change, holding = np.concatenate([value, -value])[order], np.repeat((1, -1), len(start))[order]
@@ -179,7 +179,7 @@ def _resident(session: Session) -> Held:
 
 
 def _looks(at: I64, value: I64) -> Held:
-    """What was seen holds until the next look."""
+    """Each sampled value holds until the next sample."""
     if not len(at):
         return _none()
     usual = int(np.median(np.diff(at))) if len(at) > 1 else LAST_HELD_NS
@@ -208,7 +208,7 @@ def _gpus(session: Session) -> Iterator[tuple[str, str, str, str, Held]]:
 
 
 def _busy(gpu: GpuTable) -> Held:
-    """NVML's share of the time before each look."""
+    """GPU utilisation by NVML: the share of the time before each sample."""
     if len(gpu) < counters.DIFFERENCE:
         return _none()
     known = np.flatnonzero((gpu.busy_percent[1:] >= 0) & (np.diff(gpu.at_ns) > 0))

@@ -1,4 +1,4 @@
-"""Runs the application on a socket that listens, until Ctrl-C or until it is told to exit."""
+"""Runs the application on a listening socket, until Ctrl-C or a call of ``exit``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from stepscope.app.server.open_sessions import Shelf
-from stepscope.app.server.session_catalogue import Library
+from stepscope.app.server.open_sessions import OpenSessions
+from stepscope.app.server.session_catalogue import SessionCatalogue
 from stepscope.web.application import create
 from stepscope.web.operation import Hub
 
@@ -27,13 +27,15 @@ _IDLE_S = 15
 
 
 class Server:
-    """A server of some sessions and folders."""
+    """A server for some sessions and folders."""
 
     def __init__(
         self, roots: Sequence[Path], access: Access, within: Callable[[ASGIApp], ASGIApp] = lambda app: app
     ) -> None:
-        """It does not run yet; ``within`` stands between the guard and what it lets through."""
-        self._hub = Hub(library=Library(roots), shelf=Shelf(), stopping=lambda: self._server.should_exit)
+        """Create the server without running it; ``within`` wraps everything behind the guard."""
+        self._hub = Hub(
+            catalogue=SessionCatalogue(roots), open_sessions=OpenSessions(), stopping=lambda: self._server.should_exit
+        )
         config = uvicorn.Config(
             create(self._hub, access, within),
             log_level="error",
@@ -48,11 +50,11 @@ class Server:
         self._server = uvicorn.Server(config)
 
     def exit(self) -> None:
-        """Have it end."""
+        """Stop the server."""
         self._server.should_exit = True
 
     def run(self, bound: socket.socket) -> None:
-        """Serve on a socket that listens, until Ctrl-C or ``exit``."""
+        """Serve on a listening socket, until Ctrl-C or ``exit``."""
         os.nice(_NICE)  # the job comes first
         try:
             self._server.run(sockets=[bound])

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from pathlib import Path
 
 import pytest
 from tests.checker.fixing.planning import fix_files, fixed_by
+from tests.checker.fixing.programs import CALL, FIRST, PIPELINE, SECOND, book
 
 from stepscope.checker.fixing.edits import CannotFixError
 from stepscope.checker.fixing.files import write
-
-PIPELINE = """\
-import tensorflow as tf
-
-def augment(x):
-    return tf.image.random_hue(x, 0.1)  # noise
-
-ds = tf.data.Dataset.range(9000).map(augment).interleave(tf.data.Dataset.from_tensors)
-"""
-CALL = "num_parallel_calls=tf.data.AUTOTUNE"
 
 
 def test_chain_in_one_go() -> None:
@@ -66,7 +56,7 @@ def test_not_given_back() -> None:
     """A file that libcst does not give back letter for letter (line endings of old Macs) is left alone."""
     outcome = fix_files({"main.py": PIPELINE.replace("\n", "\r").encode()})
     assert outcome.contents == {}
-    assert {f.refused for f in outcome.refused} == {"libcst does not give this file back as it was"}
+    assert {f.refused for f in outcome.refused} == {"libcst does not reproduce this file"}
 
 
 def test_import_added_once() -> None:
@@ -81,24 +71,6 @@ def test_import_added_once() -> None:
     assert done.splitlines()[:2] == ["from tensorflow.data import Dataset", "import tensorflow as tf"]
     assert done.count("import tensorflow as tf") == 1
     assert done.count(CALL) == 2
-
-
-def book(*sources: str, as_list: bool = True, indent: int | None = 1) -> bytes:
-    """A notebook with these code cells, a text cell first."""
-
-    def lines(source: str) -> object:
-        return source.splitlines(keepends=True) if as_list else source
-
-    cells: list[dict[str, object]] = [{"cell_type": "markdown", "metadata": {}, "source": ["# Title é"]}]
-    cells += [
-        {"cell_type": "code", "execution_count": 3, "metadata": {"x": 1.50}, "outputs": [], "source": lines(source)}
-        for source in sources
-    ]
-    data = {"cells": cells, "metadata": {"kernelspec": {"language": "python"}}, "nbformat": 4, "nbformat_minor": 5}
-    return (json.dumps(data, indent=indent, ensure_ascii=False) + "\n").encode()
-
-
-FIRST, SECOND = PIPELINE.split("\n\n", 1)
 
 
 @pytest.mark.parametrize("as_list", [True, False])
@@ -116,7 +88,7 @@ def test_notebook_magic() -> None:
     line = "ds = tf.data.Dataset.list_files('*').interleave(tf.data.Dataset.from_tensors)"
     outcome = fix_files({"a.ipynb": book(FIRST, f"%time {line}")})
     assert outcome.contents == {}
-    assert [f.refused for f in outcome.refused] == ["a magic stands there"]
+    assert [f.refused for f in outcome.refused] == ["the place holds a magic"]
 
 
 def test_overlapping_fixes_take_rounds() -> None:
@@ -154,7 +126,7 @@ def test_write_changed(tmp_path: Path) -> None:
     """A file that somebody else has changed meanwhile is left alone."""
     target = tmp_path / "real.py"
     target.write_bytes(b"theirs")
-    with pytest.raises(CannotFixError, match="changed meanwhile"):
+    with pytest.raises(CannotFixError, match="changed in the meantime"):
         write(target, b"new", old=b"old")
     assert target.read_bytes() == b"theirs"
 

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.lines import Lines
 
 LOOK_NS = 500_000_000
 
@@ -18,15 +18,15 @@ LOOK_NS = 500_000_000
 class Commands:
     """The commands of one process. ``tick`` is called by the agent's thread."""
 
-    def __init__(self, state: AgentState, handlers: Mapping[str, Callable[[dict[str, object]], object]]) -> None:
+    def __init__(self, lines: Lines, handlers: Mapping[str, Callable[[dict[str, object]], object]]) -> None:
         """``handlers``: what takes a command, by its ``kind``.
 
         Raises:
             OSError: the folder cannot be made.
         """
-        self._state = state
+        self._lines = lines
         self._handlers = handlers
-        self._inbox = Inbox(os.path.join(state.folder, COMMANDS_NAME))
+        self._inbox = Inbox(os.path.join(lines.folder, COMMANDS_NAME))
         self._next_ns = 0
 
     def tick(self, now_ns: int) -> None:
@@ -38,10 +38,10 @@ class Commands:
             return
         commands, problems = self._inbox.take()
         for problem in problems:
-            self._state.diagnostic("DX915", problem)
+            self._lines.diagnostic("DX915", problem)
         for command in commands:
             handler = self._handlers.get(str(command.get("kind")))
             if handler is None:
-                self._state.diagnostic("DX915", "a command of the unknown kind %.40r is ignored" % command.get("kind"))
+                self._lines.diagnostic("DX915", "ignored a command of unknown kind %.40r" % command.get("kind"))
                 continue
             handler(command)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.capture.host import Host
 
     class Tracer(Protocol):
         """Who traces in one way."""
@@ -46,7 +46,7 @@ EXIT_S = 60.0
 class Captures:
     """What is captured in this process. ``tracers`` are set by the probes of what they trace."""
 
-    def __init__(self, state: AgentState) -> None:
+    def __init__(self, state: Host) -> None:
         self._state = state
         self.tracers: dict[str, Tracer] = {}
         """By way: see ``Order.way``."""
@@ -115,14 +115,14 @@ class Captures:
     def _run(self, order: Order, watch: StepWatch) -> None:
         state = self._state
         try:
-            state.tap(watch.record)
+            state.records.tap(watch.record)
             self._capture(order, watch)
             if not watch.stopped:
                 watch.wait(order.margin, MARGIN_S)
         except Exception as error:
-            state.fail("captures.run", error)
+            state.failures.add("captures.run", error)
         finally:
-            state.tap(None)
+            state.records.tap(None)
             self._end()
 
     def _end(self) -> None:
@@ -141,7 +141,7 @@ class Captures:
             else:
                 line = self.tracers[order.way].trace(order, watch, folder)
         except Exception as error:
-            self._state.fail("captures.trace", error)
+            self._state.failures.add("captures.trace", error)
             line["text"] = "%s: %s" % (type(error).__name__, error)
         line.update(way=order.way, anchors=[list(pair) for pair in order.anchors], thread=watch.thread, **order.echo)
         self._say(order.identity, line)
@@ -152,13 +152,13 @@ class Captures:
         Raises:
             OSError: no session yet, no space, no rights.
         """
-        with open(os.path.join(self._state.run, CONFIG_NAME), encoding="utf-8") as stream:
+        with open(os.path.join(self._state.lines.run, CONFIG_NAME), encoding="utf-8") as stream:
             session = json.load(stream).get("session")
         if not session or not os.path.isdir(session):
-            raise FileNotFoundError("the session %r is not there" % session)
+            raise FileNotFoundError("there is no session %r" % session)
         folder = os.path.join(session, CAPTURES_NAME, RAW_PREFIX + order.identity)
         os.makedirs(folder, 0o700)
         return folder
 
     def _say(self, identity: str, fields: dict[str, object]) -> None:
-        self._state.log({"t": "capture", "at": time.monotonic_ns(), "id": identity, "kind": KIND, **fields})
+        self._state.lines.log({"t": "capture", "at": time.monotonic_ns(), "id": identity, "kind": KIND, **fields})

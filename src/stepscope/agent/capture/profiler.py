@@ -15,11 +15,12 @@ from _thread import allocate_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from typing import Optional
 
     from stepscope.agent.capture.orders import Order
     from stepscope.agent.capture.watch import StepWatch
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.core.lines import Lines
 
 GIVE_WAY_S = 30.0
 """A user's profiler waits for ours at most so long: for as long as it takes to write what it has."""
@@ -47,9 +48,9 @@ _FIRST_BYTES = (b"\n", b"\x12", b"\x1a", b'"')
 class Profiler:
     """Who profiles in this process, and how ours does."""
 
-    def __init__(self, state: AgentState, module: Any) -> None:
+    def __init__(self, lines: Lines, module: Foreign) -> None:
         """``module``: tensorflow.python.profiler.profiler_v2."""
-        self._state = state
+        self._lines = lines
         self._module = module
         self._sessions = module._pywrap_profiler.ProfilerSession
         self.reset()
@@ -77,7 +78,7 @@ class Profiler:
         if self._ours.acquire(timeout=GIVE_WAY_S):
             self._ours.release()
         else:
-            self._state.diagnostic("DX914", "our profiler did not give way to the user's within %g s" % GIVE_WAY_S)
+            self._lines.diagnostic("DX914", "our profiler did not stop for the user's within %g s" % GIVE_WAY_S)
 
     def started(self) -> None:
         """The user's start has returned, or failed."""
@@ -130,7 +131,7 @@ class Profiler:
             session = self._watch = None  # the last reference: where it was not exported, it ends here
             self._ours.release()
 
-    def _begin(self, session: Any, folder: str, order: Order, watch: StepWatch) -> str:
+    def _begin(self, session: Foreign, folder: str, order: Order, watch: StepWatch) -> str:
         """Start recording; why that cannot be, else ""."""
         with self._turn:
             if self.of_user():
@@ -194,7 +195,7 @@ def options(level: int) -> dict[str, int]:
     return {"host_tracer_level": level, "python_tracer_level": 0, "device_tracer_level": 1}
 
 
-def _export(session: Any, folder: str) -> dict[str, object]:
+def _export(session: Foreign, folder: str) -> dict[str, object]:
     """Stop and write; what became of it. A file that is empty or damaged is a failure."""
     failure = ""
     try:

@@ -17,14 +17,15 @@ from stepscope.agent.capture.profiler import GIVE_WAY_S, STARTED, USERS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Optional
+    from typing import Optional
 
+    from stepscope.agent.capture.host import Host
     from stepscope.agent.capture.orders import Order
     from stepscope.agent.capture.watch import StepWatch
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
 
-    Run = Callable[..., Any]
-    Said = tuple[int, int, int, Any]
+    Run = Callable[..., Foreign]
+    Said = tuple[int, int, int, Foreign]
     """Of one run: start by both clocks, end, RunMetadata."""
 
 PATIENCE_S = 120.0
@@ -36,7 +37,7 @@ STEP_STATS = "step_stats"
 class Runs:
     """Traces runs of sessions. ``task`` is read in every run; the rest only while it is set."""
 
-    def __init__(self, state: AgentState) -> None:
+    def __init__(self, state: Host) -> None:
         self._state = state
         self.reset()
 
@@ -72,9 +73,9 @@ class Runs:
         session: object,
         fetches: object,
         feed_dict: object = None,
-        options: Any = None,
-        run_metadata: Any = None,
-    ) -> Any:
+        options: Foreign = None,
+        run_metadata: Foreign = None,
+    ) -> Foreign:
         ours = said = None
         with self._state.guard("session.traced"):
             ours, said = _prepared(options)
@@ -134,9 +135,9 @@ class Runs:
         return _write(self._said, folder)
 
 
-def _prepared(options: Any) -> tuple[Any, Any]:
+def _prepared(options: Foreign) -> tuple[Foreign, Foreign]:
     """(options with a full trace, an empty RunMetadata) for a run with ``options``; Nones where the user traces it."""
-    config: Any = sys.modules[CONFIG]
+    config: Foreign = sys.modules[CONFIG]
     if options is not None and options.trace_level != config.RunOptions.NO_TRACE:
         return None, None
     ours = config.RunOptions()
@@ -146,7 +147,7 @@ def _prepared(options: Any) -> tuple[Any, Any]:
     return ours, config.RunMetadata()
 
 
-def _hand_over(said: Any, theirs: Any) -> None:
+def _hand_over(said: Foreign, theirs: Foreign) -> None:
     """Give the user's RunMetadata what it would have got without a trace."""
     for field, _ in said.ListFields():
         if field.name == STEP_STATS:

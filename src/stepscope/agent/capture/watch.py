@@ -20,7 +20,9 @@ from stepscope.wire.kinds import STEP_MARKER, Flag, Trait, kinds_with
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Optional
+    from typing import Optional
+
+    from stepscope.agent.core.foreign import Foreign
 
 _END = int(Flag.END)
 _LOOK_S = 0.25
@@ -62,8 +64,8 @@ class StepWatch:
         """Calls after whose end somebody looks; nobody is woken for others, who would then contend with the job."""
         self._wake = allocate_lock()
         self._wake.acquire()
-        self._trace_me: Optional[Callable[..., Any]] = None
-        self._marker: Any = None
+        self._trace_me: Optional[Callable[..., Foreign]] = None
+        self._marker: Foreign = None
         self._wanted = 0
         self._dropped: list[object] = []
         """Markers of steps that an evaluation came into: to let go of one ends it, which the trace would show."""
@@ -86,7 +88,7 @@ class StepWatch:
         if self.ends >= self._goal:
             self.wake()
 
-    def mark(self, trace_me: Optional[Callable[..., Any]], steps: int) -> None:
+    def mark(self, trace_me: Optional[Callable[..., Foreign]], steps: int) -> None:
         """Mark the next ``steps`` whole steps with ``trace_me`` (``_pywrap_traceme.TraceMe``); None ends that."""
         self.left = False
         self._others = 0
@@ -101,7 +103,7 @@ class StepWatch:
         self.left = True
         self.wake()
 
-    def _mark(self, trace_me: Callable[..., Any]) -> None:
+    def _mark(self, trace_me: Callable[..., Foreign]) -> None:
         marker, self._marker = self._marker, None
         if marker is not None:
             marker.Stop()

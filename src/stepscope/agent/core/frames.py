@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import sys
 
-from stepscope.agent import bootstrap
-from stepscope.agent.graphs import autograph
+from stepscope.agent.core import autograph
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, FrameType
-    from typing import Any, Optional
+    from typing import Optional
+
+    from stepscope.agent.core.foreign import Foreign
 
     Frame = tuple[str, str, int]
 
@@ -26,8 +27,16 @@ _PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.se
 _DEPTH = 1000
 """Frames looked at from the leaf on when searching for user code: imports of frameworks nest deep."""
 
+_folder = "/"
+"""Where the process was armed."""
 _own: dict[str, bool] = {}
 _frameworks: list[str] = []
+
+
+def armed_in(folder: str) -> None:
+    """Relative paths are meant from ``folder``."""
+    global _folder
+    _folder = folder
 
 
 def exclude(folder: str) -> None:
@@ -40,8 +49,7 @@ def absolute(path: str) -> str:
     """The path as it was meant when the process was armed: scripts may change directory later."""
     if path.startswith(("/", "<")):
         return path
-    start = bootstrap.HOOK.folder if bootstrap.HOOK is not None else "/"
-    return os.path.normpath(os.path.join(start, path))
+    return os.path.normpath(os.path.join(_folder, path))
 
 
 def is_own(path: str) -> bool:
@@ -95,7 +103,7 @@ def function_name(code: CodeType) -> str:
     return str(getattr(code, "co_qualname", code.co_name))
 
 
-def code_of(fn: Any) -> Optional[CodeType]:
+def code_of(fn: Foreign) -> Optional[CodeType]:
     """The code object that a callable comes down to: through wraps, partials, methods and tf.functions."""
     for _ in range(20):
         code = getattr(fn, "__code__", None)
@@ -112,7 +120,7 @@ def code_of(fn: Any) -> Optional[CodeType]:
     return None
 
 
-def code_lines(fn: Any) -> tuple[str, int, int]:
+def code_lines(fn: Foreign) -> tuple[str, int, int]:
     """(file, first line, last line) of the code that ``fn`` runs; ("", 0, 0) for what is not Python."""
     try:
         code = code_of(fn)

@@ -11,12 +11,44 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
-    from typing import Any, Optional
+    from typing import Optional
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
 
 MAX_FAILURES = 3
 """Failures of one probe after which it is taken out."""
+
+
+class Failures:
+    """How often code of each probe has failed; the third failure takes a probe out."""
+
+    def __init__(self, diagnostic: Callable[[str, str], object], uninstall: Callable[[str], object]) -> None:
+        """``uninstall``: puts back what a probe has patched."""
+        self._diagnostic = diagnostic
+        self._uninstall = uninstall
+        self._counts: dict[str, int] = {}
+
+    def of(self, probe: str) -> int:
+        """How often code of that probe has failed."""
+        return self._counts.get(probe, 0)
+
+    def add(self, where: str, error: BaseException) -> None:
+        """Record a failure of ours; the third of one probe takes it out."""
+        probe = where.partition(".")[0]
+        self._counts[probe] = self._counts.get(probe, 0) + 1
+        text = "%s: %s: %s%s" % (where, type(error).__name__, error, place_of(error))
+        self._diagnostic("DX901", text)
+        if self._counts[probe] == MAX_FAILURES:
+            self._diagnostic("DX902", "probe %s failed %d times and was removed" % (probe, MAX_FAILURES))
+            self._uninstall(probe)
+
+    def guard(self, where: str) -> Guard:
+        """Context manager and decorator for code of ours: see ``Guard``. ``where``: "probe" or "probe.place"."""
+        return Guard(self, where)
+
+    def swallow(self, where: str, error: Exception) -> bool:
+        """In an ``except`` on a hot path, what ``guard`` does: False if the job's own code raised; re-raise then."""
+        return Guard(self, where).__exit__(type(error), error, error.__traceback__)
 
 
 class Guard:
@@ -26,10 +58,10 @@ class Guard:
     has been taken out.
     """
 
-    __slots__ = ("_probe", "_state", "_where")
+    __slots__ = ("_failures", "_probe", "_where")
 
-    def __init__(self, state: AgentState, where: str) -> None:
-        self._state = state
+    def __init__(self, failures: Failures, where: str) -> None:
+        self._failures = failures
         self._where = where
         self._probe = where.partition(".")[0]
 
@@ -43,16 +75,16 @@ class Guard:
             return False
         if not isinstance(error, Exception) or _from_user(trace):
             return False
-        self._state.fail(self._where, error)
+        self._failures.add(self._where, error)
         return True
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: Callable[..., Foreign]) -> Callable[..., Foreign]:
         """As a decorator."""
-        failures = self._state.failures
+        failures = self._failures.of
         probe = self._probe
 
         @functools.wraps(function)
-        def guarded(*args: Any, **kwargs: Any) -> Any:
+        def guarded(*args: Foreign, **kwargs: Foreign) -> Foreign:
             if failures(probe) >= MAX_FAILURES:
                 return None
             with self:

@@ -8,9 +8,11 @@ from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from typing import Optional
 
-    Rests = tuple[int, Any]
+    from stepscope.agent.core.foreign import Foreign
+
+    Rests = tuple[int, Foreign]
     """Kind of its records; what stands in for it while it rests and calls of that kind are counted, or None."""
 
 _MISSING = object()
@@ -21,13 +23,15 @@ class Patches:
     """The replaced attributes, in order, each with the probe that replaced it."""
 
     def __init__(self) -> None:
-        self._entries: list[tuple[str, Any, str, Any, Any]] = []
-        self._resting: dict[int, tuple[int, Any]] = {}
+        self._entries: list[tuple[str, Foreign, str, Foreign, Foreign]] = []
+        self._resting: dict[int, tuple[int, Foreign]] = {}
         """Entries that rest, by position: kind of their records, light replacement or None."""
         self._aside: Optional[frozenset[int]] = None
         """While they rest: the kinds that have their light replacement."""
 
-    def set(self, probe: str, owner: Any, attribute: str, replacement: Any, rests: Optional[Rests] = None) -> None:
+    def set(
+        self, probe: str, owner: Foreign, attribute: str, replacement: Foreign, rests: Optional[Rests] = None
+    ) -> None:
         """Replace an attribute of a module, class or object; ``rests``: see ``put_aside``."""
         original = vars(owner).get(attribute, _MISSING)
         if self._aside is not None and any(owner is e[1] and attribute == e[2] for e in self._entries):
@@ -57,11 +61,11 @@ class Patches:
             self._exchange(position, self._while_resting(position), self._entries[position][4])
         self._aside = None
 
-    def _while_resting(self, position: int) -> Any:
+    def _while_resting(self, position: int) -> Foreign:
         kind, light = self._resting[position]
         return light if light is not None and kind in (self._aside or ()) else self._entries[position][3]
 
-    def _exchange(self, position: int, before: Any, after: Any) -> None:
+    def _exchange(self, position: int, before: Foreign, after: Foreign) -> None:
         """Set ``after`` unless somebody else has put something over ``before``."""
         _, owner, attribute, _, _ = self._entries[position]
         if vars(owner).get(attribute, _MISSING) is not before:
@@ -74,7 +78,7 @@ class Patches:
     def undo(self, probe: Optional[str] = None) -> None:
         """Put back what one probe replaced, or all. What others have put over it since is left alone."""
         self.put_back()
-        copies: dict[int, tuple[Any, Any]] = {}
+        copies: dict[int, tuple[Foreign, Foreign]] = {}
         for entry_probe, owner, attribute, original, replacement in reversed(self._entries):
             if probe is not None and entry_probe != probe:
                 continue
@@ -92,7 +96,7 @@ class Patches:
         _undo_copies(copies)
 
 
-def _is_ours(replacement: Any) -> bool:
+def _is_ours(replacement: Foreign) -> bool:
     """Whether the object was made by us alone: nobody else can have got hold of it but by copying it."""
     code = getattr(replacement, "__code__", None)
     if code is not None:
@@ -100,7 +104,7 @@ def _is_ours(replacement: Any) -> bool:
     return type(replacement).__module__.startswith("stepscope.")
 
 
-def _undo_copies(copies: dict[int, tuple[Any, Any]]) -> None:
+def _undo_copies(copies: dict[int, tuple[Foreign, Foreign]]) -> None:
     """Put originals back where modules have copied a replaced function by ``from x import y``.
 
     A lazy module would be loaded by looking at it through its own methods: its dictionary is read past them.

@@ -6,7 +6,9 @@ import weakref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Optional
+    from typing import Optional
+
+    from stepscope.agent.core.foreign import Foreign
 
 
 class WeakIds:
@@ -19,24 +21,24 @@ class WeakIds:
     __slots__ = ("entries",)
 
     def __init__(self) -> None:
-        self.entries: dict[int, tuple[Any, Any]] = {}
+        self.entries: dict[int, tuple[Foreign, Foreign]] = {}
 
-    def get(self, thing: Any) -> Any:
+    def get(self, thing: Foreign) -> Foreign:
         """The value set for ``thing``, or None."""
         entry = self.entries.get(id(thing))
         return entry[1] if entry is not None else None
 
-    def set(self, thing: Any, value: Any) -> None:
+    def set(self, thing: Foreign, value: Foreign) -> None:
         """Remember ``value`` for as long as ``thing`` lives. Raises TypeError if it cannot be weakly referenced."""
         entries = self.entries
         key = id(thing)
 
-        def forget(_: Any, entries: dict[int, tuple[Any, Any]] = entries, key: int = key) -> None:
+        def forget(_: Foreign, entries: dict[int, tuple[Foreign, Foreign]] = entries, key: int = key) -> None:
             entries.pop(key, None)
 
         entries[key] = (weakref.ref(thing, forget), value)
 
-    def entry_of_distributed(self, iterator: Any) -> Optional[tuple[Any, Any]]:
+    def entry_of_distributed(self, iterator: Foreign) -> Optional[tuple[Foreign, Foreign]]:
         """The entry of a ``DistributedIterator``: it shares the value of its first device's own iterator."""
         parts = getattr(iterator, "_iterators", None)
         devices = getattr(getattr(parts[0], "_iterator", None), "_device_iterators", None) if parts else None
@@ -45,7 +47,7 @@ class WeakIds:
             self.set(iterator, found[1])
         return found
 
-    def alive(self) -> list[tuple[Any, Any]]:
+    def alive(self) -> list[tuple[Foreign, Foreign]]:
         """(object, value) of all that live."""
         found = []
         for reference, value in list(self.entries.values()):

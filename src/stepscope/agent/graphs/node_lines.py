@@ -12,17 +12,18 @@ from __future__ import annotations
 
 from array import array
 
-from stepscope.agent.core import frames
-from stepscope.agent.graphs import autograph
+from stepscope.agent.core import autograph, frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
-    from typing import Any, Optional
+    from typing import Optional
 
-    Graph = Any
-    Op = Any
+    from stepscope.agent.core.foreign import Foreign
+
+    Graph = Foreign
+    Op = Foreign
 
     from stepscope.agent.core.weak_ids import WeakIds
 

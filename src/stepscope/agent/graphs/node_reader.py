@@ -17,15 +17,17 @@ from stepscope.agent.graphs.node_rows import Rows, called, constants, variables
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, Optional
+    from typing import Optional
 
-    Graph = Any
-    Op = Any
-    Concrete = Any
+    from stepscope.agent.core.foreign import Foreign
 
-    from stepscope.agent.core.state import AgentState
+    Graph = Foreign
+    Op = Foreign
+    Concrete = Foreign
+
     from stepscope.agent.core.weak_ids import WeakIds
     from stepscope.agent.graphs.node_lines import Lines, Made
+    from stepscope.agent.state import AgentState
 
 SLICE_NS = 2_000_000
 """Source: DESIGN 3.1, level 0. The GIL is held meanwhile."""
@@ -109,7 +111,7 @@ class Reader:
         self._counts = {"read": 0, "died": 0, "alike": 0, "capped": 0}
         self._told: tuple[int, ...] = ()
 
-    def traced(self, graph: Graph, concrete: Concrete, line: dict[str, Any]) -> None:
+    def traced(self, graph: Graph, concrete: Concrete, line: dict[str, Foreign]) -> None:
         """A function was traced; ``line``: what is known of the trace."""
         self._last_trace = self._state.now()
         if len(self._waiting) >= MAX_WAITING:
@@ -149,7 +151,7 @@ class Reader:
             self._looked = now_ns
             self._look_at_sessions()
         busy = self._current is not None or bool(self._waiting)
-        self._state.errand = self.errand if busy else None
+        self._state.hooks.errand = self.errand if busy else None
         if not busy or self.running or now_ns - self._last_slice < PAUSE_NS:
             return
         if now_ns - self._last_trace < self._settle_ns and now_ns - self._first_wait < MAX_SETTLE_NS:
@@ -159,7 +161,7 @@ class Reader:
         while self._state.now() < deadline and (self._current is not None or self._take()):
             self._slice(deadline)
         self._last_slice = self._state.now()
-        self._state.apart_ns += time.thread_time_ns() - began
+        self._state.hooks.apart_ns += time.thread_time_ns() - began
         if self._current is None and not self._waiting:
             self._first_wait = 0
             self.tell()

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from stepscope.agent.core.foreign import Foreign
 
-    Graph = Any
-    Op = Any
-    Tensors = Any
+    Graph = Foreign
+    Op = Foreign
+    Tensors = Foreign
 
-    from stepscope.agent.core.state import AgentState
     from stepscope.agent.graphs.node_lines import Lines, Made
+    from stepscope.agent.state import AgentState
 
 BLOCK = 128
 """Nodes of a block; writing one takes about 0.3 ms."""

@@ -10,7 +10,7 @@ import threading
 import time
 import types
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.graphs.node_lines import Lines
@@ -20,8 +20,9 @@ from stepscope.agent.probes.support import leaf, user_stack
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.graphs.node_reader import Reader
+    from stepscope.agent.state import AgentState
 
 OTHER = "__stepscope_other__"
 """On the wrapper of a step function what counts in its stead while it rests, on that the wrapper: both live as long as
@@ -62,7 +63,7 @@ class Loop:
         """Datasets made inside so far."""
         self.batch_at = 0
         """Index of the batch that is about to run, as the callbacks were told."""
-        self.consumed: list[Any] = []
+        self.consumed: list[Foreign] = []
         """``Consumed`` iterators of this loop."""
 
 
@@ -105,9 +106,9 @@ class Here:
         self.save = 0
         self.call = 0
         self.apply = 0
-        self.generator: Any = None
+        self.generator: Foreign = None
         """What ``Dataset.from_generator`` was given, while it runs."""
-        self.making: Any = None
+        self.making: Foreign = None
         """The Python function that is being put into a graph by py_function, see ``py_functions``."""
 
 
@@ -126,9 +127,9 @@ class Wrapped:
     """The models whose step functions are wrapped (keras_steps), and which of the two hangs on them."""
 
     def __init__(self) -> None:
-        self._entries: list[tuple[weakref.ref[Any], str]] = []
+        self._entries: list[tuple[weakref.ref[Foreign], str]] = []
 
-    def add(self, model: Any, attribute: str) -> None:
+    def add(self, model: Foreign, attribute: str) -> None:
         """Remember a model; those that are gone are forgotten."""
         kept = [entry for entry in self._entries if entry[0]() is not None and entry != (weakref.ref(model), attribute)]
         self._entries = [*kept, (weakref.ref(model), attribute)]

@@ -11,11 +11,11 @@ import importlib
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
-    Target = tuple[str, str, Callable[[AgentState, Any], object]]
+    Target = tuple[str, str, Callable[[AgentState, Foreign], object]]
 
 PROBES = (
     "python.gc",
@@ -54,7 +54,7 @@ def targets(state: AgentState) -> Iterator[Target]:
         try:
             module = importlib.import_module("stepscope.agent.probes." + path)
         except Exception as error:
-            state.fail(probe, error)
+            state.failures.add(probe, error)
             continue
         for module_name, attach in module.TARGETS:
             yield probe, module_name, attach

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import shared
 
 if TYPE_CHECKING:
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 
 class FromCode:
     """Stands for a generator object whose function is gone: only its code is known."""
 
-    def __init__(self, code: Any) -> None:
+    def __init__(self, code: Foreign) -> None:
         self.__code__ = code
         self.__name__ = code.co_name
 
 
-def generator_function(generator: Any) -> Any:
+def generator_function(generator: Foreign) -> Foreign:
     """Something with a code for what a user passed as a generator, None if it has none."""
     code = getattr(generator, "gi_code", None)
     if code is not None:
@@ -28,7 +29,7 @@ def generator_function(generator: Any) -> Any:
     return None
 
 
-def user_source(state: AgentState, function: Any) -> tuple[str, Any]:
+def user_source(state: AgentState, function: Foreign) -> tuple[str, Foreign]:
     """(role, function) of what ``from_generator`` was given: the user's when Keras stands between.
 
     role "generator", or "" when the user's part is recorded elsewhere (``PyDataset.__getitem__``).
@@ -49,7 +50,7 @@ def user_source(state: AgentState, function: Any) -> tuple[str, Any]:
     return "generator", function
 
 
-def data_function(wrapped: Any) -> Any:
+def data_function(wrapped: Foreign) -> Foreign:
     """The user's function behind the one that tf.data traces: a closure two deep over its wrapper object."""
     for function in (wrapped, *_cells(wrapped)):
         for content in _cells(function):
@@ -59,7 +60,7 @@ def data_function(wrapped: Any) -> Any:
     return None
 
 
-def _cells(function: Any) -> list[Any]:
+def _cells(function: Foreign) -> list[Foreign]:
     found = []
     for cell in getattr(function, "__closure__", None) or ():
         try:

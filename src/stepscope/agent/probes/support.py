@@ -10,18 +10,17 @@ import inspect
 import itertools
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from stepscope.agent.core import frames
-from stepscope.agent.graphs import autograph
+from stepscope.agent.core import autograph, frames
 from stepscope.wire.kinds import Flag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import FrameType
 
-    from stepscope.agent.core.state import AgentState
-    from stepscope.agent.probes.common import Here
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 SHORT_NS = 20_000
 """Calls of some kinds below this are counted, not recorded (DESIGN 3.1: the level-0 budget)."""
@@ -38,21 +37,13 @@ STACK = 8
 """User frames told with a line of the log."""
 
 
-NO_ITERATOR = 1 << 30
-UPDATING_OPS = ("AssignVariable", "AssignSubVariable", "ResourceApply", "ResourceScatter", "ResourceSparseApply")
-"""Ops of optimizers: their updates stand at the end of a graph."""
-MAX_OPS_LOOKED_AT = 4_000
-UPDATES, READS = "updates", "reads"
-"""Roles of calls of a tf.function with several graphs: whether the graph that they run changes variables."""
-
-
 class _AlwaysAsk:
     """Stands in for TensorFlow's stack of default graphs where that is not to be found."""
 
     stack = (None,)
 
 
-def graph_stack() -> Any:
+def graph_stack() -> Foreign:
     """``.stack`` is empty in a thread that is in no ``with graph.as_default()``: there is no need to ask the context.
 
     Asking costs 0.16 us. Eager execution that is off for good is told by ``eager_test`` at the first call.
@@ -72,12 +63,12 @@ class Sites:
 
     __slots__ = ("_cache", "_fields", "_prefix", "_state")
 
-    def __init__(self, state: AgentState, prefix: Any, **fields: Any) -> None:
+    def __init__(self, state: AgentState, prefix: Foreign, **fields: Foreign) -> None:
         """``prefix`` makes the key unique; ``fields`` are those of ``model.log.events.Name`` with ``text``."""
         self._state = state
         self._prefix = prefix
         self._fields = fields
-        self._cache: dict[tuple[int, int], tuple[int, Any]] = {}
+        self._cache: dict[tuple[int, int], tuple[int, Foreign]] = {}
 
     def name(self, frame: FrameType) -> int:
         """Id of the name for a call from ``frame``."""
@@ -99,7 +90,7 @@ class Sites:
         return name
 
 
-def leave(error: BaseException) -> int:
+def drop_our_frame(error: BaseException) -> int:
     """What a wrapper does when the user's call raised: the record's flag, and our frame out of the traceback.
 
     END when an iterator ran out, else RAISED. Called in the wrapper's ``except`` block before a bare ``raise``: from
@@ -123,7 +114,7 @@ def followed(
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         with state.guard(where):
             tell(result, args, kwargs)
@@ -167,7 +158,7 @@ def report(state: AgentState, name: str, why: str = "") -> None:
     state.log({"t": "probe", "at": state.now(), "name": name, "attached": not why, "why": why})
 
 
-def lacking(owner: Any, attribute: str, parameters: Iterable[str] = ()) -> str:
+def lacking(owner: Foreign, attribute: str, parameters: Iterable[str] = ()) -> str:
     """Why ``owner.attribute`` cannot be patched: "" if it is callable and its first parameters are as expected."""
     found = getattr(owner, attribute, None)
     label = "%s.%s" % (getattr(owner, "__name__", owner), attribute)
@@ -186,7 +177,7 @@ def lacking(owner: Any, attribute: str, parameters: Iterable[str] = ()) -> str:
     return ""
 
 
-def leading(value: Any) -> int:
+def leading(value: Foreign) -> int:
     """Leading dimension of the first array or tensor of rank >= 1 in ``value``, 0 if there is none.
 
     Variables, datasets and iterators do not count. Depth of nesting looked at: 3.
@@ -194,7 +185,7 @@ def leading(value: Any) -> int:
     return _leading(value, 3)
 
 
-def _leading(value: Any, depth: int) -> int:
+def _leading(value: Foreign, depth: int) -> int:
     shape = getattr(value, "shape", None)
     if shape is not None:
         if hasattr(value, "assign_add"):
@@ -205,7 +196,7 @@ def _leading(value: Any, depth: int) -> int:
         except (IndexError, TypeError, ValueError):
             return 0
     if depth and isinstance(value, (tuple, list)):
-        children: Iterable[Any] = value[:4]
+        children: Iterable[Foreign] = value[:4]
     elif depth and isinstance(value, dict):
         children = list(value.values())[:4]
     else:
@@ -251,7 +242,7 @@ def is_open(spec: object) -> bool:
         return False
 
 
-def static_leading(spec: Any) -> int:
+def static_leading(spec: Foreign) -> int:
     """Static leading dimension of the first component of an element spec, 0 if unknown."""
     while isinstance(spec, (tuple, list, dict)):
         if not spec:
@@ -265,7 +256,7 @@ def static_leading(spec: Any) -> int:
         return 0
 
 
-def name_of(function: Any, fallback: str = "") -> str:
+def name_of(function: Foreign, fallback: str = "") -> str:
     """Name of a function; of what it comes down to when it is a partial or another callable."""
     found = getattr(function, "__name__", None)
     if not isinstance(found, str):
@@ -274,7 +265,7 @@ def name_of(function: Any, fallback: str = "") -> str:
     return found or fallback or type(function).__name__
 
 
-def defined(function: Any) -> dict[str, Any]:
+def defined(function: Foreign) -> dict[str, Foreign]:
     """``file``, ``line``, ``end_line`` and ``own`` of a function, as fields of a name line; not to be changed."""
     code = frames.code_of(function)
     hit = _DEFINED.get(id(code))
@@ -291,7 +282,7 @@ def defined(function: Any) -> dict[str, Any]:
     return found
 
 
-_DEFINED: dict[int, tuple[Any, dict[str, Any]]] = {}
+_DEFINED: dict[int, tuple[Foreign, dict[str, Foreign]]] = {}
 """Results of ``defined`` by code object: walking a code object's lines takes 20 us."""
 
 
@@ -308,90 +299,3 @@ def owner(file: str) -> str:
     if inside.startswith("tensorflow/python/data/"):
         return "tf.data"
     return "tensorflow" if root == "tensorflow" else "user"
-
-
-def updates_of(graph: object) -> int:
-    """How many of the last ops of a graph change variables otherwise than by adding to them, as metrics do."""
-    operations = getattr(graph, "get_operations", None)
-    if operations is None:
-        return 0
-    return sum(op.type.startswith(UPDATING_OPS) for op in operations()[-MAX_OPS_LOOKED_AT:])
-
-
-class Variants:
-    """Names of the calls of a tf.function with several graphs: by whether the graph of a call changes variables.
-
-    Which graph a call runs is known by the first Python bool or string among its arguments (``training=False``), where
-    there is none by the calling line; what no graph was made for runs the first one. Cost: two dict accesses.
-    """
-
-    __slots__ = ("_chosen", "_first", "_known", "_names")
-
-    def __init__(self, state: AgentState, about: dict[str, object], *, updates: bool) -> None:
-        """``about``: the fields of the function's name line; ``updates``: whether its first graph changes variables."""
-        key = ("variant", about["text"], about.get("file"), about.get("line"))
-        self._names = {
-            updating: Sites(state, (key, role), role=role, **about)
-            for updating, role in ((True, UPDATES), (False, READS))
-        }
-        self._first = updates
-        self._known: dict[object, bool] = {}
-        self._chosen: int | str | None = None
-
-    def met(self, args: Sequence[object], kwds: dict[str, object], frame: FrameType, *, updates: bool) -> None:
-        """Note that a call has made a graph."""
-        if self._chosen is None:
-            places: list[tuple[int | str, object]] = [*enumerate(args), *kwds.items()]
-            self._chosen = next((place for place, value in places if type(value) in (bool, str)), None)
-        if len(self._known) < MAX_SITES:
-            self._known[self._key(args, kwds, frame)] = updates
-
-    def name(self, args: Sequence[object], kwds: dict[str, object], frame: FrameType) -> int:
-        """Id of the name of a call from ``frame``."""
-        return self._names[self._known.get(self._key(args, kwds, frame), self._first)].name(frame)
-
-    def _key(self, args: Sequence[object], kwds: dict[str, object], frame: FrameType) -> object:
-        chosen = self._chosen
-        if chosen is None:
-            return (id(frame.f_code), frame.f_lasti)
-        given: object = None
-        if type(chosen) is str:
-            given = kwds.get(chosen)
-        elif type(chosen) is int and chosen < len(args):
-            given = args[chosen]
-        return given if type(given) in (bool, str) else None
-
-
-class Entry:
-    """What is known about one Function object, or about one ConcreteFunction that is called by itself."""
-
-    __slots__ = ("about", "batched", "calls", "execution", "name", "slot", "updates", "variants")
-
-    def __init__(self, name: int, execution: Any, about: dict[str, object] | None = None) -> None:
-        self.name = name
-        self.execution = execution
-        self.about = about
-        """Fields of its name line."""
-        self.batched = False
-        """Whether its signature leaves the leading dimension open."""
-        self.updates = False
-        """Whether its first graph changes variables."""
-        self.variants: Variants | None = None
-        """Names of its calls once it has more than one graph."""
-        self.calls = 0
-        self.slot = NO_ITERATOR
-        """Which of its arguments is an iterator, looked up in the first calls."""
-
-
-def grown(
-    state: AgentState, entry: Entry, me: Here, args: Sequence[object], kwds: dict[str, object], frame: FrameType
-) -> Variants | None:
-    """Names of the calls of ``entry`` now that one has made a graph; None as long as its first one is its only one."""
-    updates, me.updated = me.updated, False
-    found = entry.variants
-    if not entry.calls:
-        entry.updates = updates
-    elif entry.about is not None:
-        found = found or Variants(state, entry.about, updates=entry.updates)
-        found.met(args, kwds, frame, updates=updates)
-    return found

@@ -17,7 +17,7 @@ from stepscope.wire.ring import HEADER_BYTES, RECORD_BYTES, make_write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 AFTER_NS = 2_000_000_000
 _ROUNDS = 5
@@ -35,7 +35,7 @@ class Calibration:
 
     def tick(self, now_ns: int) -> None:
         """Measure if it is time and has not been done."""
-        if self._done or now_ns - self._state.started_ns < AFTER_NS:
+        if self._done or now_ns - self._state.lines.started_ns < AFTER_NS:
             return
         self._done = True
         record, wrapped = measure(self._state)

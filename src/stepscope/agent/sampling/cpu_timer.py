@@ -30,10 +30,11 @@ from stepscope.wire.kinds import Flag, Kind
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any, Optional
+    from typing import Optional
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
     from stepscope.agent.sampling.stacks import StackTable
+    from stepscope.agent.state import AgentState
 
 HZ = 40
 """Samples per second of CPU time of the main thread; one costs about 10 us."""
@@ -74,7 +75,7 @@ class CpuTimer:
     def __init__(self, state: AgentState, stacks: StackTable) -> None:
         self._state = state
         self._stacks = stacks
-        self._libc: Any = None
+        self._libc: Foreign = None
         self._timer = ctypes.c_void_p()
         self._signal = 0
         self._thread = 0

@@ -11,7 +11,7 @@ from stepscope.wire.kinds import Flag, Trait, kinds_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 LIMIT_PER_S = 4_000
 """Records a second above which thinning starts; it ends below half of it. Source: DESIGN 3.1, level 0."""
@@ -27,7 +27,7 @@ class Governor:
     def __init__(self, state: AgentState) -> None:
         self._state = state
         self._at = state.now()
-        self._written = state.written()
+        self._written = state.records.written()
         self._thinnable = 0
         self.every = 1
         """Every which record is written at present."""
@@ -37,7 +37,7 @@ class Governor:
         elapsed = now_ns - self._at
         if elapsed < _PERIOD_NS:
             return
-        written, thinnable = self._state.written(), self._state.thinnable()
+        written, thinnable = self._state.records.written(), self._state.records.thinnable()
         counted = (thinnable - self._thinnable) * (self.every - 1) // self.every
         rate = (written - self._written + counted) * _PERIOD_NS // elapsed
         self._at, self._written, self._thinnable = now_ns, written, thinnable
@@ -51,7 +51,10 @@ class Governor:
 
     def _set(self, every: int, rate: int) -> None:
         if self.every == 1:
-            text = "%d records a second: of fast calls every %d. is recorded, the rest counted" % (rate, every)
+            text = "%d records per second: of fast calls, only one in %d is recorded; the others are counted" % (
+                rate,
+                every,
+            )
             self._state.diagnostic("DX910", text)
         self.every = every
-        self._state.thin(every, THINNABLE, _ALWAYS, _THINNED)
+        self._state.records.thin(every, THINNABLE, _ALWAYS, _THINNED)

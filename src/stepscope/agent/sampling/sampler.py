@@ -44,7 +44,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 DEFAULT_HZ = 20.0
 MAX_CPU_RATIO = 0.0007
@@ -152,7 +152,7 @@ class Sampler:
         state = self._state
         try:
             self._ident = _thread.get_ident()
-            thread = state.thread_of(self._ident, "stepscope-agent")
+            thread = state.threads.of(self._ident, "stepscope-agent")
             self._loop(thread)
         except Exception as error:
             state.take_out("its thread failed: %s: %s" % (type(error).__name__, error))
@@ -168,7 +168,7 @@ class Sampler:
         ticks = 0
         while not self._wait():
             now = state.now()
-            if state.out:
+            if state.lines.out:
                 return
             if self._dense_hz and now >= self._dense_until:
                 self._usual()
@@ -181,19 +181,20 @@ class Sampler:
             self._timer.pause(paused=state.rest.on)
             whole_second = now - second >= _SECOND_NS
             if whole_second or not (rested and state.rest.on):
-                for function in list(state.ticks):
+                for function in list(state.hooks.ticks):
                     self._call(function, now)
             if rested and not state.rest.on:
                 self._main_cpu = self._timer.used_ns()  # what it used in the rest is no part of the next period
             if whole_second:
-                state.flush_short()
+                state.records.flush_regularly()
+                state.lines.write_regularly()
                 self._governor.tick(now)
                 self._calibration.tick(now)
                 used = time.thread_time_ns()
-                state.write(now, used - cpu, state.written(), 0, _TICK, 0, thread)
-                self._adapt(now, used - cpu - (state.apart_ns - apart), ticks)
+                state.write(now, used - cpu, state.records.written(), 0, _TICK, 0, thread)
+                self._adapt(now, used - cpu - (state.hooks.apart_ns - apart), ticks)
                 cpu = self.cpu_ns = used
-                apart = state.apart_ns
+                apart = state.hooks.apart_ns
                 second, ticks = now, 0
 
     def _call(self, function: object, now: int) -> None:
@@ -201,15 +202,15 @@ class Sampler:
             function(now)  # type: ignore[operator]
         except Exception as error:
             place = getattr(function, "__module__", None) or "tick"
-            self._state.fail("%s.tick" % place.rpartition(".")[2], error)
-            if self._state.failures(place.rpartition(".")[2]) >= MAX_FAILURES:
-                self._state.ticks[:] = [tick for tick in self._state.ticks if tick is not function]
+            self._state.failures.add("%s.tick" % place.rpartition(".")[2], error)
+            if self._state.failures.of(place.rpartition(".")[2]) >= MAX_FAILURES:
+                self._state.hooks.ticks[:] = [tick for tick in self._state.hooks.ticks if tick is not function]
 
     def _wait(self) -> bool:
         """Until the next tick, True: the end. In a rest counts are copied meanwhile; an errand goes on."""
         wait = self._stop.acquire  # on an event it would cost ten times as much
         pause = self._pause()
-        rest, errand = self._state.rest, self._state.errand
+        rest, errand = self._state.rest, self._state.hooks.errand
         if rest.on or errand is not None:
             step = _NOTE_S if rest.on else _ERRAND_S
             for _ in range(int(pause / step)):
@@ -241,7 +242,7 @@ class Sampler:
             return
         self._costs.append(used_ns / ticks)
         per_tick = sorted(self._costs)[len(self._costs) // 2]
-        young = now - self._state.started_ns < _YOUNG_NS
+        young = now - self._state.lines.started_ns < _YOUNG_NS
         lowest = _MIN_HZ_YOUNG if young else _MIN_HZ
         affordable = MAX_CPU_RATIO * _SECOND_NS / max(per_tick, 1.0)
         self._hz = min(self._base_hz, max(affordable, lowest))
@@ -259,7 +260,7 @@ class Sampler:
                 waited = self._main_waited(period)
                 if waited:
                     stack, _ = self._stacks.stack(frame)
-                    state.write(now, waited, main_lock, stack, _SAMPLE, 0, state.thread_of(ident))
+                    state.write(now, waited, main_lock, stack, _SAMPLE, 0, state.threads.of(ident))
                 continue
             if _is_idle(frame):
                 if due:
@@ -269,11 +270,11 @@ class Sampler:
             stack, own = self._stacks.stack(frame)
             # As late as may be: who had to give us the GIL waits by now to have it back.
             lock = self._locks.look(ident) if looks else 0
-            if not own and lock != _WAITS and not state.is_known(ident):
+            if not own and lock != _WAITS and not state.threads.is_known(ident):
                 continue
-            state.write(now, period, lock, stack, _SAMPLE, 0, state.thread_of(ident))
+            state.write(now, period, lock, stack, _SAMPLE, 0, state.threads.of(ident))
         if due:
-            self._beside = self._beside or state.known_threads() > _OURS
+            self._beside = self._beside or state.threads.known() > _OURS
             self._look_due = now + _LOOKS_NS
 
     def _look_in_rest(self, now: int) -> None:
@@ -285,14 +286,14 @@ class Sampler:
         frame = sys._current_frames().get(self._main)
         if frame is not None:
             stack, _ = self._stacks.stack(frame)
-            self._state.write(now, 0, lock, stack, _SAMPLE, 0, self._state.thread_of(self._main))
+            self._state.write(now, 0, lock, stack, _SAMPLE, 0, self._state.threads.of(self._main))
 
     def _idle(self, now: int, ident: int, frame: FrameType) -> None:
         """A thread that waits in user code may compute whenever we cannot look: its sample stands for no time."""
         stack, own = self._stacks.stack(frame)
         if own:
             self._beside = True
-            self._state.write(now, 0, 0, stack, _SAMPLE, 0, self._state.thread_of(ident))
+            self._state.write(now, 0, 0, stack, _SAMPLE, 0, self._state.threads.of(ident))
 
     def _main_waited(self, period: int) -> int:
         """The part of the period in which the main thread used no CPU; the rest is for the timer's samples."""

@@ -13,7 +13,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from stepscope.agent.core.foreign import Foreign
 
 BYTES = 256 << 10
 """The frame, with all registers of AVX-512 and AMX (11 KB), Python's C handler, and signals that come meanwhile."""
@@ -40,7 +40,7 @@ class _Action(ctypes.Structure):
     )
 
 
-def give(libc: Any) -> None:
+def give(libc: Foreign) -> None:
     """Make sure that the calling thread has an alternate stack that is large enough.
 
     A smaller one that somebody has set is replaced. The memory is never given back: nobody knows which signal is last.
@@ -62,7 +62,7 @@ def give(libc: Any) -> None:
         raise _error("sigaltstack")
 
 
-def use(libc: Any, number: int) -> None:
+def use(libc: Foreign, number: int) -> None:
     """Have the handler of a signal run on the alternate stack; Python sets that itself from 3.10 on.
 
     Raises:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
     from typing import Optional
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 MAX_FRAMES = 60
 """Frames of a stack that are kept: the outermost ``ROOT_FRAMES`` and the innermost of the rest."""

@@ -1,4 +1,4 @@
-"""From a session to its report: derive, detect, summarise; and the report's files inside of the session."""
+"""From a session to its report: derive, detect, summarise; and write the report files into the session."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from stepscope.app import bundle
 from stepscope.app.report import (
     capture_account,
     exclusive,
-    members,
     op_table,
-    op_traces,
+    op_trace_summaries,
     overhead,
+    process_roles,
     series,
     stage_shares,
     step_summary,
@@ -24,16 +24,17 @@ from stepscope.causes.host import tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.derive.machine import address_space
 from stepscope.derive.steps import step_makers
-from stepscope.derive.steps.anatomy import COMPONENTS
+from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.view import SessionView
 from stepscope.detectors import base, registry
 from stepscope.errors import DamagedError
 from stepscope.model.log.events import FRAMEWORKS, AgentDiagnostic
+from stepscope.model.report.components import COMPONENTS, ComponentName
 from stepscope.model.report.finding import Component, Diagnostic, LineHeat, Place, Report, SessionSummary, SourceCheck
 from stepscope.model.report.step_summary import StepTimes
 from stepscope.reports import json_report, markdown, text
 from stepscope.reports.page import html
-from stepscope.wire.kinds import Kind, Trait, kinds_with
+from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,10 +47,10 @@ if TYPE_CHECKING:
 HANGS = "HNG001"
 """The detector that names a dead thread where the job waits for it."""
 MAX_DIAGNOSTICS = 20
-"""Of one kind of text; what is more is counted."""
+"""Most diagnostics in a report; further ones are dropped."""
 MAX_HOT_LINES = 100
 MAX_STATIC = 200
-"""Static findings without a cost; what is more is counted."""
+"""Most static findings without a cost that are listed; further ones are only counted."""
 
 
 def analyze(path: Path) -> Report:
@@ -86,18 +87,18 @@ def write_reports(session_dir: Path) -> Report:
 
 
 def report_of(session: Session) -> Report:
-    """Report of a session in memory. Pure, but for the time that the static check may take."""
+    """Report of a session in memory. Pure, except for the time limit of the static check."""
     view = SessionView(session)
     found, checked, failures = base.run(registry.ALL, view)
     lines = HotLines(view)
     findings, source_check, problems = _with_sources(view, lines, found, checked)
     ops, unread = op_table.build(view)
-    traces, told = op_traces.build(session)
+    traces, told = op_trace_summaries.build(session)
     traced, unseen = traced_steps.build(view)
     anatomy = components(view)
     return Report(
         session=_summary(view),
-        overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.op_traces.others),
+        overhead=capture_account.with_captures(overhead.account(view), session.manifest, traces, view.traces.others),
         anatomy=anatomy,
         stages=stage_shares.build(view),
         findings=exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy),
@@ -129,7 +130,7 @@ def _line_heat(view: SessionView, lines: HotLines) -> tuple[LineHeat, ...]:
 def _with_sources(
     view: SessionView, lines: HotLines, found: tuple[Finding, ...], checked: tuple[Checked, ...]
 ) -> tuple[tuple[Finding, ...], SourceCheck | None, tuple[Diagnostic, ...]]:
-    """The findings, joined with what the static checker says of the session's sources."""
+    """The findings, joined with static findings in the session's sources."""
     from stepscope.app.report import (
         join,  # the sidecar of a job that runs for days never needs the checker
         static_check,  # the sidecar of a job that runs for days never needs the checker
@@ -143,7 +144,7 @@ def _with_sources(
     except DamagedError:
         raise
     except Exception as error:  # noqa: BLE001 - a wall (STYLE 4.4): what was measured is reported all the same
-        failed = f"the sources could not be checked: {type(error).__name__}: {error}"
+        failed = f"the static check of the sources failed: {type(error).__name__}: {error}"
         return found, None, (Diagnostic(code="DX075", text=failed),)
     said = SourceCheck(
         tensorflow=".".join(map(str, static.target.tensorflow)),
@@ -174,8 +175,8 @@ def _summary(view: SessionView) -> SessionSummary:
         exit_code=manifest.exit_code,
         processes=len(session.workers),
         step_times=_step_times(steps) if steps else None,
-        members=members.build(view),
-        inference=members.inference(view),
+        members=process_roles.build(view),
+        inference=process_roles.inference(view),
         step_makers=step_summary.makers(view, makers),
         step_choice=step_summary.choice(view),
     )
@@ -203,7 +204,7 @@ def components(view: SessionView) -> tuple[Component, ...]:
     if anatomy is None:
         return ()
     found = []
-    for name, stage in COMPONENTS.items():
+    for name, about in COMPONENTS.items():
         ratio = anatomy.ratio(name)
         if ratio <= 0:
             continue
@@ -211,7 +212,7 @@ def components(view: SessionView) -> tuple[Component, ...]:
         found.append(
             Component(
                 component=name,
-                pipeline_stage=stage,
+                pipeline_stage=about.stage,
                 ratio=ratio,
                 ns_per_step=round(anatomy.mean_ns(name)),
                 name=who,
@@ -221,10 +222,10 @@ def components(view: SessionView) -> tuple[Component, ...]:
     return tuple(sorted(found, key=lambda c: -c.ratio))
 
 
-def _contributor(view: SessionView, component: str) -> tuple[str, Place | None]:
+def _contributor(view: SessionView, component: ComponentName) -> tuple[str, Place | None]:
     """The largest contributor to callbacks, saving and other Python."""
-    kinds = {"callbacks": (Kind.CALLBACK,), "saving": kinds_with(Trait.WRITES)}.get(component)
-    if kinds is not None:
+    kinds = [kind for kind in NAMED_BY.get(component, ()) if kind not in kinds_with(Trait.UNNAMED)]
+    if kinds:
         rows = view.named_times(*kinds)
         if rows:
             name = rows[0].name
@@ -240,7 +241,7 @@ def _contributor(view: SessionView, component: str) -> tuple[str, Place | None]:
 def _diagnostics(
     view: SessionView, failures: tuple[Diagnostic, ...], *, traced: TracedSteps | None, hangs: bool
 ) -> tuple[Diagnostic, ...]:
-    """The session's own, the agents' (each text once) and those of the analysis."""
+    """Diagnostics of the session, of the agents (each text once) and of the analysis."""
     session = view.session
     found = capture_account.noted(session.manifest.diagnostics, traced)
     for worker in session.workers:
@@ -251,14 +252,14 @@ def _diagnostics(
             )
             found.append(Diagnostic(code="DX010", text=text))
         if worker.info.lost_lines:
-            text = f"process {worker.info.pid}: {worker.info.lost_lines} lines of the log could not be written"
+            text = f"process {worker.info.pid}: {worker.info.lost_lines} lines could not be written to the log"
             found.append(Diagnostic(code="DX011", text=text))
     died = view.get(thread_deaths.build)
     if died and not hangs:
         text = f"{thread_deaths.sentence(view, died)}: no one is told of it, and what it did is not done any more"
         found.append(Diagnostic(code="DX170", text=text))
     found += [Diagnostic(code="DX118", text=text) for text in capture_account.failures(session.manifest)]
-    found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.op_traces.problems]
+    found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.traces.problems]
     if view.pipeline is not None:
         found += [Diagnostic(code="DX020", text=text) for text in view.pipeline.diagnostics[:1]]
     unique = list(dict.fromkeys((d.code, d.text) for d in [*found, *failures]))

@@ -1,10 +1,10 @@
-"""What of each finding's cost no finding before it claims: costs of findings about the same time do not add up.
+"""The part of each finding's cost that no earlier finding claims: findings about the same time do not add up.
 
-A finding claims time of some components of the step. A claim can be met from any of its components, and no moment is
-paid for twice, so what a set of findings can save together is a maximum flow from claims to components; what a finding
-adds is the growth of that flow by its claims. That flow is the least, over all sets of components, of their shares and
-all claims that reach beyond them (the minimum cut). So additions sum to 1 at most, and those of findings about one
-component to its share at most.
+A finding claims time of some components of the step. A claim can be met from any of its components, and no moment
+counts twice, so the joint saving of a set of findings is a maximum flow from claims to components; a finding adds the
+growth of that flow by its claims. The flow equals the minimum cut: the minimum, over all sets of components, of their
+shares plus all claims that reach beyond them. So additions sum to at most 1, and those of findings about one component
+to at most its share.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
+from stepscope.model.report.components import claimed_by
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -23,12 +25,6 @@ if TYPE_CHECKING:
 
 REF = "component:"
 """Evidence that refers to a component claims its time."""
-STAGES: dict[str, frozenset[str]] = {
-    "forward-backward": frozenset({"call", "tracing", "framework"}),
-    "raw-input": frozenset({"input-wait", "framework", "building", "other-python"}),
-    "preprocessing": frozenset({"input-wait", "framework", "building", "other-python"}),
-}
-"""Where a finding without such evidence loses its time; those of other stages may lose it anywhere."""
 EVERYWHERE = ("System:", "Hardware: improper configuration", "unknown")
 """Causes that slow every component."""
 WHOLE = "step"
@@ -45,7 +41,7 @@ class Claim:
 def annotated(findings: Sequence[Finding], anatomy: Sequence[Component]) -> tuple[Finding, ...]:
     """The findings, in their order, with ``cost.exclusive_ratio``.
 
-    What is paid once is a share of the run, not of the step: it is counted apart.
+    One-off costs are shares of the run, not of the step, and are counted separately.
     """
     shares: dict[str, float] = {}
     for part in anatomy:
@@ -61,9 +57,9 @@ def annotated(findings: Sequence[Finding], anatomy: Sequence[Component]) -> tupl
 
 
 def claims(finding: Finding, shares: Mapping[str, float]) -> list[Claim]:
-    """What a finding claims of components with these shares.
+    """The claims of a finding on components with these shares.
 
-    Of a component that its evidence names, as much as there is; what is more than that, from anywhere.
+    It claims the components named by its evidence up to their shares, and any excess from all components.
     """
     ratio = finding.cost.ratio
     refs = {ref.removeprefix(REF) for e in finding.evidence for ref in e.refs if ref.startswith(REF)}
@@ -71,13 +67,13 @@ def claims(finding: Finding, shares: Mapping[str, float]) -> list[Claim]:
     if named:
         there = min(ratio, sum(shares[c] for c in named))
         return [Claim(components=named, ratio=there), Claim(components=frozenset(), ratio=ratio - there)]
-    likely = frozenset() if finding.cause.startswith(EVERYWHERE) else STAGES.get(finding.pipeline_stage, frozenset())
+    likely = frozenset() if finding.cause.startswith(EVERYWHERE) else claimed_by(finding.pipeline_stage)
     fits = ratio <= sum(shares.get(c, 0.0) for c in likely)
     return [Claim(components=likely if fits else frozenset(), ratio=ratio)]
 
 
 def additions(every: Sequence[Sequence[Claim]], shares: Mapping[str, float]) -> Iterator[float]:
-    """For each finding's claims in turn: what they add to what all before them can save."""
+    """For each finding in turn: what its claims add to the joint saving of all earlier ones."""
     parts = dict(shares) or {WHOLE: 1.0}
     least: F64 = _sums(list(parts.values()))
     least *= min(1.0, 1.0 / float(least[-1])) if least[-1] > 0 else 0.0

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.app.report import resource_series
-from stepscope.causes.system import page_faults
+from stepscope.causes.system import steady_page_faults
 from stepscope.derive.machine import counters, metrics
-from stepscope.derive.steps.anatomy import COMPONENTS
+from stepscope.model.report.components import COMPONENTS
 
 if TYPE_CHECKING:
     from stepscope.derive.steps.anatomy import Anatomy
@@ -46,7 +46,7 @@ def build(view: SessionView) -> dict[str, tuple[float, ...]]:
 
 
 def _metrics(view: SessionView) -> dict[str, F64]:
-    """The user's own metrics, the mean of each bucket."""
+    """The user's own metrics, averaged per bucket."""
     found = {}
     for metric in metrics.build(view.session.workers)[:MAX_METRICS]:
         groups = _groups(len(metric.values), METRIC_BUCKETS)
@@ -110,7 +110,7 @@ def _host(host: HostTable) -> dict[str, F64]:
 
 
 def _process(process: ProcessTable, times: F64 | None, memory: MemoryTable) -> dict[str, F64]:
-    """Of the process that makes the steps, brought to the host's sample times."""
+    """Series of the process that runs the steps, resampled to the host's sample times."""
     at = process.at_ns
     own = at[1:] / 1e9
     rates = {
@@ -123,10 +123,10 @@ def _process(process: ProcessTable, times: F64 | None, memory: MemoryTable) -> d
     percent = np.where(used > 0, 100 / np.maximum(used, 1), 0.0)
     kernel = counters.growth(process.cpu_system_ns).astype(np.float64)
     rates["res:kernel_percent"] = kernel * percent
-    fault = page_faults.cost_of(memory)
+    fault = steady_page_faults.cost_of(memory)
     if fault is not None:
-        huge = page_faults.huge_faults(process, memory, fault)
-        rates["res:fault_percent"] = np.minimum(page_faults.faulting_ns(process, huge, fault), kernel) * percent
+        huge = steady_page_faults.huge_faults(process, memory, fault)
+        rates["res:fault_percent"] = np.minimum(steady_page_faults.faulting_ns(process, huge, fault), kernel) * percent
     if times is None:
         return {"res_t": own, **rates}
     return {key: np.interp(times, own, values) for key, values in rates.items()}

@@ -25,9 +25,9 @@ def of(view: SessionView) -> list[tuple[LiveMaker, Calls]]:
     found: dict[Calls, LiveMaker] = {}
     makers = step_makers.build(view.steps)
     for shown, maker in zip(step_summary.makers(view, makers), makers, strict=False):
-        anchor = maker.steps.anchor
-        ids = step_candidates.alike(anchor.worker, anchor.kind, anchor.place) | {anchor.name.id}
-        calls = frozenset((anchor.worker.info.key, int(anchor.kind), number) for number in ids)
+        candidate = maker.steps.candidate
+        ids = step_candidates.alike(candidate.worker, candidate.kind, candidate.place) | {candidate.name.id}
+        calls = frozenset((candidate.worker.info.key, int(candidate.kind), number) for number in ids)
         known = found.get(calls)
         place = shown.place
         found[calls] = LiveMaker(

@@ -1,7 +1,7 @@
-"""Builds the timeline of a session, in a process of its own: what it needs of memory is given back when it is done.
+"""Builds the timeline of a session in a separate process, so that its memory is released afterwards.
 
-Says on stdout how far it is, a line "RATIO WORDS" at a time, at 1 the CPU time in seconds; the last line of stderr is
-why it failed.
+Reports progress on stdout as lines "RATIO WORDS", with the CPU time in seconds at ratio 1; the last line of stderr is
+the reason for a failure.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ import numpy as np
 from stepscope import store
 from stepscope.derive.view import SessionView
 from stepscope.errors import StepscopeError
-from stepscope.model.api.timeline import LeftOut, Series, Timeline, Track
+from stepscope.model.api.timeline import LeftOut, Timeline, TimelineSeries, Track
 from stepscope.store import span_cache
-from stepscope.timeline import series_tracks, span_levels
-from stepscope.timeline.span_tracks import Spans
+from stepscope.timeline import levels, series_tracks
+from stepscope.timeline.tracks import Spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.timeline.series_tracks import SeriesTrack
-    from stepscope.timeline.span_tracks import Say, SpanTrack
+    from stepscope.timeline.tracks import Say, SpanTrack
 
 LANES_PER_TILE = 32
 MOST_NS = 1 << 53
 OPENED_RATIO = 0.2
-"""Of the work, reading the session."""
+"""Share of the work that reading the session takes."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Build: the session's path, and the folder that is to be the cache."""
+    """Build; the arguments are the session's path and the cache folder to create."""
     session, folder = (Path(argument) for argument in arguments)
     try:
         build(session, folder, _say)
@@ -52,11 +52,11 @@ def _say(ratio: float, words: str) -> None:
 
 
 def build(session: Path, folder: Path, say: Say) -> None:
-    """Build a session's timeline into a folder that is not there yet.
+    """Build a session's timeline into a new folder.
 
     Raises:
         SessionError: the session is damaged.
-        OSError: no space, or no rights; then nothing is left of it.
+        OSError: no space or no rights; nothing is left behind.
     """
     say(0.0, "opening the session")
     view = SessionView(store.open_session(session))
@@ -74,7 +74,7 @@ def build(session: Path, folder: Path, say: Say) -> None:
         series = tuple(_add_series(writer, track) for track in resources)
         left_out = list(spans.left_out)
         if deep:
-            left_out.append(LeftOut(what=f"spans that more than {span_levels.MAX_LANES} others enclose", count=deep))
+            left_out.append(LeftOut(what=f"spans nested in more than {levels.MAX_LANES} others", count=deep))
         ended = view.recorded.manifest.ended_ns
         steps = view.steps
         writer.finish(
@@ -97,20 +97,20 @@ def build(session: Path, folder: Path, say: Say) -> None:
 
 
 def _add(writer: span_cache.Writer, track: SpanTrack) -> tuple[Track, int]:
-    """Write a track's lanes; and how many of its spans lie too deep."""
+    """Write a track's lanes; return the number of spans nested too deep."""
     first = writer.lanes
     before = writer.spans
     begin = np.clip(track.start, -MOST_NS, MOST_NS)  # of damaged or hostile files: sums must stay numbers
     stop = begin + np.clip(track.dur, 0, MOST_NS)
-    lanes, deeper = span_levels.by_depth(begin, stop - begin)
+    lanes, deeper = levels.by_depth(begin, stop - begin)
     for rows in lanes:
         start, end = begin[rows], stop[rows]
         name = track.name[rows].astype(np.int32, copy=False)
-        marks = span_levels.single(start, end, name)
+        marks = levels.single(start, end, name)
         lane = writer.add({"start": start, "end": end, "name": name})
         if track.linked is not None:
             track.linked.place(lane, track.first_event + rows)
-        for exponent, reduced in span_levels.levels(marks):
+        for exponent, reduced in levels.levels(marks):
             writer.add_level(lane, exponent, reduced.columns())
     made = Track(
         key=track.key,
@@ -128,10 +128,10 @@ def _add(writer: span_cache.Writer, track: SpanTrack) -> tuple[Track, int]:
     return made, deeper
 
 
-def _add_series(writer: span_cache.Writer, track: SeriesTrack) -> Series:
+def _add_series(writer: span_cache.Writer, track: SeriesTrack) -> TimelineSeries:
     held = track.held
     writer.add_series(span_cache.SeriesColumns(held.start, held.end, held.value))
-    return Series(
+    return TimelineSeries(
         key=track.key,
         group=track.group,
         title=track.title,

@@ -1,1 +1,1 @@
-"""Which work of the step's graphs is not needed."""
+"""Unnecessary work in the step's graphs."""

@@ -1,4 +1,7 @@
-"""Nodes of a step that work in some precision."""
+"""Nodes of a step that work in a given precision.
+
+Serves half_precision_on_cpu and double_precision_in_step.
+"""
 
 from __future__ import annotations
 

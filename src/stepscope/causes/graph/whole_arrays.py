@@ -1,4 +1,7 @@
-"""Ops of a step that work on the whole of a large weight: found by the shape, since nothing else has it."""
+"""Ops of a step that process the whole of a large weight, found by its unique shape.
+
+Serves oversized_weight_after_flatten and double_precision_in_step.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ Shape = tuple[int, ...]
 MATRIX, IMAGES = 2, 4
 """Ranks."""
 PASSES_ON = frozenset({"Identity", "Cast", "Mul", "SelectV2", "Relu", "Transpose"})
-"""Between a Flatten and the product: dropout, activation, precision."""
+"""Types allowed between a Flatten and the product: dropout, activation, precision."""
 MAX_CHAIN = 8
 
 
@@ -31,23 +34,23 @@ class Weight:
 
     @property
     def elements(self) -> int:
-        """How many."""
+        """Number of elements."""
         return int(np.prod(self.shape))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatProduct:
-    """A weight that a flattened stack of feature maps is multiplied with."""
+    """A product of a weight with a flattened stack of feature maps."""
 
     weight: Weight
     product: int
     places: int
-    """Positions of the maps that were flattened: pooling leaves one."""
+    """Positions of the flattened maps; pooling leaves one."""
     nodes: frozenset[int]
 
 
 def weights(index: GraphIndex) -> frozenset[Weight]:
-    """The trainable variables whose shapes are known."""
+    """The trainable variables with known shapes."""
     texts = {text for graph in index.graphs.values() for _, _, text, trainable in graph.variables if trainable}
     found = [spec for text in texts for spec in specs(text)[:1]]
     return frozenset(
@@ -56,7 +59,7 @@ def weights(index: GraphIndex) -> frozenset[Weight]:
 
 
 def working_on(index: GraphIndex, shape: Shape) -> frozenset[int]:
-    """Rows of the nodes of steps that make or read an array of a shape."""
+    """Rows of the nodes of steps that make or read an array of the given shape."""
     table = index.table
     texts = [i for i, text in enumerate(table.strings) if any(spec.shape == shape for spec in specs(text))]
     makers = np.isin(table.outputs, texts)
@@ -93,7 +96,7 @@ def flat_products(index: GraphIndex, least: int) -> Iterator[FlatProduct]:
 
 
 def _flattened(index: GraphIndex, row: int) -> int:
-    """Positions of the feature maps that a matrix was reshaped from; 0 for none."""
+    """Positions of the feature maps from which a matrix was reshaped; 0 for none."""
     table = index.table
     for _ in range(MAX_CHAIN):
         inputs = [int(i) for i in table.inputs_of(row) if i >= 0]

@@ -1,4 +1,7 @@
-"""What the steps of a session run op by op from Python, and the setting that makes them."""
+"""What the steps of a session run op by op from Python, and the setting that makes them.
+
+Serves eager_step, run_eagerly and small_batch.
+"""
 
 from __future__ import annotations
 

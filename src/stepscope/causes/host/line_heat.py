@@ -15,6 +15,8 @@ was seen and no more. It is known in two cases:
   of a compiled call is not counted: it is the work that the line asks for, whichever way it is written. Nor is tracing,
   which is told by function, or a line that only leads to another one of the user's. Waiting for the input counts where
   the caller says so: it is the input's cost, not that of the loop's head.
+
+Serves the report, which joins findings with the source.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from stepscope.model.event import Frame
     from stepscope.model.log.events import AnyEvent
     from stepscope.model.log.graph import GraphTable
+    from stepscope.model.report.components import ComponentName
     from stepscope.model.session.session import Worker
 
 Reason = Literal["sample", "call", "function", "node"]
@@ -76,7 +79,7 @@ class _Spent:
     """Samples of the steps' thread on one line, of one component."""
 
     line: int
-    component: str
+    component: ComponentName | Literal[""]
     weight_ns: int
     samples: int
 
@@ -210,7 +213,7 @@ def _bodies(event: AnyEvent) -> Iterator[tuple[str, int, int]]:
 
 def _spent(taken: Sequence[Sample], loop: tuple[str, str] | None) -> dict[str, tuple[_Spent, ...]]:
     """Time of the steps' thread by file, line and component."""
-    weights: dict[tuple[str, int, str], list[int]] = {}
+    weights: dict[tuple[str, int, ComponentName | Literal[""]], list[int]] = {}
     for sample in taken:
         culprit = sample.culprit
         if culprit is None or not _counts(sample, loop):

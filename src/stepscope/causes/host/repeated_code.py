@@ -2,6 +2,8 @@
 
 A turn of such a loop makes the ops of the same lines again, in the same layer. A loop over layers does not: each layer
 makes them once. A loop over weights does, but each turn reads weights of its own, so it is no repeated computation.
+
+Serves unrolled_python_loop, beside the cause of its name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What the statements of the user's loop do for the step, of which stack samples tell the time."""
+"""What the statements of the user's loop do for the step, of which stack samples tell the time.
+
+Serves python_input_in_loop and slow_python_in_loop.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def build(view: SessionView, spot: HotSpot) -> loop_source.Role:
         return "unknown"
     role = loop_source.role_of_line(source, line, spot.statement.line, view.get(model_lines))
     deeper = (spot.culprit.file, spot.culprit.function) != view.loop
-    step = view.steps.anchors.text if view.steps.anchors else ""
+    step = view.steps.call.text if view.steps.call else ""
     return loop_source.role_within(source, line, spot.entered, step) if role == "call" and deeper else role
 
 

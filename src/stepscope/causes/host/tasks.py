@@ -7,6 +7,8 @@ user's own. In a loop that only infers, the call that serves it is a request.
 Counts are exact. Where wrappers rest (``derive.steps.rest``) calls are counted by kind, and shared out by what was
 called just before. A fast job's calls are not all recorded one by one: of ``Flag.THINNED`` records each stands for
 itself and for its share of the COUNTS beside it, and so they weigh in the quantiles.
+
+Serves the report's table of tasks.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import numpy as np
 
 from stepscope.causes.job import purpose
 from stepscope.derive.steps import rest
-from stepscope.derive.steps.anchor import TRAIN_ROLES
+from stepscope.derive.steps.candidate import TRAIN_ROLES
 from stepscope.derive.steps.steps import names_of
 from stepscope.model.log.events import Name
 from stepscope.model.report.finding import Task, TaskPart
@@ -274,17 +276,17 @@ def _trend(starts: I64, durs: I64) -> float | None:
 def _request_names(view: SessionView) -> set[int]:
     """Names of the call that serves a loop which only infers; none where anything in the process trains."""
     steps = view.steps
-    if steps is None or steps.anchors is None:
+    if steps is None or steps.call is None:
         return set()
     worker = steps.worker
     if bool((worker.records.kind == Kind.APPLY).any()) or view.get(purpose.updating_functions):
         return set()
     if any(n.role in TRAIN_ROLES for n in view.names.values()):
         return set()
-    if steps.kind == Kind.LOOP and steps.anchors.role in {"predict", "predict_on_batch"}:
-        return _alike(view, steps.anchors)
-    return _alike(view, steps.anchors) if steps.kind in _REQUESTS else set()
+    if steps.kind == Kind.LOOP and steps.call.role in {"predict", "predict_on_batch"}:
+        return _alike(view, steps.call)
+    return _alike(view, steps.call) if steps.kind in _REQUESTS else set()
 
 
-def _alike(view: SessionView, anchor: Name) -> set[int]:
-    return {n.id for n in view.names.values() if (n.text, n.file, n.line) == (anchor.text, anchor.file, anchor.line)}
+def _alike(view: SessionView, call: Name) -> set[int]:
+    return {n.id for n in view.names.values() if (n.text, n.file, n.line) == (call.text, call.file, call.line)}

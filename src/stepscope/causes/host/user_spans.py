@@ -1,4 +1,7 @@
-"""The user's own spans against the step: how much of the Python between the calls lies inside of each."""
+"""The user's own spans against the step: how much of the Python between the calls lies inside of each.
+
+Serves detectors of the loop's own Python (``detectors.loop_python``).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Caches that are never read to their end: tf.data throws such a one away, and each pass fills it anew.
+"""Caches that are never read to their end: tf.data discards such a cache, and each pass fills it again.
 
 Source: tensorflow/core/kernels/data/cache_dataset_ops.cc ("the partially cached contents of the dataset will be
 discarded").
+
+Serves slow_start_of_pass, and the advice of several detectors (``detectors.cut_cache``).
 """
 
 from __future__ import annotations
@@ -15,14 +17,14 @@ if TYPE_CHECKING:
     from stepscope.model.log.events import DatasetMade
 
 CACHES, TAKES = "CacheDataset", "TakeDataset"
-"""Transformations, by the class that tf.data makes."""
+"""Class names of the transformations in tf.data."""
 ONE_BY_ONE = ("Map", "Batch", "Prefetch", "Options", "Zip", "Enumerate")
-"""Parts of classes that ask below for what they are asked for, and for no more."""
+"""Parts of class names of transformations that request one element of their input for each element of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutCache:
-    """A cache, and what ends each pass before its last element."""
+    """A cache, and the transformation that ends each pass before its last element."""
 
     cache: DatasetMade
     take: DatasetMade
@@ -31,7 +33,7 @@ class CutCache:
 
 
 def build(datasets: Sequence[DatasetMade]) -> CutCache | None:
-    """The first such cache of an iterator's datasets."""
+    """The first such cache among an iterator's datasets."""
     by_id = {d.id: d for d in datasets}
     for take in datasets:
         below = [by_id[i] for i in take.inputs if i in by_id]

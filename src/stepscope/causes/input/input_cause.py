@@ -1,4 +1,7 @@
-"""Why steps wait for their input: the slow stage, or user Python inside of the pipeline."""
+"""Why steps wait for their input: the slow stage, or user Python inside the pipeline.
+
+Serves all detectors of the input.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from stepscope.causes.job import hidden_wait
-from stepscope.causes.system import contention, disk_input, network, producer, uploads
+from stepscope.causes.system import contention, network, producer, slow_disk_input, uploads_squeeze_input
 from stepscope.derive.input import pipeline_python
 
 if TYPE_CHECKING:
@@ -20,26 +23,26 @@ if TYPE_CHECKING:
 Limit = Literal["stage", "python-function", "generator", "network", "disk", "unknown"]
 
 PYTHON_SHARE_RATIO = 0.5
-"""User Python must explain at least this share of the slow stage's self time (or of the wait) to be the cause."""
+"""To be the cause, user Python must explain at least this share of the slow stage's self time (or of the wait)."""
 LINKED_SHARE_RATIO = 0.15
-"""The same where the function was put into the graph by the code of that very stage: the rest of the stage's time is
-then mostly what calling Python from an op costs (interpreter lock, conversion of arguments), 0.1 ms a call."""
+"""The same if the stage's own code put the function into the graph: the remainder of the stage's time is then mostly
+the cost of calling Python from an op (interpreter lock, conversion of arguments), 0.1 ms a call."""
 SERIAL_CORES = 1.25
-"""A process that uses no more runs one thing after another."""
+"""A process that uses no more cores than this runs one thing after another."""
 CROWDED_RATIO = 0.8
-"""Of the CPUs: with more threads that run or want to, the step and the input take CPUs from each other."""
+"""Share of the CPUs: with more runnable threads, the step and the input take CPUs from each other."""
 MIN_BUSY_RATIO = 0.9
 MAX_OWN_RATIO = 0.7
-"""Cores. A pipeline in Python that is hardly ever idle sets the pace, if the rest of the job computes for less than
-this: else the two may just be equally fast."""
+"""Number of cores. A pipeline in Python that is hardly ever idle sets the pace if the rest of the job computes for less
+than this; otherwise the two may just be equally fast."""
 SQUEEZED_RATIO = 0.5
 """Uploads that explain this share of the wait are its cause."""
 GENERATOR_ROLES = frozenset({"generator", "pydataset"})
 OP_ROLES = frozenset({"py_function", "numpy_function", "generator"})
-"""User Python that ops call: TensorFlow's C++ side enters the interpreter anew for each call."""
+"""User Python that ops call: TensorFlow's C++ side enters the interpreter for each call."""
 AROUND_CALL_NS = 25_000
-"""CPU time of such a call outside of its record: thread state of the interpreter, lock, arguments and results, the
-op and the function around it. Goes with the op. 25-37 us; TensorFlow 2.21, identity functions in a map."""
+"""CPU time of such a call outside its record: thread state of the interpreter, lock, arguments and results, the op and
+the function around it. It goes when the op goes. 25-37 us; TensorFlow 2.21, identity functions in a map."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +50,10 @@ class InputCause:
     """The input wait of the steady steps and what causes it."""
 
     wait_ratio: float
-    """Share of steady wall time, less what handing over ready batches costs and what a starved CPU explains."""
+    """Share of steady wall time, minus the cost of taking ready batches and the part explained by a starved CPU."""
     wait_ns_per_step: float
     error_ratio: float
-    """Standard error of it."""
+    """Standard error of ``wait_ratio``."""
     limit: Limit
     stage: Stage | None
     function: PythonFunction | None
@@ -59,25 +62,28 @@ class InputCause:
     python_ratio: float
     """Share of the steady wall time in which some user function of the pipeline ran."""
     saved_ratio: float
-    """Share of the steady wall time that goes with the input's Python, between ``saved_low`` and ``saved_high``."""
+    """Share of the steady wall time that removing the input's Python saves, between ``saved_low`` and
+    ``saved_high``."""
     saved_low: float
     saved_high: float
     captures: tuple[str, ...]
-    """Captures that the wait was read from, where tf.data's model could not be."""
+    """Captures from which the wait was read, if tf.data's model could not be."""
     traced_steps: int
-    """Steps of them."""
+    """Number of steps in those captures."""
     producer: Producer | None
-    """The threads that run it, where their CPU time is known."""
+    """The threads that run it, if their CPU time is known."""
 
     @property
     def never_idle(self) -> bool:
-        """The input's Python runs without a break, and nothing else takes the time: steps cannot but wait for it."""
+        """Whether the input's Python runs without a break and nothing else takes the time, so that steps must wait for
+        it.
+        """
         made = self.producer
         return made is not None and made.busy_ratio >= MIN_BUSY_RATIO and made.own_ratio <= MAX_OWN_RATIO
 
 
 def build(view: SessionView) -> InputCause | None:
-    """None without steps."""
+    """The cause of the wait; None without steps."""
     steps, anatomy, pipe = view.steps, view.anatomy, view.pipeline
     if steps is None or anatomy is None or pipe is None or anatomy.wall_ns == 0:
         return None
@@ -92,7 +98,7 @@ def build(view: SessionView) -> InputCause | None:
     gil = _gil_ratio(view, functions, made)
     limit = _outside(view, wait) or limit
     if limit in {"network", "disk"}:
-        free = 1.0  # bytes that are not there yet do not wait for a CPU
+        free = 1.0  # bytes that have not arrived do not wait for a CPU
     disturbed = max(0.0, free * python_ratio * pipe.disturbed_ns() / mean_ns, gil - wait)
     low, likely, high = _saved(view, made, wait * free, min(1.0, wait * free + disturbed))
     return InputCause(
@@ -114,8 +120,8 @@ def build(view: SessionView) -> InputCause | None:
 
 
 def _outside(view: SessionView, wait: float) -> Limit | None:
-    """The network or the disk, where that is what the pipeline waits for, whatever code of it does the waiting."""
-    link, sent, disk = view.get(network.build), view.get(uploads.build), view.get(disk_input.build)
+    """The network or the disk, if the pipeline waits for it, whichever of its code does the waiting."""
+    link, sent, disk = view.get(network.build), view.get(uploads_squeeze_input.build), view.get(slow_disk_input.build)
     if link is not None and (link.is_full or link.is_choppy):
         return "network"
     if sent is not None and sent.lost_ratio > SQUEEZED_RATIO * wait:
@@ -126,10 +132,10 @@ def _outside(view: SessionView, wait: float) -> Limit | None:
 def _gil_ratio(view: SessionView, functions: list[PythonFunction], made: Producer | None) -> float:
     """Share of the wall time that the pipeline's Python takes from the step because only one of them can run.
 
-    Where the process uses no more than one core although more are free, while threads of the pipeline compute in
-    Python, the interpreter lock lines them up with the step's thread: their time is then part of every step, also
-    where no batch was waited for. It is known from the records (and what each call costs around them), at most the CPU
-    time of the threads that ran them: what only sleeps or waits in Python holds no lock. 0 where that is not so.
+    If the process uses no more than one core although more are free, while threads of the pipeline compute in Python,
+    the interpreter lock serialises them with the step's thread: their time is then part of every step, even if no batch
+    was waited for. It is taken from the records (and the cost of each call around them), and is at most the CPU time of
+    the threads that ran them: code that only sleeps or waits in Python holds no lock. Else 0.
     """
     steps, others = view.steps, view.get(contention.build)
     if steps is None or others is None or made is None:
@@ -142,11 +148,11 @@ def _gil_ratio(view: SessionView, functions: list[PythonFunction], made: Produce
 
 
 def _saved(view: SessionView, made: Producer | None, wait: float, least: float) -> tuple[float, float, float]:
-    """What a step would save without the input's Python: at least, likely, at most. Shares of steady wall time.
+    """Savings without the input's Python: at least, likely, at most. Shares of steady wall time.
 
-    Where interpreter lock or CPUs are scarce, the compiled call and Keras' own loop take longer than they would alone,
-    and the call may hold the wait; what the rest of the job computes bounds what they would take (``producer``). The
-    likely figure lies in the middle.
+    If interpreter lock or CPUs are scarce, the compiled call and Keras' own loop take longer than they would alone, and
+    the call may contain the wait; the computation of the rest of the job bounds their time (``producer``). The likely
+    figure is the middle.
     """
     anatomy, others = view.anatomy, view.get(contention.build)
     if made is None or anatomy is None or others is None:
@@ -163,7 +169,7 @@ def _saved(view: SessionView, made: Producer | None, wait: float, least: float) 
 def _limit(
     pipe: Pipeline, functions: list[PythonFunction], steps: Steps, wait: float, python_ratio: float
 ) -> tuple[Limit, PythonFunction | None]:
-    """What limits the pipeline."""
+    """The limit of the pipeline."""
     slowest = pipe.slowest
     top = functions[0] if functions else None
     if top is not None:
@@ -180,7 +186,7 @@ def _limit(
 
 
 def _linked(function: PythonFunction, stage: Stage) -> bool:
-    """The function was put into the graph by the code that the stage runs."""
+    """Whether the function was put into the graph by the code that the stage runs."""
     frames = function.made.stack if function.made is not None else []
     return any(
         file == made.fn_file and made.fn_line <= line <= max(made.fn_line, made.fn_end_line)

@@ -1,4 +1,7 @@
-"""Where user code reads the input, and how many samples a second the steps take of it."""
+"""Where user code reads the input, and how many samples a second the steps take of it.
+
+Serves detectors of network and disk.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,13 @@
-"""Whether the steps of Keras' fit see the same examples again, pass after pass, and nothing made them anew."""
+"""Whether the steps of Keras' fit see identical examples in pass after pass.
+
+Serves frozen_features_recomputed, beside the cause of its name.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph.frozen_layers import VARYING
+from stepscope.causes.graph.frozen_features_recomputed import VARYING
 from stepscope.derive.steps import epochs
 from stepscope.model.log.events import IteratorMade, Traced
 from stepscope.wire.kinds import Kind
@@ -16,19 +19,19 @@ if TYPE_CHECKING:
 
 INFINITE = -1
 _RANDOM = ("Random", "Generator")
-"""Parts of the classes of datasets that are not the same twice."""
+"""Parts of the class names of datasets that differ in each pass."""
 _EXAMPLES = "TensorSliceDataset"
 """A source whose elements are examples."""
 _UNFOLDING = ("FlatMap", "Interleave", "Unbatch")
 """Transformations that make several elements of one."""
 _SHUFFLES = ("RandomShuffle",)
-"""An op of the framework's own functions that changes the order of examples, as Keras does for arrays."""
+"""An op of the framework's own functions that reorders examples, as Keras does for arrays."""
 _PASSING = ("Iterator", "Optional", "While", "If", "Case", "Stack", "TensorArray")
-"""Of ``VARYING``: these say nothing of the functions of a dataset, whose calls are looked at in full."""
+"""Parts of ``VARYING`` that say nothing about the functions of a dataset, whose calls are examined in full."""
 
 
 def passes(view: SessionView) -> int:
-    """How many passes over the same examples began or ended; 0 where that is not known, or they are made anew."""
+    """Number of passes over the same examples; 0 if unknown, or if examples are made in each pass."""
     steps, pipe, index = view.steps, view.pipeline, view.graphs
     if steps is None or pipe is None or index is None or steps.kind != Kind.EXECUTION or not pipe.datasets:
         return 0
@@ -39,7 +42,7 @@ def passes(view: SessionView) -> int:
 
 
 def _changes(index: GraphIndex, view: SessionView) -> bool:
-    """Whether a function of a dataset may give something else for the same example, or was not read."""
+    """Whether a function of a dataset may give different results for the same example, or was not read."""
     worker = view.worker
     traced = [t for t in worker.all(Traced) if t.owner == "tf.data"] if worker is not None else []
     read = {g.of for g in index.graphs.values() if g.role == "function" and g.state == "read"}
@@ -59,7 +62,7 @@ def _changes(index: GraphIndex, view: SessionView) -> bool:
 
 
 def _passes_of(view: SessionView, pipe: Pipeline, dataset: int) -> int:
-    """Over a dataset that comes to an end: its iterators; over one with ``repeat`` as many as its samples make."""
+    """Passes over a dataset: the number of its iterators, or, with ``repeat``, its samples over its length."""
     if any(d.id == dataset and d.cardinality == INFINITE for d in pipe.datasets):
         return _repeats(view, pipe)
     made = view.worker.all(IteratorMade) if view.worker is not None else []

@@ -1,1 +1,1 @@
-"""What kind of job this is."""
+"""Kind of job."""

@@ -1,4 +1,7 @@
-"""Whether the wait for input may hide inside of the compiled step, where nothing could show it."""
+"""Whether a wait for input may hide inside the compiled step, with nothing to measure it.
+
+Serves several detectors and causes.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def build(view: SessionView) -> bool:
-    """The step pulls its batches itself, and no measured window of the pipeline shows the wait."""
+    """Whether the step pulls its batches itself and no measured window of the pipeline shows the wait."""
     steps = view.steps
     if steps is None or view.pipeline is None or view.pipeline.windows:
         return False
@@ -27,14 +30,16 @@ def build(view: SessionView) -> bool:
 
 
 def _iterates_inside(steps: Steps) -> bool:
-    """The user made datasets, and Python pulls from none of them: the function does."""
+    """Whether the user made datasets and Python pulls from none of them, so that the function does."""
     records = steps.worker.records
     pulled = ((records.kind == Kind.NEXT) & (records.thread == steps.thread)).any()
     return any(d.file for d in steps.worker.all(DatasetMade)) and not pulled
 
 
 def _pulls_inside(view: SessionView, steps: Steps) -> bool:
-    """The steps run in fit, evaluate or predict, whose compiled functions take an iterator rather than a batch."""
+    """Whether the steps run in fit, evaluate or predict, whose compiled functions take an iterator rather than a
+    batch.
+    """
     records = steps.worker.records
     ids = [n.id for n in view.names.values() if n.role in {"fit", "evaluate", "predict"}]
     loops = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & np.isin(records.name, ids)

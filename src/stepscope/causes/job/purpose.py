@@ -1,4 +1,7 @@
-"""Whether a job trains a model, or only predicts with one."""
+"""Whether a job trains a model, or only predicts with one.
+
+Serves several detectors and causes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.steps.anchor import TRAIN_ROLES
+from stepscope.derive.steps.candidate import TRAIN_ROLES
 from stepscope.model.log.events import ModelBuilt, Traced
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def trains(view: SessionView) -> bool:
-    """Something changes a model: a loop that only predicts may keep its results, or wait for requests."""
+    """Whether something changes a model: a loop that only predicts may keep its results, or wait for requests."""
     steps = view.steps
     if steps is None:
         return any(w.all(ModelBuilt) for w in view.session.workers)
@@ -27,9 +30,9 @@ def trains(view: SessionView) -> bool:
 
 
 def predicts(view: SessionView) -> bool:
-    """The steps are calls of Keras' predict or evaluate."""
+    """Whether the steps are calls of Keras' predict or evaluate."""
     steps = view.steps
-    return steps is not None and steps.kind in kinds_with(Trait.KERAS) and steps.anchor.purpose != "training"
+    return steps is not None and steps.kind in kinds_with(Trait.KERAS) and steps.candidate.purpose != "training"
 
 
 def updating_functions(view: SessionView) -> set[int]:

@@ -1,6 +1,8 @@
 """Which allocator serves a process: what the collector saw from outside, the agent from inside, and windows of stacks.
 
 TensorFlow's tensors are oneDNN's pool's where oneDNN is on: malloc, whichever it is, then serves the rest.
+
+Serves steady_page_faults, beside the cause of its name.
 """
 
 from __future__ import annotations
@@ -9,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.machine import fault_causes
-from stepscope.model.log.events import Framework, InferenceSession
+from stepscope.model.log.events import DatasetMade, Framework, InferenceSession
 
 if TYPE_CHECKING:
     from stepscope.derive.machine.fault_causes import FaultCauses
     from stepscope.derive.view import SessionView
-    from stepscope.model.session.session import AllocatorInfo
+    from stepscope.model.session.session import AllocatorInfo, Worker
 
 _LIBRARIES = {
     "libjemalloc": "jemalloc",
@@ -25,6 +27,12 @@ _LIBRARIES = {
     "libc-2.": "glibc",
 }
 _NAMES = {"glibc": "the C library's malloc", "": "the allocator", "unknown": "the allocator", "other": "the allocator"}
+GENERATOR = "GeneratorDataset"
+"""Class of the dataset behind ``Dataset.from_generator``, and behind Python generators that Keras is given."""
+PINS_THRESHOLD = (2, 21)
+"""The first TensorFlow whose generator dataset calls mallopt(M_MMAP_THRESHOLD, 128 KiB). glibc then no longer raises
+the threshold to the size of freed blocks, so every larger block is mapped again. Source: generator_dataset_op.cc of
+2.21.0, whose log line names M_TRIM_THRESHOLD; the wheels of 2.16 to 2.20 do not hold that line."""
 _HOW = {"preloaded": "preloaded", "linked": "linked", "static": "linked in"}
 
 
@@ -41,6 +49,8 @@ class Serving:
     """What a window of native stacks saw."""
     without_arena: InferenceSession | None = None
     """The first session of ONNX Runtime whose arena was switched off."""
+    pinned_by: DatasetMade | None = None
+    """The generator dataset by which TensorFlow pinned glibc's mmap threshold; None if none did."""
 
     @property
     def name(self) -> str:
@@ -80,4 +90,22 @@ def build(view: SessionView) -> Serving:
     name = by_stack or (info.name if info is not None else "")
     made = worker.all(InferenceSession) if worker is not None else ()
     without_arena = next((one for one in made if not one.arena), None)
-    return Serving(allocator=name, info=info, pool=pool, causes=causes, without_arena=without_arena)
+    pinned_by = _pins_threshold(worker) if worker is not None and name == "glibc" else None
+    return Serving(
+        allocator=name, info=info, pool=pool, causes=causes, without_arena=without_arena, pinned_by=pinned_by
+    )
+
+
+def _pins_threshold(worker: Worker) -> DatasetMade | None:
+    """The first generator dataset of a process whose TensorFlow pins the threshold; one with a line if there is one."""
+    versions = [one.version for one in worker.all(Framework) if one.name == "tensorflow"]
+    if not any(_parsed(version) >= PINS_THRESHOLD for version in versions):
+        return None
+    made = [one for one in worker.all(DatasetMade) if one.cls.lstrip("_") == GENERATOR]
+    return next((one for one in made if one.file), made[0] if made else None)
+
+
+def _parsed(version: str) -> tuple[int, ...]:
+    """Major and minor number of a version; empty if it has none."""
+    parts = version.split(".")[:2]
+    return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else ()

@@ -7,6 +7,8 @@ after the other is handed from thread to thread. What tells is the work itself:
   short ones only those that are in flight at the same time run on several CPUs. An op whose thread was taken off its
   CPU says nothing about that, and neither does what was in flight beside it;
 - the stage that limits the input: how many calls it makes at once.
+
+Serves contention.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ and threads of a pool wait that have nothing to do. What a step loses is
   slice show it, too: the fastest of them had the CPUs.
 
 Only what others took counts: a job with more runnable threads than CPUs makes itself wait.
+
+Serves starved_cpu, and all that ask what neighbours took.
 """
 
 from __future__ import annotations
@@ -21,9 +23,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from stepscope.causes.system import concurrency
-from stepscope.causes.system.page_faults import ATTACHED
+from stepscope.causes.system.steady_page_faults import ATTACHED
 from stepscope.derive.machine import rivals
-from stepscope.derive.steps.anatomy import COMPONENTS
 from stepscope.model.log.events import ChildStarted, ThreadSeen
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Contention:
     """CPUs that the cgroup's quota withheld while it throttled."""
     rivals: tuple[Rival, ...]
     thread: StepThread | None = None
-    """None where threads were not sampled, or there are no steps: all threads are then taken for one crowd."""
+    """None where threads were not sampled, or there are no steps: all threads are then taken together."""
 
     @property
     def withheld(self) -> float:
@@ -219,7 +220,7 @@ def _step_thread(view: SessionView, steps: Steps, window: tuple[int, int], cpus:
 
 def _at_once(view: SessionView, steps: Steps, for_input: float, cpus: float) -> tuple[float, float | None]:
     """(least, CPUs) that what the step's thread is blocked for could use at once; ``for_input``: share of the input."""
-    trace = view.op_traces.main
+    trace = view.traces.main
     ops, low = concurrency.of_ops(trace, cpus) if trace is not None else (None, 1.0)
     made = concurrency.of_input(steps, view.pipeline, for_input, cpus) if view.pipeline is not None else None
     known = [(share, at_once) for share, at_once in ((for_input, made), (1.0 - for_input, ops)) if at_once is not None]
@@ -234,7 +235,7 @@ def _slowed(view: SessionView, steps: Steps) -> float:
     anatomy = view.anatomy
     if anatomy is None or not len(anatomy.per_step):
         return 0.0
-    durs = anatomy.per_step.sum(axis=1) - anatomy.per_step[:, list(COMPONENTS).index("input-wait")]
+    durs = anatomy.per_step.sum(axis=1) - anatomy.per_step_of("input-wait")
     usual = durs[steps.recurring[steps.steady]]
     mean = anatomy.wall_ns / len(anatomy.per_step)
     if len(usual) < MIN_STEPS or mean <= 0:

@@ -1,4 +1,7 @@
-"""What the GPUs did, from NVML's samples: during the steady steps, and when they were first used."""
+"""What the GPUs did, from NVML's samples: during the steady steps, and when they were first used.
+
+Serves all detectors of the GPU.
+"""
 
 from __future__ import annotations
 

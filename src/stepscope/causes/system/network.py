@@ -4,6 +4,8 @@ Three things look alike in a chart of bytes a second, and are told apart here. A
 time while the steps wait, and what it delivers is read at once. A reader that is too slow (decoding, interpreter)
 also makes a steady stream, but data lies unread in the kernel. A reader that asks for one piece after another leaves
 gaps in the wire while the steps compute.
+
+Serves choppy_network_input and network_input_at_capacity.
 """
 
 from __future__ import annotations

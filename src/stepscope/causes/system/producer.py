@@ -3,6 +3,8 @@
 Python's interpreter lock and a scarce CPU make input and step lengthen each other, so the wait for the input is the
 least that better input saves. What the rest of the job computes says the most: without the input's Python a step takes
 no longer than that on one core, and no less than that spread over all cores.
+
+Serves input_cause and detectors of Python in the pipeline.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """The steady steps second by second: how much of each second waited for input, and what the resources did meanwhile.
 
 What is compared here is compared within one run: seconds that waited with seconds that did not, on one time axis.
+
+Serves all causes that compare resources with waits.
 """
 
 from __future__ import annotations

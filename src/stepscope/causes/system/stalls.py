@@ -4,6 +4,8 @@ Each part of the step is looked at alone, as in ``rising``: a shared machine del
 what a program does every N steps stands out in its own part. Stalls by chance have intervals of any length; an interval
 counts as regular when it is one, two or three times the median one, within a tenth. Of exponential intervals one in
 five is, so that four of five say period with an error of half a percent. Ends of epochs are left out: they are wanted.
+
+Serves periodic_stall and utilisation_dips.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ import numpy as np
 from stepscope.derive.machine.rivals import foreign, short_command
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
-from stepscope.derive.steps.anatomy import COMPONENTS
+from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.derive.steps.epochs import EPOCH_END
+from stepscope.model.report.components import COMPONENTS, ComponentName
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -47,14 +50,13 @@ _ENRICHED = 3.0
 _MIN_RIVAL_CORES = 0.3
 MIN_EXPLAINED = 0.5
 """Of the stalls' time: another function that the program calls every N steps, such as a validation, is its work."""
-_KINDS = {"callbacks": Kind.CALLBACK, "gc": Kind.GC, "saving": Kind.SAVE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stalls:
     """The periodic stalls of one component."""
 
-    component: str
+    component: ComponentName
     count: int
     steps: float
     """Median interval, in steps."""
@@ -109,7 +111,7 @@ def _epoch_ends(steps: Steps) -> Bool:
     return result
 
 
-def _of_part(view: SessionView, component: str, part: F64, step_ns: float, usual: Bool) -> Stalls | None:
+def _of_part(view: SessionView, component: ComponentName, part: F64, step_ns: float, usual: Bool) -> Stalls | None:
     steps = view.steps
     if steps is None:
         return None
@@ -159,10 +161,10 @@ def _of_part(view: SessionView, component: str, part: F64, step_ns: float, usual
 def _other_calls_ns(view: SessionView, windows: tuple[I64, I64]) -> int:
     """Time of calls that begin in the windows and are not the step's own."""
     steps = view.steps
-    if steps is None or steps.anchors is None:
+    if steps is None or steps.call is None:
         return 0
     records = steps.worker.records
-    others = [n.id for n in view.names.values() if n.text != steps.anchors.text]
+    others = [n.id for n in view.names.values() if n.text != steps.call.text]
     mine = (
         np.isin(records.kind, kinds_with(Trait.CALLED))
         & np.isin(records.name, others)
@@ -194,20 +196,20 @@ def _inside(at: I64, windows: tuple[I64, I64]) -> Bool:
     return result
 
 
-def _name(view: SessionView, component: str, windows: tuple[I64, I64]) -> Name | None:
+def _name(view: SessionView, component: ComponentName, windows: tuple[I64, I64]) -> Name | None:
     """The name whose records take most of the stalls' time."""
-    kind, steps = _KINDS.get(component), view.steps
-    if kind is None or steps is None:
+    kinds, steps = NAMED_BY.get(component), view.steps
+    if kinds is None or steps is None:
         return None
     records = steps.worker.records
-    mine = (records.kind == kind) & (records.thread == steps.thread) & _inside(records.start_ns, windows)
+    mine = np.isin(records.kind, kinds) & (records.thread == steps.thread) & _inside(records.start_ns, windows)
     spent: Counter[int] = Counter()
     for name, dur in zip(records.name[mine], records.dur_ns[mine], strict=True):
         spent[int(name)] += int(dur)
     return view.names.get(spent.most_common(1)[0][0]) if spent else None
 
 
-def _spot(view: SessionView, component: str, windows: tuple[I64, I64]) -> tuple[Spot | None, int]:
+def _spot(view: SessionView, component: ComponentName, windows: tuple[I64, I64]) -> tuple[Spot | None, int]:
     """The line of user code most sampled in the stalls, in that component."""
     at = np.array([s.at for s in view.samples], np.int64)
     if len(at) == 0:

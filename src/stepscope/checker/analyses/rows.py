@@ -15,19 +15,21 @@ _LISTING = frozenset(
     "tensorflow.convert_to_tensor tensorflow.stack keras.preprocessing.sequence.pad_sequences "
     "keras.utils.pad_sequences keras.ops.convert_to_tensor".split()
 )
-"""Make a batch of a list of rows."""
+"""Functions that make a batch of a list of rows."""
 _FILLING = frozenset(
     "numpy.zeros numpy.ones numpy.empty numpy.random.rand numpy.random.randn numpy.random.random "
     "numpy.random.Generator.random numpy.random.Generator.standard_normal tensorflow.zeros tensorflow.ones".split()
 )
-"""Make an array of a shape."""
+"""Functions that make an array of a shape."""
 _KEEPING = frozenset({"astype", "copy", "texts_to_sequences", "texts_to_matrix", "transform", "float"})
-"""Methods that leave the number of rows as it is."""
+"""Methods that preserve the number of rows."""
 _RESHAPING = frozenset({"numpy.reshape", "tensorflow.reshape", "keras.ops.reshape"})
 
 
 def single_row(ctx: Context, data: ast.expr) -> bool:
-    """A batch of one row, also by name; a list counts as a list of inputs, all of which must be one."""
+    """Whether data are a batch of one row, also through a name; a list counts as a list of inputs, all of which must be
+    one.
+    """
     return _single(ctx, data, 0)
 
 
@@ -49,7 +51,7 @@ def _single(ctx: Context, data: ast.expr, depth: int) -> bool:
 
 
 def _input(ctx: Context, element: ast.expr, depth: int, *, alone: bool) -> bool:
-    """One of several inputs: a batch or list of one row; alone in its list also a row of plain numbers."""
+    """Whether one of several inputs is a batch or list of one row; alone in its list also a row of plain numbers."""
     if isinstance(element, ast.List) and len(element.elts) == 1:
         return True
     plain = element.elts if isinstance(element, ast.List) else [element]
@@ -57,18 +59,18 @@ def _input(ctx: Context, element: ast.expr, depth: int, *, alone: bool) -> bool:
 
 
 def _bound(ctx: Context, binding: Binding, depth: int) -> bool:
-    """A binding gives one row: by assignment, or because every call of the project passes one."""
+    """Whether a binding gives one row: by assignment, or because every call of the project passes one."""
     if binding.kind == "assign" and binding.value is not None:
         return _single(ctx, binding.value, depth + 1)
     if binding.kind == "param" and isinstance(binding.scope.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         function = ctx.engine.names.function(ctx.module, binding.scope.node)
-        given = [(module, passed(call, function, binding.name)) for module, call in ctx.callers(function)]
+        given = [(module, passed(call, function, binding.name)) for module, call in ctx.functions.callers(function)]
         return bool(given) and all(v is not None and _single(ctx.at(m), v, depth + 2) for m, v in given)
     return False
 
 
 def _one(ctx: Context, index: ast.expr) -> bool:
-    """A subscript that gives one row: ``[None]``, ``[np.newaxis, ...]``, ``[i:i + 1]``, ``[[i]]``."""
+    """Whether a subscript gives one row: ``[None]``, ``[np.newaxis, ...]``, ``[i:i + 1]``, ``[[i]]``."""
     first = _first(index)
     if isinstance(first, ast.Slice):
         return _next(ctx, first)
@@ -76,7 +78,7 @@ def _one(ctx: Context, index: ast.expr) -> bool:
 
 
 def adds_axis(index: ast.expr) -> bool:
-    """``[None]``, ``[np.newaxis, ...]``: a subscript that arrays and tensors alone have."""
+    """Whether a subscript is ``[None]`` or ``[np.newaxis, ...]``, which only arrays and tensors support."""
     first = _first(index)
     return (isinstance(first, ast.Constant) and first.value is None) or (
         isinstance(first, ast.Attribute) and first.attr == "newaxis"
@@ -89,19 +91,19 @@ def _first(index: ast.expr) -> ast.expr | None:
 
 
 def _next(ctx: Context, part: ast.Slice) -> bool:
-    """``i:i + 1``, ``:1``, ``-1:``."""
+    """Whether a slice is ``i:i + 1``, ``:1`` or ``-1:``."""
     if part.step is not None:
         return False
     if part.lower is None or (isinstance(part.lower, ast.Constant) and part.lower.value == 0):
-        return part.upper is not None and ctx.integer(part.upper) == 1
+        return part.upper is not None and ctx.loops.integer(part.upper) == 1
     if part.upper is None:
-        return ctx.integer(part.lower) == -1
+        return ctx.loops.integer(part.lower) == -1
     upper = part.upper
     return (
         isinstance(upper, ast.BinOp)
         and isinstance(upper.op, ast.Add)
         and ast.dump(upper.left) == ast.dump(part.lower)
-        and ctx.integer(upper.right) == 1
+        and ctx.loops.integer(upper.right) == 1
     )
 
 
@@ -118,7 +120,7 @@ def _call(ctx: Context, data: ast.Call, depth: int) -> bool:
         return _leading_one(ctx, shape) and (word in ("rand", "randn") or not isinstance(shape, ast.Constant))
     if name in _EXPANDING:
         axis = next((k.value for k in data.keywords if k.arg == "axis"), data.args[1] if data.args[1:] else None)
-        return axis is None or ctx.integer(axis) == 0
+        return axis is None or ctx.loops.integer(axis) == 0
     if name in _LISTING and first is not None:
         listed = isinstance(first, ast.List) and len(first.elts) == 1
         return listed or _single(ctx, first, depth + 1)
@@ -130,9 +132,9 @@ def _call(ctx: Context, data: ast.Call, depth: int) -> bool:
 
 
 def _leading_one(ctx: Context, shape: ast.expr) -> bool:
-    """``1``, ``(1, 28, 28)``, ``(1,) + x.shape``, ``(1, *x.shape)``."""
+    """Whether a shape is ``1``, ``(1, 28, 28)``, ``(1,) + x.shape`` or ``(1, *x.shape)``."""
     if isinstance(shape, ast.BinOp) and isinstance(shape.op, ast.Add):
         return _leading_one(ctx, shape.left)
     if isinstance(shape, (ast.Tuple, ast.List)):
-        return bool(shape.elts) and ctx.integer(shape.elts[0]) == 1
-    return ctx.integer(shape) == 1
+        return bool(shape.elts) and ctx.loops.integer(shape.elts[0]) == 1
+    return ctx.loops.integer(shape) == 1

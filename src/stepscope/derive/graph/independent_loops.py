@@ -1,8 +1,8 @@
-"""Loops of a graph whose turns do not need each other: what ``tf.map_fn`` makes, or AutoGraph of a loop over rows.
+"""Loops of a graph whose iterations are independent, as made by ``tf.map_fn`` or by AutoGraph from a loop over rows.
 
-A turn of such a loop reads its own element, and what it hands on is the counter, its result in a list, or a sum that
-nothing else reads. A recurrence hands on a state that the next turn reads; a loop around training steps changes
-variables. Source: tensorflow/python/ops/while_v2.py for the form of a body.
+An iteration of such a loop reads its own element, and it passes on only the counter, its result in a list, or a sum
+that nothing else reads. A recurrence passes on a state that the next iteration reads; a loop around training steps
+changes variables. Source: tensorflow/python/ops/while_v2.py for the form of a body.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ if TYPE_CHECKING:
 WHILE = ("While", "StatelessWhile")
 ARGUMENT, RESULT = "Placeholder", "Identity"
 TAKES = frozenset({"TensorListGetItem", "GatherV2", "StridedSlice", "ResourceGather"})
-"""How a turn reads its element: from a list, or by its index."""
+"""Ops by which an iteration reads its element: from a list, or by its index."""
 PUTS = frozenset({"TensorListSetItem", "TensorListPushBack", "TensorListSetItemWithResize"})
 ADDS = frozenset({"AddV2", "Add"})
 IDLE = frozenset({"Const", "Placeholder", "NoOp"})
-"""What takes no time."""
+"""Ops that take no time."""
 CHANGES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter", "IteratorGetNext", "MutableHashTable")
-"""Beginnings of types that change something outside of the loop: the next turn may see it."""
+"""Prefixes of types that change something outside the loop, which the next iteration may read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopPart:
-    """A loop, or the loop that its gradient is, by rows. A call stands for itself and for what it calls."""
+    """A loop, or the loop of its gradient, by rows. A call stands for itself and for what it calls."""
 
     body: frozenset[int]
-    """Of its body and condition, and of what these call."""
+    """Rows of its body and condition, and of what these call."""
     before: frozenset[int]
-    """Of what has run before it ends: all that it needs."""
+    """Rows that run before it ends, because it needs them."""
     after: frozenset[int]
-    """Of what cannot run before it ends: all that needs it."""
+    """Rows that cannot run before it ends, because they need it."""
     beside: int
-    """Nodes of its graph that are neither, so that they may run while it does."""
+    """Number of nodes of its graph that are neither, so that they may run at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndependentLoop:
-    """A loop whose turns could be done at once."""
+    """A loop whose iterations could be done at once."""
 
     row: int
-    """Of the node that is the loop."""
+    """Row of the loop's node."""
     parts: tuple[LoopPart, ...]
-    """The loop, then those that its gradient is."""
+    """The loop, then the loops of its gradient."""
 
 
 def build(index: GraphIndex) -> tuple[IndependentLoop, ...]:
@@ -125,18 +125,18 @@ class _Body:
         rows = self.table.rows_of(graph)
         self.rows = range(rows.start, rows.stop)
         self.users: dict[int, list[int]] = defaultdict(list)
-        """Row -> rows that read it."""
+        """Rows that read each row."""
         for row in self.rows:
             for producer in self.table.inputs_of(row).tolist():
                 self.users[producer].append(row)
         self.results = [row for row in self.rows if self.table.type_of(row) == RESULT and row not in self.users]
 
     def takes_elements(self) -> bool:
-        """Whether a turn reads something of its own."""
+        """Whether an iteration reads an element of its own."""
         return any(self.table.type_of(row) in TAKES for row in self.rows)
 
     def hands_on_no_state(self, result: int) -> bool:
-        """Whether the next turn reads nothing that this result brings it."""
+        """Whether the next iteration reads nothing that this result brings it."""
         source = self._source(result)
         kind = self.table.type_of(source)
         if kind == ARGUMENT:
@@ -156,7 +156,7 @@ class _Body:
         return any(spec.dtype == "variant" for spec in self.table.specs_of(row))
 
     def _only_put(self, argument: int) -> bool:
-        """A list that turns write and do not read."""
+        """Whether the argument is a list that iterations write and do not read."""
         return all(self.table.type_of(user) in {*PUTS, RESULT} for user in self.users[argument])
 
     def _counts(self, source: int, inputs: list[int]) -> bool:
@@ -165,5 +165,5 @@ class _Body:
         return whole and kinds == ["Const", ARGUMENT]
 
     def _sums(self, source: int, arguments: list[int]) -> bool:
-        """A sum over turns: the argument is added to, and read by nothing else."""
+        """Whether it is a sum over iterations: the argument is added to, and nothing else reads it."""
         return any(self.users[argument] == [source] for argument in arguments)

@@ -1,10 +1,10 @@
-"""Finds the node of a graph that an op of a trace is.
+"""Finds the graph node of an op in a trace.
 
-A trace names an op by the path on which TensorFlow inlined functions into one graph before it ran: the calling node's
-name, for a loop or branch ``body/_12`` or ``then/_3``, the node's name in the called graph, and so on from each call to
-the next. So a name is followed from the graphs that Python runs (functions, their gradients, sessions) through their
-calls. What the optimizer made out of several nodes carries the name of one of them with a suffix, or something after a
-last "/": the name is cut there until a node matches.
+A trace names an op by the path on which TensorFlow inlined functions into one graph before running it: the calling
+node's name, for a loop or branch ``body/_12`` or ``then/_3``, the node's name in the called graph, and so on from each
+call to the next. So a name is followed from the graphs that Python runs (functions, their gradients, sessions) through
+their calls. A node that the optimizer made from several carries the name of one of them with a suffix, or something
+after a last "/": the name is shortened there until a node matches.
 
 Source: tensorflow/core/common_runtime/inline_function_utils.cc and lower_while_op.cc for the names; measured on traces
 of TensorFlow 2.15 and 2.21.
@@ -40,7 +40,7 @@ CALLING = frozenset(
 )
 """Types of nodes that call graphs."""
 _EAGER = ("StatefulPartitionedCall/", "PartitionedCall/")
-"""Wrapped around what runs eagerly, by name only."""
+"""Prefixes that wrap eagerly run ops, in names only."""
 _MARKER = re.compile(r"^(?:body|cond|then|else|branch\d+)/_\d+/")
 _OPTIMISED = re.compile(r"(?:^|/)(?:ArithmeticOptimizer|ConstantFolding|LayoutOptimizer)/(?:[A-Z]\w*_)?(?=.)")
 _SUFFIX = re.compile(r"-(?:\d+-|folded|reduction|bcast|matmul_grad)[\w-]*$|/_\d+(?:__cf__\d+)?$")
@@ -49,7 +49,7 @@ _GRAD_OF = re.compile(r"^(.*?)_grad(?:/|$)")
 
 
 class GraphIndex:
-    """Nodes by name, of the graphs of one process. ``node_of`` and ``forward_of`` remember what they were asked."""
+    """Nodes by name, of the graphs of one process. ``node_of`` and ``forward_of`` cache their answers."""
 
     def __init__(self, worker: Worker) -> None:
         self.table: GraphTable = worker.graphs
@@ -83,14 +83,14 @@ class GraphIndex:
                 self.caller.setdefault(inner, row)
 
     def _order(self) -> list[int]:
-        """Graphs in the order in which a name is looked for: those that Python runs first, of these the large ones."""
+        """Graphs in search order: those that Python runs first, large ones before small ones."""
         return sorted(self._rows, key=lambda g: (g in self.caller, -len(self._rows[g])))
 
     def node_of(self, name: str, op_type: str = "", *, data: bool = False) -> int:
-        """Row of the node that the op ``name`` of a trace is, ``NOT_FOUND`` if there is none.
+        """Row of the node of the trace's op ``name``, ``NOT_FOUND`` if there is none.
 
-        Of nodes of one name in several graphs one is preferred of a function that tf.data calls, or not, as ``data``
-        says; then one of ``op_type``; then one of a graph that Python runs.
+        If several graphs have a node of that name, a node of a function called by tf.data is preferred, or avoided, as
+        ``data`` says; then one of ``op_type``; then one of a graph that Python runs.
         """
         key = (name, op_type, data)
         if key not in self._found:
@@ -109,7 +109,7 @@ class GraphIndex:
         return NOT_FOUND
 
     def called_by(self, row: int) -> tuple[tuple[str, int], ...]:
-        """(attribute, graph) of the graphs that a node calls, as far as they were read."""
+        """(attribute, graph) of the graphs that a node calls, if they were read."""
         table = self.table
         graph = self.graphs.get(int(table.graph[row]))
         number = int(table.node[row])
@@ -117,7 +117,7 @@ class GraphIndex:
         return tuple((attribute, inner) for node, attribute, inner in calls if node == number and inner in self._rows)
 
     def inside(self, graph: int) -> Iterator[int]:
-        """Rows of a graph and of all that it calls."""
+        """Rows of a graph and of all graphs that it calls."""
         seen = {graph}
         todo = [graph]
         while todo:
@@ -129,7 +129,7 @@ class GraphIndex:
                 todo += inner
 
     def of_data(self, graph: int) -> bool:
-        """Whether tf.data calls a graph: its ops work for the input."""
+        """Whether tf.data calls a graph, so that its ops work for the input."""
         caller = self.caller.get(graph, NOT_FOUND)
         seen = {graph}
         while caller != NOT_FOUND and (above := int(self.table.graph[caller])) not in seen:
@@ -153,7 +153,7 @@ class GraphIndex:
         return place, layer
 
     def _resolve(self, graph: int, name: str) -> int:
-        """The node with that path from ``graph`` on."""
+        """The node at that path, starting from ``graph``."""
         row = self._rows[graph].get(name)
         if row is not None:
             return row
@@ -174,9 +174,9 @@ class GraphIndex:
         return _GRADIENT.search(self.table.name_of(row)) is not None
 
     def forward_of(self, row: int) -> int:
-        """Row of the node whose gradient a node computes, or of one that the same line and layer made.
+        """Row of the node whose gradient a node computes, or of another node made by the same line and layer.
 
-        ``NOT_FOUND`` where there is none.
+        ``NOT_FOUND`` if there is none.
         """
         if row not in self._forward:
             self._forward[row] = self._look_forward(row)
@@ -237,7 +237,7 @@ class GraphIndex:
         return known.get(scope, [])
 
     def _scopes_of(self, graph: int) -> dict[str, int]:
-        """Scope -> a node in it, where all that forward code made in that scope has one line and one layer."""
+        """Scope -> a node in it, for scopes whose forward nodes all have one line and one layer."""
         known = self._scopes.get(graph)
         if known is None:
             known = self._scopes[graph] = {}
@@ -256,7 +256,7 @@ class GraphIndex:
         return int(self.table.file[row]), int(self.table.line[row]), int(self.table.owner[row])
 
     def _around(self, graph: int) -> list[int]:
-        """A graph, those that call it, what it is the gradient of, then the others."""
+        """A graph, its callers, the graph whose gradient it is, then the others."""
         near = [graph]
         while near[-1] in self.caller and len(near) < len(self.graphs):
             near.append(int(self.table.graph[self.caller[near[-1]]]))
@@ -268,7 +268,7 @@ class GraphIndex:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """The name as it may stand in a graph, the likeliest first."""
+    """Possible spellings of the name in a graph, the likeliest first."""
     seen = set()
     for base in (name, _strip(name)):
         for spelling in (base, _OPTIMISED.sub("/", base).lstrip("/"), _SUFFIX.sub("", base)):
@@ -289,7 +289,7 @@ def _strip(name: str) -> str:
 
 
 def _cut(name: str) -> Iterator[str]:
-    """The name, then without its last part, and so on."""
+    """The name, then the name without its last part, and so on."""
     while name:
         yield name
         name = name.rpartition("/")[0]

@@ -1,8 +1,8 @@
-"""Whether Python itself writes variables again and again, outside of any graph: no graph then shows who changes them.
+"""Whether Python repeatedly writes variables outside any graph, so that no graph shows the write.
 
-A call that sets values (``v.assign``, ``model.set_weights``, an optimizer in eager code) in a loop, or in a function
-that may run again, on lines that no node of a graph was made on. What a tf.function writes has its nodes; what stands
-in the program's own straight lines runs once. Which variable is meant is not told apart.
+Such a write is a call that sets values (``v.assign``, ``model.set_weights``, an optimizer in eager code) in a loop, or
+in a function that may run again, on a line that made no graph node. Writes in a tf.function have nodes; writes in the
+program's own straight-line code run once. Which variable is written is not determined.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ WRITES = frozenset(
         *("set_weights", "set_value", "load_weights", "apply_gradients", "minimize"),
     ]
 )
-"""Methods and functions of TensorFlow and Keras that give variables other values."""
+"""TensorFlow and Keras methods and functions that set variables."""
 _ONCE = frozenset({"__init__", "build", "main"})
-"""Functions that run once, or where variables are made."""
+"""Functions that run once, or in which variables are made."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def present(index: GraphIndex, sources: Mapping[str, str]) -> bool:
-    """Some line of the sources, by absolute path, writes variables in Python."""
+    """Whether any line of the sources, by absolute path, writes variables in Python."""
     found = {(file, lines) for file, text in sources.items() for lines in _written(text)}
     if not found:
         return False

@@ -1,4 +1,6 @@
-"""Which of a process's graphs its steps run: the functions that they call, whatever these call, and its gradients."""
+"""The graphs of a process that its steps run: the functions called by steps, the functions these call, and
+gradients.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
 
 OFTEN = 0.1
-"""Calls of a function for each step: what runs once in an epoch is no part of the step."""
+"""Minimum calls of a function for each step: a function called once in an epoch is no part of the step."""
 LONG = 0.05
-"""Of the steady steps' time, that a function may take however rarely it is called."""
+"""A function that takes more than this share of the steady steps' time counts, however rarely it is called."""
 
 
 def build(steps: Steps) -> frozenset[int]:
-    """Ids of the graphs, as far as their ``graphread`` lines are there."""
+    """Ids of the graphs whose ``graphread`` lines are present."""
     records = steps.worker.records
     starts, ends = steps.windows
     inside = (records.start_ns >= starts[0]) & (records.start_ns < ends[-1])

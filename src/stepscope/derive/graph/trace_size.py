@@ -1,7 +1,7 @@
-"""How many events a trace of one step would have, by its graphs: each node that does something, as often as it runs.
+"""Number of events that a trace of one step would have, from its graphs: each active node times its executions.
 
-Nodes of a loop run in each of its turns. How many these are is known where the loop goes through a tensor of known
-length, as a recurrent layer does; its gradient takes as many. Otherwise the time of the call bounds them.
+Nodes of a loop run in each iteration. The number of iterations is known if the loop goes through a tensor of known
+length, as a recurrent layer does; its gradient takes as many. Otherwise the time of the call bounds it.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.index import GraphIndex
 
 NODE_EVENTS = 1.0
-"""Events for each node that runs, beside those of thread pools. Measured: 0.46 in a GRU's loop, 0.66 in an unrolled
+"""Events for each node that runs, without those of thread pools. Measured: 0.46 in a GRU's loop, 0.66 in an unrolled
 model of small products; the optimizer drops nodes."""
 POOL_NS = 40_000
-"""Of each core while the step's call lasts, for each event of a thread pool: large ops are split over its threads.
-These events are dropped when a trace is read, after they were written. Measured: 15 to 50 a ms on two cores."""
+"""Time per thread-pool event on each core during the step's call: large ops are divided between the pool's threads.
+These events are written and then dropped when the trace is read. Measured: 15 to 50 a ms on two cores."""
 MAX_CORES = 8
-"""That a step is taken to keep busy; not measured on more. Once there is a capture, its own cost counts instead."""
+"""Cores that a step is assumed to keep busy; not measured on more. After the first capture its measured cost counts
+instead."""
 OP_NS = 2_000
-"""Of a call whose turns are not known, for each event. Measured: 2.4 us in a GRU of 48 units, on two cores."""
+"""Time per event of a call with an unknown number of iterations. Measured: 2.4 us in a GRU of 48 units, on two
+cores."""
 UNROLLED = "TensorListFromTensor"
-"""What makes a list, of which a loop takes an element in each turn, out of a tensor."""
+"""The op that makes a list from a tensor; a loop takes one element of it in each iteration."""
 
 
 def per_step(index: GraphIndex, graphs: Collection[int], call_ns: float, cores: int) -> float:
-    """Events of one step that runs ``graphs`` on so many cores; ``call_ns``: what its calls take."""
+    """Events of one step that runs ``graphs`` on ``cores`` cores; ``call_ns``: duration of its calls."""
     called = {
         graph for graph in graphs if (row := index.caller.get(graph)) is not None and _graph(index, row) in graphs
     }
@@ -48,7 +50,7 @@ def _graph(index: GraphIndex, row: int) -> int:
 
 
 class _Counted:
-    """Nodes that run in one call of a graph."""
+    """Number of nodes that run in one call of a graph."""
 
     def __init__(self, index: GraphIndex) -> None:
         self._index = index
@@ -56,12 +58,12 @@ class _Counted:
         self._busy = ~np.isin(index.table.type, idle)
         self._known: dict[int, float] = {}
         self.unknown = False
-        """There are loops whose turns are not known."""
+        """Whether there are loops with an unknown number of iterations."""
 
     def of(self, graph: int) -> float:
-        """In a graph with all that it calls."""
+        """Nodes that run in a graph and in all graphs that it calls."""
         if graph not in self._known:
-            self._known[graph] = 0.0  # a function that calls itself
+            self._known[graph] = 0.0  # recursion
             rows = self._index.table.rows_of(graph)
             own = float(self._busy[rows].sum())
             read = self._index.graphs.get(graph)
@@ -80,7 +82,7 @@ class _Counted:
 
 
 def _turns(index: GraphIndex, row: int) -> int | None:
-    """How often a loop runs; None where its inputs do not say."""
+    """Number of iterations of a loop; None if its inputs do not say."""
     table = index.table
     lengths = []
     for made in (i for i in table.inputs_of(row).tolist() if i >= 0):

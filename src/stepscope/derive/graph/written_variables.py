@@ -1,4 +1,4 @@
-"""Which variables the graphs of a process write: the others give the same value in each call."""
+"""The variables that the graphs of a process write; all others give the same value in each call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from stepscope.derive.graph.index import GraphIndex
 
 _READS = frozenset({"ReadVariableOp", "ResourceGather", "Identity", "VariableShape", "NoOp"})
-"""Ops that take a variable's handle and leave its value."""
+"""Ops that take a variable's handle and leave its value unchanged."""
 
 
 def names(index: GraphIndex) -> frozenset[tuple[str, str]]:
@@ -33,7 +33,7 @@ def handles(index: GraphIndex, graph: int) -> list[tuple[int, str, str]]:
 
 
 def written(index: GraphIndex, graph: int) -> set[int]:
-    """Handles in a graph that something may write: a called graph that lists its variables is looked at itself."""
+    """Handles in a graph that may be written; a called graph that lists its own variables is checked itself."""
     table = index.table
     taken_from = {row for row, _, _ in handles(index, graph)}
     rows = table.rows_of(graph)
@@ -47,13 +47,13 @@ def written(index: GraphIndex, graph: int) -> set[int]:
 
 
 def others(index: GraphIndex, graph: int, names: Container[tuple[str, str]]) -> set[int]:
-    """Handles in a graph of the variables that nothing writes; ``names``: of those that some graph does."""
+    """Handles in a graph of the variables that nothing writes; ``names``: variables that some graph writes."""
     own = written(index, graph)
     return {row for row, name, spec in handles(index, graph) if row not in own and (name, spec) not in names}
 
 
 def _only_reads(index: GraphIndex, row: int) -> bool:
-    """Whether the graphs that a node calls tell themselves which variables they write, or write none."""
+    """Whether every graph called by a node lists the variables that it writes, or writes none."""
     inner = [graph for _, graph in index.called_by(row)]
     return bool(inner) and all(
         index.graphs[graph].variables

@@ -1,4 +1,4 @@
-"""Reads of tf.data's live model that the agent made, decoded."""
+"""The agent's reads of tf.data's live model, decoded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """One read. ``executions``: calls of the consumer that had ended by then."""
+    """One read of the model. ``executions``: calls of the consumer that had ended by then."""
 
     at: int
     iterator: int
@@ -32,7 +32,7 @@ class Read:
 
 
 def read_all(worker: Worker) -> tuple[list[Read], list[str]]:
-    """The reads in order of time, and what to say of those that are damaged."""
+    """The reads in order of time, and a message about those that are damaged."""
     reads, broken = [], []
     for event in worker.all(IteratorModel):
         if not event.proto:

@@ -1,9 +1,9 @@
-"""The input pipeline: how long steps wait for it, and which stage is the slow one.
+"""The input pipeline: how long steps wait for it, and which stage is slow.
 
-tf.data keeps a live model of every iterator (TensorFlow >= 2.17): the gaps between two GetNext calls, and the self
-time of every stage. Over the last m executions the input wait is the wall time from the first of their starts to the
-last minus the m gaps, exact also where GetNext is an op inside a compiled step. Where the loop pulls batches from
-Python, the NEXT records say the wait themselves and the model only says which stage it is.
+tf.data keeps a live model of every iterator (TensorFlow >= 2.17): the gaps between two GetNext calls, and the self time
+of every stage. Over the last m executions the input wait is the wall time from the first of their starts to the last
+minus the m gaps; this is exact even if GetNext is an op inside a compiled step. If the loop pulls batches from Python,
+the NEXT records give the wait and the model only names the stage.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitWindow:
-    """Input wait inside of a compiled step, over consecutive executions."""
+    """Input wait inside a compiled step, over consecutive executions."""
 
     start_ns: int
     end_ns: int
     executions: int
     wait_ns: float
     gaps_ns: tuple[int, ...] = ()
-    """The gaps themselves: what the consumer did between two batches."""
+    """Times between two batches, spent by the consumer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """What is known about the input of the steps."""
+    """Facts about the input of the steps."""
 
     windows: tuple[WaitWindow, ...] = ()
     stages: tuple[Stage, ...] = ()
@@ -52,23 +52,23 @@ class Pipeline:
     """Every construction whose pipeline fed the steps, from the consumer to the source."""
     iterators: tuple[IteratorMade, ...] = ()
     iterators_made: int = 0
-    """By the process, whether or not they are known to feed the steps."""
+    """Iterators made by the process, whether or not they are known to feed the steps."""
     handover_ns: float = 0.0
-    """What taking a batch that is ready costs in Python, per step: not a wait for the pipeline."""
+    """Python time to take a batch that is ready, per step; this is not a wait for the pipeline."""
     pulled_gaps_ns: tuple[int, ...] = ()
-    """Between two batches that were pulled from Python: what the consumer did."""
+    """Times between two batches that were pulled from Python, spent by the consumer."""
     captures: tuple[str, ...] = ()
-    """The captures ("capture:ID") that wait and stages were read from, where there was no model to read."""
+    """The captures ("capture:ID") that gave the wait and the stages if there was no model to read."""
     traced_steps: int = 0
-    """Steps of them."""
+    """Number of steps in those captures."""
     error: str = ""
     """Why tf.data's model could not be read: "no-op" (TensorFlow < 2.17), "no-model" (autotune off), other texts as
-    they were raised; "" if it was or was not asked for."""
+    they were raised; "" if it was read or not needed."""
     diagnostics: tuple[str, ...] = field(default=())
 
     @property
     def wait_ns_per_execution(self) -> float | None:
-        """Mean input wait of one execution, None where the model does not say."""
+        """Mean input wait of one execution; None if the model does not say."""
         executions = sum(w.executions for w in self.windows)
         return sum(w.wait_ns for w in self.windows) / executions if executions else None
 
@@ -83,30 +83,30 @@ class Pipeline:
         return float(np.sqrt(variance / (len(means) - 1)))
 
     def disturbed_ns(self) -> float:
-        """How much longer the mean gap is than the undisturbed one (the 10th percentile), per execution.
+        """Excess of the mean gap over the undisturbed one (the 10th percentile), per execution.
 
         User Python in the pipeline makes the consumer's own Python wait for the interpreter lock: removing it saves
-        this time besides the wait.
+        this time in addition to the wait.
         """
         gaps = np.array([gap for w in self.windows for gap in w.gaps_ns] or self.pulled_gaps_ns)
         executions = sum(w.executions for w in self.windows) or len(gaps)
         if len(gaps) == 0:
             return 0.0
-        usual = np.minimum(gaps, np.percentile(gaps, 90))  # what happens once in a while has other reasons
+        usual = np.minimum(gaps, np.percentile(gaps, 90))  # rare events have other causes
         return float(usual.mean() - np.percentile(gaps, 10)) * len(gaps) / executions
 
     def why_unread(self, versions: Mapping[str, str]) -> str:
-        """Why nothing says how long compiled steps wait for their input, in words; ``versions``: of frameworks."""
+        """Why the input wait of compiled steps is unknown, in words; ``versions``: of frameworks."""
         if self.error == "no-op":
             found = versions.get("tensorflow", "")
-            return f"{f'TensorFlow {found}'.rstrip()} does not show tf.data's model (2.17 does)"
+            return f"{f'TensorFlow {found}'.rstrip()} does not expose tf.data's model (2.17 and later do)"
         if self.error == "no-model":
             return "autotune is off for this dataset, so tf.data keeps no model of it"
         if self.error:
             return f"tf.data's model could not be read: {self.error}"
         if self.iterators_made:
             return "the steps ended before tf.data's model was read"
-        return "no iterator was seen to feed the step: it is made inside of the step, or read elsewhere"
+        return "no iterator was seen feeding the step: it is created inside the step, or read elsewhere"
 
     @property
     def slowest(self) -> Stage | None:
@@ -115,7 +115,7 @@ class Pipeline:
 
 
 def build(steps: Steps, traces: Sequence[OpView] = ()) -> Pipeline:
-    """Everything about the input of ``steps``; by op traces where tf.data's model could not be read."""
+    """The input of ``steps``; from op traces if tf.data's model could not be read."""
     worker = steps.worker
     errors = [m.error for m in worker.all(IteratorModel) if m.error]
     reads, broken = model_reads.read_all(worker)
@@ -148,12 +148,12 @@ def build(steps: Steps, traces: Sequence[OpView] = ()) -> Pipeline:
 
 
 MAX_HANDOVER_NS = 300_000
-"""A ``next`` that finds its batch ready takes 0.03-0.05 ms alone and 0.15-0.3 ms beside a busy step (Python, dispatch,
-wake-ups): TensorFlow 2.21, programs of bench/cases that wait for nothing."""
+"""A ``next`` that finds its batch ready takes 0.03-0.05 ms alone and 0.15-0.3 ms next to a busy step (Python, dispatch,
+wake-ups): TensorFlow 2.21, programs of bench/cases that do not wait."""
 
 
 def _pulls(steps: Steps) -> tuple[float, tuple[int, ...]]:
-    """Cost of handing over ready batches, per steady step, and the gaps between two pulls of the step thread."""
+    """Cost of taking ready batches, per steady step, and the gaps between two pulls of the step thread."""
     lo, hi = steps.windows
     if len(lo) == 0:
         return 0.0, ()
@@ -170,7 +170,7 @@ def _pulls(steps: Steps) -> tuple[float, tuple[int, ...]]:
 
 
 def _pulled_iterators(steps: Steps) -> set[int]:
-    """Iterators that the step thread pulled from in Python while the steady steps lasted."""
+    """Iterators from which the step thread pulled in Python during the steady steps."""
     lo, hi = steps.windows
     if len(lo) == 0:
         return set()
@@ -181,7 +181,7 @@ def _pulled_iterators(steps: Steps) -> set[int]:
 
 
 def _read_iterators(steps: Steps, reads: list[Read]) -> set[int]:
-    """Iterators whose model was read while the steady steps lasted: the agent reads those that calls consume."""
+    """Iterators whose model was read during the steady steps: the agent reads those that calls consume."""
     lo, hi = steps.windows
     return {r.iterator for r in reads if len(lo) and lo[0] <= r.at <= hi[-1] + _GRACE_NS}
 
@@ -196,7 +196,7 @@ def _windows(steps: Steps, reads: list[Read]) -> Iterator[WaitWindow]:
         return
     starts = steps.starts
     broken = steps.rested | rest.between(evaluations.loops(steps), starts, steps.ends)
-    """Steps in which the consumer did something else as well, or was not looked at."""
+    """Steps in which the consumer also did something else, or was not observed."""
     reached: dict[int, int] = {}
     for read in reads:
         last = int(np.searchsorted(starts, read.at, side="right")) - 1
@@ -229,7 +229,7 @@ def _windows(steps: Steps, reads: list[Read]) -> Iterator[WaitWindow]:
 
 
 def _traced_windows(steps: Steps, traced: TracedInput) -> Iterator[WaitWindow]:
-    """The traced steps, each with its share of a usual call: tracing makes steps slower."""
+    """The traced steps, each scaled to a usual call, because tracing makes steps slower."""
     if steps.steady_count == 0 or steps.kind not in kinds_with(Trait.COMPILED):
         return
     usual = float((steps.call_ends - steps.starts)[steps.steady].mean())
@@ -238,7 +238,7 @@ def _traced_windows(steps: Steps, traced: TracedInput) -> Iterator[WaitWindow]:
 
 
 def _per_execution(steps: Steps, read: Read) -> int:
-    """Batches that one execution takes: Keras' steps_per_execution, or those of a loop inside of a function."""
+    """Batches taken by one execution: Keras' steps_per_execution, or the iterations of a loop inside a function."""
     if steps.kind == Kind.EXECUTION:
         records = steps.worker.records
         mine = (records.kind == steps.kind) & (records.thread == steps.thread)

@@ -1,4 +1,4 @@
-"""User Python inside of the input pipeline: how long it ran, and where its time goes."""
+"""User Python inside the input pipeline: how long it ran, and where its time goes."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsideFunction:
-    """The user's innermost function that most samples of some threads fall on."""
+    """The user's innermost function with most samples of some threads."""
 
     file: str
     function: str
     lines: tuple[int, ...]
-    """The most sampled first."""
+    """Its sampled lines, most frequent first."""
     samples: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonFunction:
-    """User Python that runs inside of the input pipeline."""
+    """A Python function of the user's that runs inside the input pipeline."""
 
     name: Name
     calls: int
     total_ns: int
-    """Summed over threads, within the steady steps."""
+    """Time summed over threads, within the steady steps."""
     recorded_ns: int
-    """The part of it that stands in records of its own; the rest was counted."""
+    """The part of ``total_ns`` with a record for each call; the rest was only counted."""
     made: PyFunctionMade | None
     step_thread: bool
-    """It runs on the step's own thread."""
+    """Whether it runs on the step's own thread."""
     inside: InsideFunction | None = None
-    """Where its time goes, by the stack samples of its threads."""
+    """Where its time goes, from the stack samples of its threads."""
 
     @property
     def role(self) -> str:
@@ -55,7 +55,7 @@ class PythonFunction:
 
 
 def build(steps: Steps) -> tuple[PythonFunction, ...]:
-    """User Python that ran on behalf of the input while the steady steps lasted, the longest first."""
+    """User Python that ran for the input during the steady steps, longest first."""
     records = steps.worker.records
     lo, hi = steps.windows
     if len(lo) == 0:
@@ -87,11 +87,11 @@ def build(steps: Steps) -> tuple[PythonFunction, ...]:
 
 
 MIN_SAMPLES = 5
-"""Fewer say nothing about lines."""
+"""Fewer samples do not support statements about lines."""
 
 
 def _inside(steps: Steps, threads: Sequence[int]) -> InsideFunction | None:
-    """Where the user's code on these threads spends its time while the steady steps last."""
+    """Where the user's code on these threads spends its time during the steady steps."""
     lo, hi = steps.windows
     weights: Counter[tuple[str, str]] = Counter()
     lines: dict[tuple[str, str], Counter[int]] = {}

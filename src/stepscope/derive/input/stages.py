@@ -1,6 +1,6 @@
 """The stages of an input pipeline after tf.data's own rewriting, with their self times and the user's lines.
 
-tf.data fuses, drops and inserts stages but keeps their order, so that its tree and the user's constructions line up.
+tf.data fuses, drops and inserts stages but keeps their order, so its tree and the user's constructions can be aligned.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from stepscope.model.records import F64
 
 INJECTED = frozenset({"Root", "Model", "MaxIntraOpParallelism", "PrivateThreadPool", "Options"})
-"""Nodes that are no stage of the user's."""
+"""Nodes that tf.data inserts and that are no stage of the user's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One stage of a pipeline. Times are means per batch that the consumer got."""
+    """One stage of a pipeline. Times are means per batch delivered to the consumer."""
 
     name: str
     """tf.data's name after its own rewriting: Map, ParallelMapV2, MapAndBatch, Generator ..."""
@@ -34,19 +34,19 @@ class Stage:
     """Self time per batch, summed over the stage's threads."""
     parallelism: float
     elements: float
-    """Elements per batch."""
+    """Number of elements per batch."""
     datasets: tuple[DatasetMade, ...] = ()
-    """The constructions that it came from; two for a fused stage, none for one that tf.data put in."""
+    """The constructions it came from; two for a fused stage, none for one inserted by tf.data."""
     buffered: float = 0.0
 
     @property
     def latency_ns(self) -> float:
-        """The least time that the stage needs for a batch: self time over its parallelism."""
+        """The shortest time in which the stage can make a batch: self time over its parallelism."""
         return self.self_ns / max(1.0, self.parallelism)
 
     @property
     def sequential(self) -> bool:
-        """It runs on one thread, and nobody asked for more."""
+        """Whether it runs on one thread and no parallelism was requested."""
         asked = any(d.parallel != 0 or "Parallel" in d.cls for d in self.datasets)
         return self.parallelism <= 1 and not asked
 
@@ -104,7 +104,7 @@ class _Totals:
         self.ids: list[int] = []
 
     def add(self, first: Read | None, last: Read, path: Sequence[Node]) -> None:
-        """Count what happened between two reads; from the iterator's start when there is only one."""
+        """Adds what happened between two reads, or since the iterator's start if there is only one."""
         before = first.data.nodes if first else {}
         self.batches += last.elements - (first.elements if first else 0)
         self.series += 1
@@ -119,7 +119,7 @@ class _Totals:
 
     @staticmethod
     def _worked_on(node: Node, nodes: dict[int, Node]) -> list[Node]:
-        """Whose elements a stage works on: its own, or its inputs' where it batches as it maps."""
+        """Elements on which a stage works: its own, or its inputs' if it batches while mapping."""
         inputs = [nodes[i] for i in node.inputs if i in nodes]
         return inputs if _family(node.name) == "MapAndBatch" and inputs else [node]
 
@@ -148,7 +148,7 @@ def _walk(data: IteratorModelData) -> list[Node]:
 
 
 def upstream(roots: Sequence[int], datasets: dict[int, DatasetMade]) -> list[DatasetMade]:
-    """Every construction that some datasets were made from, each once, the consumer's first."""
+    """Every construction from which some datasets were made, each once, the consumer's first."""
     order: list[DatasetMade] = []
     todo = list(roots)
     while todo:
@@ -177,7 +177,9 @@ def _families(name: str) -> tuple[str, ...]:
 def _align(
     data: IteratorModelData, root: DatasetMade | None, datasets: dict[int, DatasetMade]
 ) -> dict[int, tuple[DatasetMade, ...]]:
-    """Which constructions each node came from. Both trees keep their order; tf.data only fuses, drops and inserts."""
+    """The constructions from which each node came. Both trees keep their order; tf.data only fuses, drops and
+    inserts.
+    """
     matched: dict[int, tuple[DatasetMade, ...]] = {}
 
     def visit(number: int, made: DatasetMade | None) -> None:
@@ -207,7 +209,7 @@ def _align(
 
 
 def _search(made: DatasetMade | None, family: str, datasets: dict[int, DatasetMade]) -> DatasetMade | None:
-    """The nearest construction of a family, going up through single inputs."""
+    """The nearest construction of a family, following single inputs upwards."""
     while made is not None:
         if _family(made.cls) == family:
             return made

@@ -1,9 +1,9 @@
-"""The input of the steps by op traces, where tf.data keeps no model that could be read.
+"""The input of the steps from op traces, if there is no readable tf.data model.
 
-TensorFlow before 2.17 shows no model, and a dataset without autotune has none. An op trace of a few steps holds both
-that a model would say: how long the steps waited, and the tree of stages with their self times. Traced steps may be
-slower than others, so what carries over is the share of the step's call that was waited; how long calls take is known
-of all steps.
+TensorFlow before 2.17 does not show its model, and a dataset without autotune has none. An op trace of a few steps
+holds what a model would say: how long the steps waited, and the tree of stages with their self times. Traced steps may
+be slower than others, so only the share of the step's call spent waiting carries over; the duration of calls is known
+for all steps.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from stepscope.derive.input.model_reads import Read
 from stepscope.derive.optrace.host import traced_stages
+from stepscope.derive.optrace.steps.step_parts import PARTS
 from stepscope.model.log.events import IteratorModel
+from stepscope.model.report.components import COMPONENTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.steps import Steps
 
 MIN_STEPS = 3
-"""Fewer traced steps say nothing: one late batch of two is no wait."""
+"""With fewer traced steps one late batch would look like a wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,27 +35,27 @@ class TracedWait:
     start_ns: int
     end_ns: int
     ratio: float
-    """Of the step's call."""
+    """Wait as a share of the step's call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedInput:
-    """What op traces say of the input."""
+    """The input as op traces show it."""
 
     waits: tuple[TracedWait, ...]
     reads: tuple[Read, ...]
     """The trees in the form of tf.data's model."""
     refs: tuple[str, ...]
-    """The captures that it rests on: "capture:ID"."""
+    """The captures it was read from: "capture:ID"."""
 
 
 def build(steps: Steps, views: Sequence[OpView], pulled: AbstractSet[int]) -> TracedInput | None:
-    """None where no trace shows enough of these steps with batches that they took.
+    """The traced input; None if no trace shows enough of these steps with batches that they took.
 
     Args:
         steps: the steps.
         views: op traces of their process.
-        pulled: iterators that the step's thread pulled from in Python.
+        pulled: iterators from which the step's thread pulled in Python.
     """
     waits: list[TracedWait] = []
     reads: list[Read] = []
@@ -75,8 +77,8 @@ def build(steps: Steps, views: Sequence[OpView], pulled: AbstractSet[int]) -> Tr
     return TracedInput(waits=tuple(waits), reads=tuple(reads), refs=tuple(refs)) if waits else None
 
 
-OUTSIDE = ("saving", "callbacks", "evaluation", "building", "gc", "framework", "other-python")
-"""Parts of a step that lie outside of its call, or that level 0 takes out of it."""
+OUTSIDE = tuple(part for part in PARTS if part in COMPONENTS and part != "input-wait")
+"""Components of a step that lie outside its call, or that level 0 takes out of it."""
 
 
 def _waits(view: OpView) -> list[TracedWait]:
@@ -93,7 +95,7 @@ def _waits(view: OpView) -> list[TracedWait]:
 
 
 def _same_steps(steps: Steps, view: OpView) -> bool:
-    """Whether the trace's steps are about as many as were measured meanwhile: a trace may be of another task."""
+    """Whether the trace shows about as many steps as were measured meanwhile; it may be of another task."""
     if not view.shows_steps:
         return False
     lo, hi = int(view.periods.start_ns[0]), int(view.periods.end_ns[-1])
@@ -102,6 +104,6 @@ def _same_steps(steps: Steps, view: OpView) -> bool:
 
 
 def _consumed(steps: Steps) -> int:
-    """The iterator that the compiled steps take: the agent names it when there is no model to read; else 0."""
+    """The iterator consumed by compiled steps: the agent names it when there is no model to read; else 0."""
     named = [m.iterator for m in steps.worker.all(IteratorModel) if m.error]
     return named[-1] if named else 0

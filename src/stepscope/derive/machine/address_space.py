@@ -1,10 +1,10 @@
-"""What looks at an address space say: huge pages, sizes and layout of mappings, growth, faults.
+"""Summaries of an address space: huge pages, sizes and layout of mappings, growth, faults.
 
-A block is an aligned piece of the address space of a huge page's size. Only what fills a whole block within one mapping
-can be in a huge page.
+A block is an aligned piece of the address space of a huge page's size. Only memory that fills a whole block within one
+mapping can be in a huge page.
 
-Source: Documentation/admin-guide/mm/transhuge.rst. The layout that is told apart, and its doubts: THP
-alignment in inference (linux-mm 2025); commits efa7df3e3bb5, d4148aeab412.
+Source: Documentation/admin-guide/mm/transhuge.rst. The layouts, and the doubts about them: THP alignment in inference
+(linux-mm 2025); commits efa7df3e3bb5, d4148aeab412.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 USUAL_HUGE_PAGE = 2 << 20
 MIN_PADDED = 4
-"""Mappings. One in 512 lies on a boundary by chance: two of them already are no chance, four are a habit."""
+"""Number of mappings. One in 512 lies on a boundary by chance: two are already unlikely, four are a pattern."""
 PADDED_RATIO = 0.5
 HOLE_BYTES = 256 << 20
-"""Larger holes part regions of the drawing."""
+"""Holes larger than this separate regions of the drawing."""
 CELLS = 64
 MAX_REGIONS = 12
 MAX_PROCESSES = 8
 _ANONYMOUS = ("", "[heap]", "[stack]")
 _KEPT = frozenset(("minor_faults", "major_faults", "page_table_bytes", "huge_pages_allowed"))
-"""Counters of the process itself: not the host's work."""
+"""Counters of the process itself, not of the host."""
 _MIN_ROWS = 4
 
 
 def of_session(session: Session) -> tuple[MemoryMap, ...]:
-    """A map of each process that was looked at, the one with the most memory first; of at most `MAX_PROCESSES`."""
+    """A map of each process with memory samples, the largest first; at most `MAX_PROCESSES`."""
     pids = dict.fromkeys(look.pid for look in session.memory_looks)
     commands = {worker.info.pid: worker.info.command for worker in session.workers}
     maps = []
@@ -58,13 +58,13 @@ def build(
     kernel: str = "",
     faults: tuple[float, float] | None = None,
 ) -> MemoryMap:
-    """The map of one process from its looks, oldest first; at least one.
+    """The map of one process from its samples, oldest first; at least one.
 
     Args:
-        looks: of the process.
-        command: what it runs.
-        kernel: the release that it runs on.
-        faults: (minor, major) faults a second; None: taken from the looks, where there are two.
+        looks: samples of the process.
+        command: the command line of the process.
+        kernel: the release of the running kernel.
+        faults: (minor, major) faults a second; None: taken from the samples, if there are two.
     """
     first, last = looks[0], looks[-1]
     table, huge = last.mappings, last.huge_page_bytes or USUAL_HUGE_PAGE
@@ -112,14 +112,14 @@ def build(
 
 
 def anonymous(look: MemoryLook) -> Bool:
-    """Which mappings are private memory that a program can use, no file's: bool[mapping]."""
+    """Which mappings are private anonymous memory that the program can use: bool[mapping]."""
     table = look.mappings
     named = np.array([name in _ANONYMOUS or name.startswith("[anon:") for name in look.names], np.bool_)
     return named[table.name] & (table.private == 1) & (table.readable == 1) if len(table) else np.zeros(0, np.bool_)
 
 
 def layout(look: MemoryLook) -> Layout:
-    """How large anonymous mappings lie: seen in themselves, whatever the kernel."""
+    """The layout of large anonymous mappings, read from the mappings themselves, whatever the kernel."""
     table, huge = look.mappings, look.huge_page_bytes or USUAL_HUGE_PAGE
     size = table.end - table.start
     large = anonymous(look) & (size >= huge)
@@ -146,7 +146,7 @@ def layout(look: MemoryLook) -> Layout:
 
 
 def _rates(session: Session, pid: int) -> tuple[float, float] | None:
-    """(minor, major) faults a second in the second half of what was sampled of a process."""
+    """(minor, major) faults a second in the second half of the samples of a process."""
     rows = session.process.take(session.process.pid == pid)
     if len(rows) < _MIN_ROWS:
         return None
@@ -163,8 +163,9 @@ def _per_s(first: MemoryLook, last: MemoryLook, name: str) -> float:
 
 
 def _small_pages(look: MemoryLook) -> tuple[int | None, int | None, int | None, int | None]:
-    """Bytes of anonymous memory in small pages: (full blocks the kernel would make huge, full blocks it would not,
-    outside of blocks, in part blocks); None each where the page map was not read."""
+    """Bytes of anonymous memory in small pages: (full blocks that the kernel would make huge, full blocks that it would
+    not, outside of blocks, in partial blocks); None each if the page map was not read.
+    """
     table, huge = look.mappings, look.huge_page_bytes
     known = table.full_blocks >= 0
     if not huge or not (known.any() or (table.anonymous_bytes < huge).all()):
@@ -180,7 +181,7 @@ def _small_pages(look: MemoryLook) -> tuple[int | None, int | None, int | None, 
 
 
 def _sizes(table: MappingTable, private: Bool, huge: int) -> tuple[SizeClass, ...]:
-    """Classes around the size of a huge page; empty ones are left out."""
+    """Size classes around the size of a huge page, without empty ones."""
     size = table.end - table.start
     bounds = (0, huge >> 5, huge >> 2, huge >> 1, huge, huge << 1, huge << 2, huge << 4, 0)
     whole = size % huge == 0
@@ -218,7 +219,7 @@ def _point(look: MemoryLook) -> LookPoint:
 
 
 def _regions(look: MemoryLook) -> tuple[tuple[Region, ...], int]:
-    """The regions that hold most, by address, and what the others hold."""
+    """The regions that hold most, by address, and the total of the others."""
     table = look.mappings.take(look.mappings.readable == 1)
     if not len(table):
         return (), 0

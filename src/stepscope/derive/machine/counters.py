@@ -1,7 +1,7 @@
-"""Counters of the host's resources, brought together: the wire, the disks, the GPUs; rates between samples.
+"""Counters of the host's resources (network, disks, GPUs), merged, and rates between samples.
 
-A name may have several numbers (a sidecar that was started again counts anew), and a counter may fall (an interface
-that was taken down): both are handled here and nowhere else.
+A name may have several numbers (a restarted sidecar counts anew), and a counter may fall (an interface that was taken
+down): both are handled only here.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Session
 
 DIFFERENCE = 2
-"""Samples that make a difference."""
+"""Samples needed for a difference."""
 MIN_INTERVAL_NS = 250_000_000
-"""Between two samples of which a rate is taken. Looks are a second apart, half of one at least; closer ones come when a
-job ends or a sidecar begins. The kernel counts CPU time in ticks of 10 ms on each CPU (source: proc_pid_stat(5)): over
-2 ms they read as 10 cores of 4, over 250 ms as 4 % of one at most."""
+"""Minimum time between two samples of a rate. Samples are usually 0.5 to 1 s apart; closer ones occur when a job ends
+or a sidecar begins. The kernel counts CPU time in ticks of 10 ms per CPU (source: proc_pid_stat(5)): over 2 ms
+a tick too many can read as 10 cores of 4, over 250 ms as 4 % of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wire:
-    """All interfaces of the job's network namespace but the loopback. int64[sample], totals that never fall."""
+    """All interfaces of the job's network namespace except loopback. int64[sample], totals that never fall."""
 
     at_ns: I64
     rx_bytes: I64
     tx_bytes: I64
     speed_bytes_s: float
-    """Of the interface that received most; -1 where the driver does not state it."""
+    """Speed of the interface that received most; -1 if the driver does not state it."""
     busiest: str
-    """That interface."""
+    """Name of the interface that received most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +52,9 @@ class Disk:
 
 
 def spaced(at: I64) -> I64:
-    """Which samples rates are taken between: an interval that is too short for one is part of its neighbour.
+    """Indices of the samples between which rates are taken; an interval that is too short is joined with its neighbour.
 
-    Shapes: ``at`` int64[sample] in order; result: indices, int64[kept].
+    Shapes: ``at`` int64[sample] in order; result: int64[kept].
     """
     if len(at) < DIFFERENCE or int(np.diff(at).min()) >= MIN_INTERVAL_NS:
         return np.arange(len(at))
@@ -69,10 +69,10 @@ def spaced(at: I64) -> I64:
 
 
 def host(session: Session) -> HostTable:
-    """The samples of the host that rates are taken between.
+    """The samples of the host between which rates are taken.
 
-    None from behind the job's end: what its processes used since the sample before cannot be read any more, and would
-    count as other processes'.
+    Samples from after the job's end are left out: CPU time that its processes used since the sample before can no
+    longer be read, and would count as that of other processes.
     """
     table, ended_ns = session.host, session.manifest.ended_ns
     if ended_ns > 0:
@@ -81,7 +81,7 @@ def host(session: Session) -> HostTable:
 
 
 def growth(counter: I64) -> I64:
-    """Growth between samples; a counter that falls has begun anew. int64[sample - 1]."""
+    """Growth between samples; a counter that falls has restarted. int64[sample - 1]."""
     result: I64 = np.maximum(np.diff(counter), 0)
     return result
 
@@ -89,7 +89,7 @@ def growth(counter: I64) -> I64:
 def rate_at(times: I64, at: I64, counter: I64) -> F64:
     """Growth of a counter per nanosecond within the intervals between ``times``. float64[time - 1].
 
-    Between its samples, and in the intervals before and after them, a counter is taken to grow evenly.
+    A counter is taken to grow evenly between its samples and in the intervals before and after them.
     """
     if len(at) < DIFFERENCE:
         return np.zeros(max(0, len(times) - 1))
@@ -111,7 +111,7 @@ def _numbers(session: Session, kind: str, numbers: I64) -> dict[str, list[int]]:
 
 
 def wire(session: Session) -> Wire | None:
-    """None where no interface but the loopback has moved anything, or nothing was sampled twice."""
+    """The network counters; None if only loopback moved data, or nothing was sampled twice."""
     links = session.links.take(session.links.loopback == 0)
     at = np.unique(links.at_ns)
     at = at[spaced(at)]

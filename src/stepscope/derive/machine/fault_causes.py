@@ -1,9 +1,10 @@
-"""Why memory is faulted in again: what a window of native sampling saw of faults and of calls that give memory back.
+"""Why memory is faulted in again, from a window of native sampling that recorded page faults and the calls that give
+memory back.
 
-Each sampled fault is joined to the newest call before it that gave its address back: an allocator's madvise, a munmap
-(with a new map over it), or the end of the heap moving below it. Who faults and who gives back stand in the stacks.
-Where steps were seen, only what happened from the first steady one to the last counts: a window may begin in the
-warm-up, and end with the process.
+Each sampled fault is joined to the newest earlier call that gave its address back: an allocator's madvise, a munmap
+(with a new mapping over it), or the end of the heap moving below it. The stacks name the code that faults and the code
+that gives back. Where steps were recorded, only events between the first and the last steady step count, because a
+window may begin in the warm-up and end with the process.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from stepscope.derive.stacks import native_names
-from stepscope.derive.stacks.op_of_pool_thread import with_ops
+from stepscope.derive.stacks.op_of_pool_thread import with_ops_of_pool_threads
 from stepscope.derive.stacks.session_stacks import within
 from stepscope.model.records import Mapped, MemoryEvent
 from stepscope.model.session.stacks import FrameKind
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from stepscope.model.session.stacks import Frame, StackProfile
 
 ADVICE = {4: "MADV_DONTNEED", 8: "MADV_FREE"}
-"""Advice of madvise(2) that gives memory back."""
+"""Advice values of madvise(2) that give memory back."""
 K = TypeVar("K", str, tuple[str, str, str])
 MIN_FAULTS = 30
-"""Sampled ones: fewer say little about shares."""
+"""Fewer sampled faults than this do not support shares."""
 MIN_CPU_SAMPLES = 50
 CALLS = ("madvise", "munmap", "brk")
 _FAULT_ENTRIES = frozenset({"asm_exc_page_fault", "exc_page_fault", "page_fault", "do_page_fault", "do_mem_abort"})
@@ -47,51 +48,53 @@ _ALLOCATORS = ("libjemalloc", "libtcmalloc", "libmimalloc", "libtbbmalloc", "lib
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """Where memory is given back."""
+    """A call site that gives memory back."""
 
     call: str
     """madvise | munmap | brk"""
     library: str
     """File name of the library whose code made the call: the allocator."""
     caller: str
-    """The function above the allocator; "" where it is not known."""
+    """The function above the allocator; "" if unknown."""
     calls: float
-    """How many the samples stand for."""
+    """Number of calls that the samples stand for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultCauses:
-    """What one window saw. Shares are ratios."""
+    """Causes of the faults of one window. Shares are ratios."""
 
     pid: int
     window: int
     span_ns: int
     sampled: int
-    """Faults that were sampled."""
+    """Number of sampled faults."""
     faults: float
-    """Faults that they stand for."""
+    """Number of faults that the samples stand for."""
     causes: Mapping[str, float]
-    """Share of faults by why the page was not there: "MADV_DONTNEED", "MADV_FREE", "munmap", "heap trim", "new map",
+    """Share of faults by why the page was missing: "MADV_DONTNEED", "MADV_FREE", "munmap", "heap trim", "new map",
     "file", "copy on write", "first touch or before the window"."""
     leaf: str
-    """Code that most faults happen in."""
+    """The code in which most faults happen."""
     leaf_ratio: float
     op: str
-    """The framework's function that most faults happen for; "" for none."""
+    """The framework function for which most faults happen; "" for none."""
     thread: str
-    """Name of the thread that most faults happen on."""
+    """Name of the thread on which most faults happen."""
     fault_ratio: float | None
-    """Share of CPU time below the kernel's page fault, by samples; None without samples of the kernel."""
+    """Share of CPU time below the kernel's page fault handler, by samples; None without kernel samples."""
     low: float
     high: float
-    """Interval of 95 % of ``fault_ratio`` (binomial)."""
+    """95 % interval of ``fault_ratio`` (binomial)."""
     release_ratio: float
     """Share of CPU time in calls that give memory back."""
     cpu_samples: int
     sites: tuple[Site, ...]
-    """Where memory is given back, the most frequent first."""
+    """Call sites that give memory back, the most frequent first."""
     bytes_back: float
     """Bytes that calls gave back, within the window."""
+    map_bytes: float
+    """Median size of the maps made within the window; 0 without any."""
 
     @property
     def main(self) -> tuple[str, float]:
@@ -100,9 +103,9 @@ class FaultCauses:
 
 
 def build(session: Session, steps: Steps | None = None) -> FaultCauses | None:
-    """What the newest window with enough faults saw; None where there is none."""
+    """Causes from the newest window with enough faults; None if there is none."""
     span = steps.span if steps is not None and steps.steady_count else None
-    events, stacks = session.memory_events, with_ops(session.stacks)
+    events, stacks = session.memory_events, with_ops_of_pool_threads(session.stacks)
     for window in sorted({int(w) for w in np.unique(events.window)}, reverse=True):
         mine = events.take(events.window == window)
         faults = mine.take(mine.kind == MemoryEvent.FAULT)
@@ -130,6 +133,7 @@ def _of_window(
     leaf, leaf_ratio, op, thread = _who(profiles.get("page-faults"))
     fault_ratio, low, high, release, samples = _cpu(profiles.get("cpu"))
     back = events.take(np.isin(events.kind, [MemoryEvent.MADVISE, MemoryEvent.MUNMAP]))
+    maps = events.take(events.kind == MemoryEvent.MMAP)
     given = (back.kind == MemoryEvent.MUNMAP) | np.isin(back.detail, list(ADVICE))
     return FaultCauses(
         pid=int(faults.pid[0]),
@@ -149,11 +153,12 @@ def _of_window(
         cpu_samples=samples,
         sites=_sites(profiles),
         bytes_back=float((back.bytes[given] * back.weight[given]).sum()),
+        map_bytes=float(np.median(maps.bytes)) if len(maps) else 0.0,
     )
 
 
 def _causes(events: MemoryEventTable, faults: MemoryEventTable) -> list[str]:
-    """Why each sampled fault happened.
+    """The cause of each sampled fault.
 
     Cost: faults x calls, vectorised over calls.
     """
@@ -187,7 +192,7 @@ def _of_range(ranges: MemoryEventTable, hits: I64) -> str:
 
 
 def _by_stack(profile: StackProfile) -> list[tuple[Sequence[Frame], float]]:
-    """(frames of the process, root to leaf; weight) of each stack that was sampled."""
+    """(frames of the process, root to leaf; weight) of each sampled stack."""
     known = profile.samples.stack >= 0
     weights = np.bincount(profile.samples.stack[known], profile.samples.weight[known])
     return [
@@ -197,7 +202,7 @@ def _by_stack(profile: StackProfile) -> list[tuple[Sequence[Frame], float]]:
 
 
 def _copied(profile: StackProfile | None) -> float:
-    """Share of faults that copy a page after a fork, where stacks show the kernel."""
+    """Share of faults that copy a page after a fork; 0 without kernel frames."""
     if profile is None or not profile.total:
         return 0.0
     below = _below(profile, np.array([frame.function in _COPYING for frame in profile.frames]))
@@ -246,7 +251,7 @@ def _cpu(profile: StackProfile | None) -> tuple[float | None, float, float, floa
 
 
 def _below(profile: StackProfile, wanted: np.ndarray) -> np.ndarray:
-    """Of each stack, whether one of the wanted frames is in it. bool[stack]; callers come first."""
+    """Whether each stack holds one of the wanted frames. bool[stack]; callers come first."""
     found = np.zeros(len(profile.stacks), bool)
     parents, frames = profile.stacks.parent.tolist(), profile.stacks.frame.tolist()
     for i, (parent, frame) in enumerate(zip(parents, frames, strict=True)):

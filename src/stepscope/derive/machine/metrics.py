@@ -28,7 +28,7 @@ class UserMetric:
 
 
 def build(workers: Sequence[Worker]) -> tuple[UserMetric, ...]:
-    """The metrics by name, in the order in which they first appear; one that several processes tell is one of each."""
+    """The metrics in the order of their first value. A name used by several processes gives one metric for each."""
     found: list[tuple[int, UserMetric, int]] = []
     for worker in workers:
         found += [(int(m.at_ns[0]), m, worker.info.pid) for m in _of_worker(worker)]

@@ -1,8 +1,8 @@
-"""Other processes that use CPU, told apart: rivals of the job, and tasks of its own cluster, which are none.
+"""Other processes that use CPU: rivals of the job, and tasks of its own cluster, which are not rivals.
 
-A task is a process that the sampler knew as one (``TASK``), that this session measures, or that runs the same program
-and script as a measured process of a job whose cluster is known. One that multiprocessing forked has its parent's
-command line and may do anything: it is no task for that.
+A task is a process that the sampler recognised as one (``TASK``), that this session measures, or that runs the same
+program and script as a measured process of a job whose cluster is known. A child forked by multiprocessing has its
+parent's command line and may do anything, so it does not count as a task on that ground.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from stepscope.model.session.session import Session
 
 MAX_NAME = 40
-"""Characters of a short command."""
+"""Maximum length of a short command."""
 _FORKED = "Process"
-"""How the commands of multiprocessing's children end: the class that was started."""
+"""Ending of the class names in the commands of multiprocessing's children."""
 
 
 def foreign(session: Session) -> RivalTable:
-    """The rows of rivals without the tasks of the job's own cluster."""
+    """The rival rows without the tasks of the job's own cluster."""
     return session.rivals.take(~of_cluster(session))
 
 
 def of_cluster(session: Session) -> Bool:
-    """Which rows of the session's rivals are tasks of its own cluster."""
+    """Which rival rows are tasks of the job's own cluster."""
     rivals = session.rivals
     told: Bool = np.isin(rivals.pid, _told(rivals))
     found: Bool = told | np.isin(rivals.pid, [worker.info.pid for worker in session.workers])
@@ -45,7 +45,7 @@ def of_cluster(session: Session) -> Bool:
 
 
 def tasks_here(session: Session) -> int:
-    """How many tasks of the job's cluster compute or serve on this host, as far as they are known; 0 without one."""
+    """Number of known tasks of the job's cluster that compute or serve on this host; 0 without a cluster."""
     members = {worker.info.pid for worker in session.workers if worker.all(ServerStarted)}
     found = members | set(session.rivals.pid[of_cluster(session)].tolist())
     told = len(_told(session.rivals)) > 0
@@ -53,12 +53,12 @@ def tasks_here(session: Session) -> int:
 
 
 def _told(rivals: RivalTable) -> I64:
-    """Processes that the sampler knew as tasks at any time: they connect some seconds after their start."""
+    """Processes that the sampler recognised as tasks at any time: they connect some seconds after their start."""
     return np.unique(rivals.pid[(rivals.child & TASK) != 0])
 
 
 def is_child(rivals: RivalTable) -> Bool:
-    """Which rows are of processes that the job started."""
+    """Which rows belong to processes that the job started."""
     started: Bool = (rivals.child & CHILD) != 0
     return started
 

@@ -27,7 +27,9 @@ def empty() -> Intervals:
 
 
 def merge(starts: I64, ends: I64) -> Intervals:
-    """The union as disjoint, sorted, non-touching intervals. Empty and negative ones drop out. Cost: O(n log n)."""
+    """The union as disjoint, sorted, non-touching intervals. Empty and negative intervals are dropped. Cost: O(n log
+    n).
+    """
     keep = ends > starts
     if not keep.all():
         starts, ends = starts[keep], ends[keep]
@@ -39,11 +41,11 @@ def merge(starts: I64, ends: I64) -> Intervals:
 
 
 def merge_in_place(starts: I64, ends: I64) -> Intervals:
-    """``merge`` of intervals none of which is empty; the arrays are sorted."""
+    """``merge`` for non-empty intervals; sorts the arrays in place."""
     if len(starts) == 0:
         return empty()
-    # all that began before a gap has ended before it: so the two may be sorted apart
-    starts.sort(kind="stable")  # made of sorted runs, mostly
+    # everything that began before a gap has ended before it, so the two arrays may be sorted apart
+    starts.sort(kind="stable")  # mostly sorted runs
     ends.sort(kind="stable")
     first = np.empty(len(starts), np.bool_)
     first[0] = True
@@ -53,7 +55,7 @@ def merge_in_place(starts: I64, ends: I64) -> Intervals:
 
 
 def union(one: Intervals, other: Intervals) -> Intervals:
-    """What lies in either of two sets."""
+    """Union of two sets."""
     return merge(np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]))
 
 
@@ -89,7 +91,7 @@ def without(intervals: Intervals, others: Intervals) -> Intervals:
 
 
 def clipped_sum(starts: I64, ends: I64, windows: Intervals) -> I64:
-    """For each (possibly overlapping) interval, its length within the disjoint sorted ``windows``. int64[interval]."""
+    """Length of each (possibly overlapping) interval within the disjoint sorted ``windows``. int64[interval]."""
     lo, hi = windows
     if len(lo) == 0:
         return np.zeros(len(starts), np.int64)
@@ -107,7 +109,7 @@ def clipped_sum(starts: I64, ends: I64, windows: Intervals) -> I64:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Painting:
-    """Time cut into pieces, each with the layer that shows. Pieces are sorted and cover the cells' range."""
+    """Time cut into pieces, each with its topmost layer. Pieces are sorted and cover the range of the cells."""
 
     edges: I64
     """int64[piece + 1]"""
@@ -127,13 +129,13 @@ class Painting:
 
 
 MAX_LAYERS = 62
-"""As many as one word has bits for, besides that of the cell."""
+"""Bits of one word, without the one for the cell."""
 _CHUNK_EDGES = 1 << 15
-"""Edges painted at a time: what is sorted stays in the processor's cache."""
+"""Edges painted at a time, so that the sort stays in the processor's cache."""
 _EXPONENT_AT, _EXPONENT_OF_ONE = 52, 1023
-"""Of a double: of a power of two the exponent is the bit's position."""
+"""Layout of a double: for a power of two, the exponent is the position of the bit."""
 _CODE_BITS = 7
-"""Of a layer's number, doubled, and whether it begins or ends there."""
+"""Bits for a layer's number, doubled, and whether it begins or ends."""
 
 
 def paint(layers: Sequence[Intervals], cells: Intervals) -> Painting:
@@ -157,7 +159,7 @@ def paint(layers: Sequence[Intervals], cells: Intervals) -> Painting:
     bounds = np.linspace(0, len(lo), chunks + 1).astype(np.int64).tolist()
     follows = np.append(lo, hi[-1:])
     room = 2 * (len(lo) + sum(len(starts) for starts, _ in disjoint) + chunks * (len(layers) + 1))
-    edges, layer, size = np.empty(room + 1, np.int64), np.empty(room, np.int8), 0  # what is not used costs nothing
+    edges, layer, size = np.empty(room + 1, np.int64), np.empty(room, np.int8), 0  # unused layers cost nothing
     sums = [np.empty((0, background + 1))]
     for first, last in pairwise(bounds):
         part = _paint(disjoint, (lo[first:last], hi[first:last]), int(follows[last]))
@@ -173,8 +175,8 @@ def paint(layers: Sequence[Intervals], cells: Intervals) -> Painting:
 def _paint(layers: Sequence[Intervals], cells: Intervals, until: int) -> Painting:
     """Paint some cells and what follows them, without the last edge. Layers are disjoint and sorted.
 
-    Edges of all layers are passed in the order of time, with one bit for each layer that is open, and one above them
-    for the cell: the lowest bit that is set is what shows.
+    Edges of all layers are visited in order of time, with one bit for each open layer and one above them for the cell:
+    the lowest set bit is the visible layer.
     """
     lo = cells[0]
     background = len(layers)

@@ -1,4 +1,4 @@
-"""Change between runs that were made in pairs, with its interval."""
+"""Ratio between runs that were made in pairs, with its confidence interval."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MIN_PAIRS = 3
-"""Two give an interval that nothing can be said by: 12.7 standard errors to each side."""
+"""Two pairs give a useless interval: 12.7 standard errors to each side."""
 _T_975 = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
@@ -22,7 +22,7 @@ e-Handbook of Statistical Methods, 1.3.6.7.2."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Of a time that is to be small: after divided by before."""
+    """Ratio of two times (after divided by before); smaller is better."""
 
     ratio: float
     low: float
@@ -30,10 +30,10 @@ class Change:
 
 
 def change(before: Sequence[float], after: Sequence[float]) -> Change:
-    """The geometric mean of ``after[i] / before[i]`` and its interval at 95 %.
+    """The geometric mean of ``after[i] / before[i]`` with its 95 % interval.
 
-    What is slow in a round (the host, a neighbour) is slow for both of a pair and falls out; what is left is taken as
-    normal in the logarithms.
+    What slows a round (the host, a neighbour) slows both runs of a pair and cancels out; the rest is taken as normal in
+    the logarithms.
 
     Raises:
         ValueError: fewer than three pairs, no pairs at all, or a time that is not above 0.

@@ -1,10 +1,10 @@
-"""Whether a series rises over its whole length, how fast, and how sure that is.
+"""Whether a series rises over its whole length, how fast, and how certain that is.
 
-The series is cut into bins of equally many points, each bin stands for its median; the slope is the median of the
-slopes of all pairs of bins (Theil 1950, Sen 1968), its interval is Sen's. Neighbouring bins are alike on a shared
-machine, so the interval is widened by the lag-1 correlation of the residuals (Yue and Wang 2004): a random walk is no
-trend. A rise that stops (a cache that fills) and a single shift of the level (a neighbour) are told from a rise that
-goes on by the medians of the four quarters and by the slope of the tail.
+The series is cut into bins of equally many points, each represented by its median; the slope is the median of the
+slopes of all pairs of bins (Theil 1950, Sen 1968) with Sen's interval. Neighbouring bins are alike on a shared machine,
+so the interval is widened by the lag-1 correlation of the residuals (Yue and Wang 2004): a random walk is no trend. The
+medians of the four quarters and the slope of the tail separate a lasting rise from one that stops (a cache that fills)
+and from a single shift of the level (a neighbour).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_BINS = 40
 MIN_POINTS = 8
-"""Fewer say nothing: with seven bins a rise by chance is still likely under Sen's interval once that is widened."""
+"""With seven bins a rise by chance is still likely under Sen's interval once that is widened."""
 _Z = 1.96
 _QUARTER_RATIO = 0.10
 """Each quarter's median must exceed the one before by this share of the whole rise; a straight line has 0.33."""
@@ -37,10 +37,10 @@ class Trend:
     high: float
     """95 % interval of the slope."""
     first: float
-    """Of the line, at the first point."""
+    """Value of the line at the first point."""
     last: float
     start: float
-    """The level of the first bin: below the line's where the series rises faster at first."""
+    """Level of the first bin: below the line if the series rises faster at first."""
     quarters: tuple[float, float, float, float]
     tail_slope: float
     noise: float
@@ -48,7 +48,7 @@ class Trend:
 
     @property
     def rise(self) -> float:
-        """From the first to the last point."""
+        """Rise of the line from the first to the last point."""
         return self.last - self.first
 
     @property
@@ -58,7 +58,7 @@ class Trend:
         return self.low > 0 and all(b - a >= least for a, b in zip(self.quarters, self.quarters[1:], strict=False))
 
     def goes_on(self, share: float) -> bool:
-        """The tail rises at ``share`` of the slope or more: what rose has not come to an end."""
+        """Whether the tail rises at ``share`` of the slope or more, so that the rise has not ended."""
         return self.tail_slope >= share * self.slope
 
 
@@ -115,13 +115,13 @@ def _slopes(x: F64, y: F64) -> F64:
 
 
 def _half_width(count: int, correlation: float) -> float:
-    """Half of Sen's interval, in ranks of the sorted slopes."""
+    """Half the width of Sen's interval, in ranks of the sorted slopes."""
     variance = count * (count - 1) * (2 * count + 5) / 18
     return _Z * float(np.sqrt(variance * (1 + correlation) / (1 - correlation))) / 2
 
 
 def _correlation(residuals: F64) -> float:
-    """Of neighbours; 0 where they differ more than by chance."""
+    """Lag-1 correlation of the residuals; 0 unless it exceeds chance."""
     centred = residuals - residuals.mean()
     power = float((centred**2).sum())
     if power <= 0:

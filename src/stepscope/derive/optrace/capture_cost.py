@@ -1,9 +1,9 @@
 """What a capture cost the job: its traced steps against their untraced neighbours.
 
-A step of a capture lasts from the end of one call to the end of the next (``agent.capture.watch``); both kinds are cut
-in the same way from the same records. Neighbours are as near as can be: a job that slows down over time is not charged
-to the capture. Steps in which the trace was written are neither: what they took longer is told apart, and booked with
-the CPU time of the thread that wrote.
+A step of a capture lasts from the end of one call to the end of the next (``agent.capture.watch``); traced steps and
+neighbours are cut in the same way from the same records. Neighbours are as near in time as possible, so that a job that
+slows down over time is not charged to the capture. Steps during which the trace was written are neither: their delay is
+reported separately, together with the CPU time of the writing thread.
 """
 
 from __future__ import annotations
@@ -21,38 +21,39 @@ if TYPE_CHECKING:
     from stepscope.model.records import F64, I64, Bool, RecordTable
 
 NEIGHBOURS = 2
-"""On either side at most so many times as many as traced steps."""
+"""Neighbours taken on either side, at most, as a multiple of the traced steps."""
 MIN_STEPS = 3
-"""Of either kind: with fewer nothing is said about a ratio."""
+"""Minimum number of steps of either kind: with fewer no ratio is given."""
 LONG = 5.0
-"""Steps of so many medians hold something else (an epoch's end, a checkpoint) and are left out on both sides."""
+"""Steps longer than this many medians hold something else (an epoch's end, a checkpoint) and are left out on both
+sides."""
 DRAWS = 2_000
 LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureCost:
-    """The account of one capture. Ratios are None where there are too few steps."""
+    """The account of one capture. Ratios are None if there are too few steps."""
 
     ratio: float | None = None
-    """Median traced step over median neighbour, less one."""
+    """Median traced step over median neighbour, minus one."""
     low: float | None = None
     high: float | None = None
-    """Bootstrap interval of 95 % of it, widened to what the neighbours before or after alone say."""
+    """Upper end of its 95 % bootstrap interval, widened to what the neighbours before or after alone give."""
     traced: int = 0
     neighbours: int = 0
     step_ns: int = 0
-    """Median neighbour; 0 unknown."""
+    """Median neighbour; 0 if unknown."""
     slower_ns: int = 0
-    """What the traced steps took longer, all together; 0 where they seem faster."""
+    """Extra time of all traced steps; 0 if they seem faster."""
     export_delay_ns: int = 0
-    """What the steps in which the trace was written took longer, all together."""
+    """Extra time of all steps during which the trace was written."""
     cpu_ns: int = 0
-    """CPU time of the thread that started, stopped and wrote it."""
+    """CPU time of the thread that started, stopped and wrote the trace."""
 
     @property
     def cost_ns(self) -> int:
-        """What the job lost: slower steps, and the time to write, whether or not a CPU was free for it."""
+        """Time lost by the job: slower steps, and the time to write, whether or not a CPU was free for it."""
         return self.slower_ns + max(self.cpu_ns, self.export_delay_ns)
 
 
@@ -107,7 +108,9 @@ def measure(records: RecordTable, capture: CaptureTaken) -> CaptureCost:
 
 
 def _steps(records: RecordTable, capture: CaptureTaken) -> tuple[I64, I64, I64]:
-    """(start of its call, start, end) of every whole step of the capture's anchors, without those that hold a rest."""
+    """(start of its call, start, end) of every whole step of the capture's anchors, without those that contain a
+    gap.
+    """
     mine = np.zeros(len(records), bool)
     for kind, name in set(capture.anchors):
         mine |= (records.kind == kind) & (records.name == name)
@@ -133,7 +136,7 @@ def _nearest(starts: I64, free: Bool, began_ns: int, written_ns: int, count: int
 
 
 def _interval(traced: F64, others: F64, sides: list[F64]) -> tuple[float, float]:
-    """Percentile bootstrap of the ratio of medians, less one, widened to what either side alone says.
+    """Percentile bootstrap of the ratio of medians, minus one, widened to what either side alone gives.
 
     Steps close in time are alike, which the bootstrap does not know: a machine that has become busier meanwhile shows
     as neighbours that differ before and after.

@@ -1,7 +1,7 @@
-"""Op time on source lines, on layers and on op types: an op trace joined to the nodes of the graphs that ran.
+"""Op time by source line, layer and op type: an op trace joined to the nodes of the graphs that ran.
 
-The time of a gradient stands where the op stands that it is the gradient of, and is told apart. An op that library code
-made inside of a function, with no user code on the way, stands on the line that called the function.
+The time of a gradient counts where its forward op counts, and is also given separately. An op made by library code
+inside a function, with no user code on the way, counts on the line that called the function.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 COUNTED = frozenset({Category.OP, Category.COLLECTIVE, Category.KERNEL, Category.COPY})
-"""What op time is made of: stages of tf.data pipelines are no ops of a graph."""
+"""Categories that make up op time: stages of tf.data pipelines are no ops of a graph."""
 CAPTURED = "InstantiatedCapturedFunction::"
-"""Around functions that tf.data calls."""
+"""Name of the events around functions that tf.data calls."""
 
 
 class Line(NamedTuple):
@@ -41,28 +41,28 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpTime:
-    """An op of the trace and where it comes from. Times in picoseconds, of the whole trace."""
+    """An op of the trace and its origin. Times in picoseconds, of the whole trace."""
 
     name: str
     type: str
-    """As it ran: the optimizer may have replaced the node's own."""
+    """Type of the op that ran: the optimizer may have replaced the node's own."""
     plane: str
-    """What of the trace it ran on."""
+    """Plane of the trace on which it ran."""
     calls: int
     self_ps: int
     row: int
-    """Of the table of nodes; -1: no node was found."""
+    """Row in the table of nodes; -1: no node was found."""
     gradient: bool
     of: int
-    """Row of the node that it is the gradient of; ``row`` where it is none or that was not found."""
+    """Row of the forward node if this is its gradient; else, or if that was not found, ``row``."""
     line: Line | None
     layer: Layer | None
     place: Line | None
-    """``line``, else where ``layer`` was built."""
+    """``line``, else the line that built ``layer``."""
 
     @property
     def named(self) -> bool:
-        """Whether its maker is known: a line, or a layer, optimizer or metric."""
+        """Whether its maker is known: a line, a layer, an optimizer or a metric."""
         return self.place is not None or self.layer is not None
 
 
@@ -76,32 +76,32 @@ class Share:
     calls: int
     self_ps: int
     gradient_ps: int
-    """The part of it in gradients."""
+    """The part spent in gradients."""
     ratio: float
-    """Of all op time."""
+    """Share of all op time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpLines:
-    """The ops of a trace, the longest self time first."""
+    """The ops of a trace, longest self time first."""
 
     ops: tuple[OpTime, ...]
     total_ps: int
     joined_ps: int
-    """Of ops whose node was found."""
+    """Time of ops whose node was found."""
 
     @property
     def joined_ratio(self) -> float:
-        """Share of op time that is joined to nodes."""
+        """Share of op time joined to nodes."""
         return self.joined_ps / self.total_ps if self.total_ps else 0.0
 
     @property
     def named_ratio(self) -> float:
-        """Share of op time whose maker is known: a node that no line and no layer made is a name and no more."""
+        """Share of op time with a known maker: a node made by no known line or layer is only a name."""
         return sum(op.self_ps for op in self.ops if op.named) / self.total_ps if self.total_ps else 0.0
 
     def by_line(self) -> tuple[Share, ...]:
-        """Time by line of user code, without ops that have none."""
+        """Time by line of user code, without ops that have no line."""
         return self._shares(lambda op: op.line, (op for op in self.ops if op.line is not None))
 
     def by_layer(self) -> tuple[Share, ...]:
@@ -109,16 +109,16 @@ class OpLines:
         return self._shares(lambda op: op.layer.id if op.layer else 0, (op for op in self.ops if op.layer is not None))
 
     def by_type(self) -> tuple[Share, ...]:
-        """Time by op type, as it ran."""
+        """Time by type of the op that ran."""
         return self._shares(lambda op: op.type, self.ops)
 
     def of_rows(self, rows: Iterable[int]) -> int:
-        """Self time of the ops that are one of these nodes, picoseconds."""
+        """Self time of the ops of these nodes, picoseconds."""
         wanted = set(rows)
         return sum(op.self_ps for op in self.ops if op.row in wanted)
 
     def with_gradients_of(self, rows: Iterable[int]) -> int:
-        """Self time of the ops that are one of these nodes or a gradient of one, picoseconds."""
+        """Self time of the ops of these nodes and of their gradients, picoseconds."""
         wanted = set(rows)
         return sum(op.self_ps for op in self.ops if op.of in wanted or op.row in wanted)
 
@@ -146,7 +146,7 @@ def _only(values: list[T]) -> T | None:
 
 
 def build(trace: OpTrace, index: GraphIndex) -> OpLines:
-    """Join a trace to the nodes of the process that it is of."""
+    """Joins a trace to the graph nodes of its process."""
     stats = op_times.build(trace)
     in_data = _data_share(trace)
     ops: list[OpTime] = []
@@ -164,20 +164,20 @@ def build(trace: OpTrace, index: GraphIndex) -> OpLines:
 
 
 class Origin(NamedTuple):
-    """Where a node comes from."""
+    """Origin of a node."""
 
     gradient: bool
     of: int
-    """Row of the node that it is the gradient of; its own where it is none or that was not found."""
+    """Row of the forward node if this is its gradient; else, or if that was not found, its own row."""
     line: Line | None
-    """Of the user's code that made it."""
+    """Line of the user's code that made it."""
     layer: Layer | None
     place: Line | None
-    """``line``, else where ``layer`` was built."""
+    """``line``, else the line that built ``layer``."""
 
 
 def origin(index: GraphIndex, node: int) -> Origin:
-    """Where the node of a row comes from; nowhere, if that is ``NOT_FOUND``."""
+    """Origin of the node of a row; an empty one for ``NOT_FOUND``."""
     gradient = node != NOT_FOUND and index.is_gradient(node)
     forward = index.forward_of(node) if gradient else NOT_FOUND
     of = forward if forward != NOT_FOUND else node
@@ -207,7 +207,7 @@ def _op(index: GraphIndex, node: int, row: op_times.OpRow, plane: str, part: flo
 
 
 def _data_share(trace: OpTrace) -> dict[tuple[str, str], float]:
-    """Share of an op's time that lies in functions that tf.data calls, of ops that have any there."""
+    """Share of an op's time inside functions called by tf.data, for ops with any such time."""
     metas, events = trace.metas, trace.events
     captured = [i for i, text in enumerate(trace.strings) if text.startswith(CAPTURED)]
     around = np.isin(metas.name, captured) | (metas.category == Category.INPUT)

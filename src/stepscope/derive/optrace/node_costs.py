@@ -1,8 +1,8 @@
-"""What some nodes of a graph cost the step: the time of their ops, as an op trace shows it, against all other ops.
+"""Cost of some graph nodes to the step: the time of their ops in an op trace, relative to all other ops.
 
-Threads run ops at the same time, so the sum of op times is no share of the step. A moment in which only the asked-for
-ops run is theirs; of a moment in which others run too half is: the step may have gone on without them, or not. ``low``
-and ``high`` count none and all of it.
+Threads run ops at the same time, so the sum of op times is no share of the step. A moment in which only the given ops
+run counts in full; a moment in which others run too counts half, because the step may or may not have gone on without
+them. ``low`` and ``high`` count none and all of such moments.
 """
 
 from __future__ import annotations
@@ -26,53 +26,53 @@ if TYPE_CHECKING:
     from stepscope.model.records import I64, Bool
 
 BY_OTHERS = 0.5
-"""Of a moment in which other ops run too."""
+"""Weight of a moment in which other ops run too."""
 NEVER, FOREVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpShare:
-    """Time of some ops, ratios of the traced steps' time."""
+    """Time of some ops, as ratios of the traced steps' time."""
 
     alone: float
-    """Only they ran."""
+    """Share of moments in which only they ran."""
     beside: float
-    """Others ran too."""
+    """Share of moments in which other ops ran too."""
     calls_per_step: float
-    """How often their ops ran."""
+    """Number of times that their ops ran in each step."""
     beyond: float = 0.0
-    """Summed over their calls, what each took beyond a fixed time; see ``StepOps.of_loops``."""
+    """Sum over their calls of the time beyond a fixed time; see ``NodeCosts.of_loops``."""
     turns: float = 0.0
-    """Of a loop, in each step; 0: none of its ops was seen."""
+    """Iterations of a loop in each step; 0: none of its ops was seen."""
 
     @property
     def ratio(self) -> float:
-        """The best guess."""
+        """Best estimate of their share."""
         return self.alone + BY_OTHERS * self.beside
 
     @property
     def low(self) -> float:
-        """What they cost at least."""
+        """Lower bound of their share."""
         return self.alone
 
     @property
     def high(self) -> float:
-        """And at most."""
+        """Upper bound of their share."""
         return self.alone + self.beside
 
 
-class StepOps:
-    """The ops of the traced steps, those of the input left out, each with its node."""
+class NodeCosts:
+    """The ops of the traced steps with their nodes, without the ops of the input."""
 
     def __init__(self, trace: OpView, index: GraphIndex) -> None:
         self.trace = trace
         self.index = index
         ops = trace.labels.ops
         self._node = np.array([index.node_of(name, kind) for name, kind in ops], np.int64)
-        """For each label the row of its node."""
+        """Row of the node of each label."""
         forward = [index.forward_of(n) if n != NOT_FOUND and index.is_gradient(n) else n for n in self._node.tolist()]
         self._of = np.array(forward, np.int64)
-        """Likewise the row of what it is the gradient of; its own row where it is none."""
+        """Row of the forward node of each label if it is a gradient, else its own row."""
         rows = trace.launches.work if trace.launches is not None else trace.domain.rows(Activity.OP, Activity.PYTHON)
         rows = rows[trace.labels.index[rows] >= 0]
         self._label = trace.labels.index[rows]
@@ -84,21 +84,22 @@ class StepOps:
         self._wall = max(1, intervals.total(trace.periods.windows))
 
     def of_nodes(self, rows: Iterable[int], *, gradients: bool = False) -> OpShare:
-        """The ops that are one of these nodes; with ``gradients`` also their gradients."""
+        """Share of the ops of these nodes; with ``gradients`` also of their gradients."""
         mine = self._mine(rows, gradients=gradients)
         spans = intervals.merge(self._start[mine], self._end[mine])
         return self._share(spans, mine)
 
     def of_loops(self, parts: Sequence[LoopPart], fixed_ns: int) -> OpShare:
-        """Loops: in each step from the first of a loop's ops to its last, and what else passes while it may run.
+        """Share of loops: in each step from the first of a loop's ops to its last, and the unseen time while it may
+        run.
 
-        What passes between the ops of a body is the loop's: the executor finds out what can run next. TensorFlow takes
-        an op that needs some microseconds for cheap after some 90 runs, and from then on no trace shows it. So moments
-        without any op count too, from the last op that a loop needs to the first that needs it; where other nodes may
-        run then, by the loop's part of all nodes. Not on devices, whose ops are all seen.
+        Time between the ops of a body belongs to the loop: the executor finds out what can run next. After some 90 runs
+        TensorFlow takes an op of a few microseconds for cheap, and from then on no trace shows it. So moments without
+        any op count too, from the last op that a loop needs to the first that needs it; if other nodes may run then, in
+        proportion to the loop's part of all nodes. Not on devices, whose ops are all recorded.
 
-        ``beyond`` of the result is the time of the ops beyond ``fixed_ns`` of each call, ``turns`` how often the op
-        that is seen most often ran in a step.
+        ``beyond`` of the result is the time of the ops beyond ``fixed_ns`` of each call, ``turns`` the runs per step of
+        the op recorded most often.
         """
         every = np.zeros(len(self._label), np.bool_)
         shown = intervals.empty()
@@ -113,11 +114,11 @@ class StepOps:
         return replace(share, alone=alone, beyond=float(beyond), turns=turns)
 
     def turns(self, rows: Iterable[int]) -> float:
-        """How often in a step that one of the ops of these nodes ran which ran most often; 0: none was seen."""
+        """Runs per step of the op of these nodes that ran most often; 0: none was recorded."""
         return self._turns(self._mine(rows) & self._inside)
 
     def costliest(self, rows: Iterable[int]) -> list[int]:
-        """Those of some nodes whose ops ran, by their time within the steps, the longest first."""
+        """Those of the given nodes whose ops ran, by their time within the steps, longest first."""
         mine = self._mine(rows) & self._inside
         nodes = self._node[self._label[mine]]
         known, which = np.unique(nodes, return_inverse=True)
@@ -137,7 +138,7 @@ class StepOps:
         return int(np.bincount(self._label[ops]).max()) / len(self.trace.periods) if ops.any() else 0.0
 
     def _unseen(self, parts: Sequence[LoopPart], shown: Intervals, turns: float) -> float:
-        """Time of loops in which no op was seen."""
+        """Time of loops during which no op was recorded."""
         if self.trace.launches is not None:
             return 0.0
         taken = intervals.union(shown, intervals.merge(self._start, self._end))
@@ -154,7 +155,7 @@ class StepOps:
         return found
 
     def _bounds(self, ops: Bool) -> tuple[I64, I64]:
-        """Of each step: start of the first of these ops and end of the last; ``FOREVER``, ``NEVER`` without one."""
+        """Start of the first and end of the last of these ops in each step; ``FOREVER``, ``NEVER`` without one."""
         count = len(self.trace.periods)
         first = np.full(count, FOREVER)
         last = np.full(count, NEVER)

@@ -1,11 +1,11 @@
-"""Time per op: how often each ran, how long in all, and how long without the ops inside of it.
+"""Time per op: number of runs, total time, and time without the ops inside it.
 
 An op is what has an op type: a framework op on a host thread (``name:Type``), a stage of a tf.data pipeline, an HLO op
-of a TPU, and on a GPU the framework op that a kernel or copy says it belongs to; a kernel that says nothing stands by
-its own name. Self time is the duration less that of the ops directly inside of it on the same thread; events that are
-no ops (the executor around them) take nothing away.
+of a TPU, and on a GPU the framework op named by a kernel or copy; a kernel without one counts under its own name. Self
+time is the duration minus that of the ops directly inside it on the same thread; events that are no ops (the executor
+around them) subtract nothing.
 
-Source: xprof counts the same way (``xplane_to_op_metrics_db.cc``), so that the figures can be compared with its
+Source: xprof counts the same way (``xplane_to_op_metrics_db.cc``), so the figures can be compared with its
 ``framework_op_stats``.
 """
 
@@ -36,9 +36,9 @@ class OpRow:
     plane: int
     """Index into ``OpTrace.planes``."""
     name: str
-    """Without its type; the kernel's where it belongs to no op."""
+    """Name without its type; the kernel's name if it belongs to no op."""
     type: str
-    """Empty for a kernel that belongs to no op."""
+    """Op type; empty for a kernel that belongs to no op."""
     category: Category
     calls: int
     total_ps: int
@@ -47,7 +47,7 @@ class OpRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpStats:
-    """All ops of a trace, the longest self time first. Shapes: [op]; times in picoseconds."""
+    """All ops of a trace, longest self time first. Shapes: [op]; times in picoseconds."""
 
     plane: I32
     name: tuple[str, ...]
@@ -58,11 +58,11 @@ class OpStats:
     self_ps: I64
 
     def __len__(self) -> int:
-        """How many ops."""
+        """Number of ops."""
         return len(self.name)
 
     def rows(self) -> Iterator[OpRow]:
-        """One by one."""
+        """The ops one by one."""
         for i in range(len(self)):
             yield OpRow(
                 plane=int(self.plane[i]),
@@ -102,7 +102,7 @@ def build(trace: OpTrace) -> OpStats:
 
 
 def _by_meta(trace: OpTrace) -> OpStats:
-    """Ops whose kind says all: on host threads and TPU cores."""
+    """Ops identified by their kind of event alone: on host threads and TPU cores."""
     metas, events = trace.metas, trace.events
     is_op = metas.op_type != 0
     calls, total, own = (np.zeros(len(metas)) for _ in range(3))
@@ -139,7 +139,7 @@ def _by_meta(trace: OpTrace) -> OpStats:
 
 
 def _spans(trace: OpTrace, line: Line, rows: I64) -> tuple[I64, I64, I64]:
-    """Rows by start, with starts in ns and exact durations in ps: on the device's own clock where the trace has it."""
+    """Rows by start, with starts in ns and exact durations in ps: on the device's own clock if the trace has it."""
     events = trace.events
     if line.kind is LineKind.XLA_OPS:
         offset = trace.stats.of_events(StatName.DEVICE_OFFSET_PS, line.first, line.last)
@@ -186,7 +186,7 @@ def _by_framework_op(trace: OpTrace, plane: Plane) -> OpStats:
 
 
 def _ops_of(trace: OpTrace, plane: Plane, rows: I64) -> tuple[I64, tuple[str, ...]]:
-    """The framework op that each of some events says it belongs to: number of its text, -1 for none or an empty one."""
+    """The framework op named by each event: number of its text, -1 for none or an empty one."""
     first, last = trace.rows_of(plane)
     column = trace.stats.of_rows(StatName.TF_OP, rows)
     said = np.full(last - first, -1, np.int64)

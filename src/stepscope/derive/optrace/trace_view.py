@@ -1,4 +1,4 @@
-"""What can be said of one op trace, computed once and on demand: what detectors and reports look at."""
+"""Analyses of one op trace, computed once and on demand, for detectors and reports."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ KINETO = "kineto"
 """Format of PyTorch's traces."""
 _JITTED = "PjitFunction("
 PYTHON = "Python"
-"""What user Python on a critical path is called."""
+"""Name of user Python on a critical path."""
 
 
 class OpView:
@@ -59,14 +59,14 @@ class OpView:
         self.trace = trace
         self.name = name
         self.worker = worker
-        """Key of the process; "" where it was imported."""
+        """Key of the process; "" if imported."""
         self.ref = ref
-        """The capture that it came from, as evidence refers to it; "" where it was imported."""
+        """The capture it came from, as used in evidence; "" if imported."""
         self._level_0 = level_0
 
     @cached_property
     def domain(self) -> Domain:
-        """What the host's events are, and for whom."""
+        """Kinds of the host's events, and for whom they ran."""
         return activity.build(self.trace)
 
     @cached_property
@@ -76,24 +76,24 @@ class OpView:
 
     @cached_property
     def framework(self) -> Framework:
-        """Whose profiler wrote it, as far as its events tell."""
+        """The framework whose profiler wrote it, if its events show that."""
         if self.trace.source.format == KINETO:
             return "torch"
         return "jax" if any(text.startswith(_JITTED) for text in self.trace.strings) else "tensorflow"
 
     @property
     def shows_steps(self) -> bool:
-        """Whether steps are seen at all."""
+        """Whether it contains steps."""
         return self.periods.how is not None
 
     @cached_property
     def waits(self) -> Waits:
-        """When the steps waited for a batch."""
+        """Times at which the steps waited for a batch."""
         return batch_waits.build(self.trace, self.domain)
 
     @cached_property
     def device(self) -> int:
-        """Index of the plane whose work the steps are made of; -1 where it is the host's."""
+        """Index of the device plane whose work makes up the steps; -1 if it is the host's."""
         plane = self.periods.plane
         if any(plane == device.index for device in device_work.captured(self.trace)):
             return plane
@@ -101,7 +101,7 @@ class OpView:
 
     @cached_property
     def launches(self) -> Launches | None:
-        """The device's work with its launches."""
+        """The device's work with the launches."""
         return launch_times.build(self.trace, self.domain, self.device) if self.device >= 0 else None
 
     @cached_property
@@ -113,7 +113,7 @@ class OpView:
 
     @cached_property
     def idle(self) -> Idle | None:
-        """When the device was idle, and what the host did meanwhile."""
+        """Idle times of the device, and what the host did meanwhile."""
         return device_idle.build(self.breakdown) if self.device >= 0 else None
 
     @cached_property
@@ -123,7 +123,7 @@ class OpView:
 
     @cached_property
     def roofline(self) -> tuple[Placed, ...]:
-        """The device's ops whose work is known."""
+        """The device's ops with known work."""
         return roofline_model.build(self.trace, self.device, self.periods) if self.device >= 0 else ()
 
     @cached_property
@@ -177,17 +177,17 @@ class OpView:
         return critical_path.build(self.lanes, self.periods)
 
     def gains(self, *, less: float = 0.5) -> tuple[Gain, ...]:
-        """What the steps would save if an op, or Python, took a share less; the most first."""
+        """Time the steps would save if an op, or Python, took a share less; largest first."""
         return critical_path.gains(self.paths, self._what, less=less)
 
     def _what(self, segment: Segment) -> tuple[str, str] | None:
-        """(name, type) of what can be made shorter in a segment of a path."""
+        """(name, type) of the op or Python in a segment of a path that could be made shorter."""
         if segment.event < 0:
             return (PYTHON, "") if segment.what == critical_path.PYTHON else None
         return None if segment.what else self.op_of(segment.event)
 
     def op_of(self, event: int) -> tuple[str, str] | None:
-        """(name, type) of the op that an event is or works for, a kernel's own name where it works for none."""
+        """(name, type) of the op that an event is or works for; a kernel's own name if it works for none."""
         return self.labels.of(event)
 
     @cached_property

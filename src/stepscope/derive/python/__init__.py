@@ -1,1 +1,1 @@
-"""Python code of the step's thread, by stack samples and by its source."""
+"""Python code of the step's thread, from stack samples and from its source."""

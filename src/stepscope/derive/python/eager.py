@@ -1,7 +1,7 @@
-"""The part of the steady steps that runs op by op from Python, by stack samples of the step thread.
+"""The part of the steady steps that runs op by op from Python, from stack samples of the step thread.
 
-A sample is eager when the user's line is inside of TensorFlow or Keras and no compiled function encloses it. Calls that
-only add ops to a graph are not eager: they run nothing.
+A sample is eager if the user's line is inside TensorFlow or Keras and no compiled function encloses it. Calls that only
+add ops to a graph are not eager: they run nothing.
 """
 
 from __future__ import annotations
@@ -13,43 +13,44 @@ from stepscope.derive.python import stack_samples
 
 if TYPE_CHECKING:
     from stepscope.derive.python.stack_samples import Sample
+    from stepscope.model.report.components import ComponentName
 
 FUNCTION_CALLS = "/polymorphic_function/"
-"""Code of TensorFlow through which tf.functions are called."""
+"""TensorFlow code through which tf.functions are called."""
 SESSION = "/client/session.py"
 PY_FUNCTION = "/ops/script_ops.py"
-"""Code through which a graph calls Python back (tf.py_function): what that runs op by op is no eager step."""
+"""TensorFlow code through which a graph calls Python back (tf.py_function): ops run there are no eager step."""
 GRAPH_BUILDING = ("/framework/op_def_library.py", "/framework/func_graph.py")
-"""Code that stands on the stack where an op is put into a graph instead of being run."""
+"""TensorFlow code on the stack when an op is put into a graph instead of being run."""
 DISPATCH_RATIO = 2.0
-"""What the runtime spends on calling an op beside its computation, for each part of it that Python spends. Measured on
-eager steps of small ops against the same steps as one graph: 1.2 to 2.2, most on a busy machine. Time in
-ops beyond that is computation, which a graph has to do too."""
+"""Dispatch time of the runtime for each unit of time spent in Python. Measured on eager steps of small ops against the
+same steps as one graph: 1.2 to 2.2, most on a busy machine. Time in ops beyond that is computation, which a graph has
+to do too."""
 
 MIN_OPS_RATIO = 0.25
-"""Of eager time, in the calls that run ops. Measured: 0.52 to 0.68 on steps of small ops, 0.9 on large ones; what
-Keras does around its compiled function has next to none."""
+"""Minimum share of eager time in the calls that run ops. Measured: 0.52 to 0.68 on steps of small ops, 0.9 on large
+ones; Keras' own Python around its compiled function has next to none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EagerTime:
-    """Shares are of the time of all samples of the steady steps."""
+    """Shares of the time of all samples of the steady steps."""
 
     eager_ratio: float
     python_ratio: float
-    """Eager, and the innermost frame is Python rather than the call that runs an op."""
+    """Eager samples whose innermost frame is Python rather than the call that runs an op."""
     call_ratio: float
-    """Eager within the calls that steps make, rather than between them."""
+    """Eager samples within the calls that steps make, rather than between them."""
     function_ratio: float
-    """Eager although it stands below a call of a tf.function: functions run eagerly by a setting."""
+    """Eager samples below a call of a tf.function: a setting runs functions eagerly."""
     samples: int
-    """All samples of the steady steps."""
+    """Number of samples of the steady steps."""
     lines: tuple[tuple[str, str, int, int], ...]
     """(file, function, first line, last line) of the user's code that calls the ops, the most sampled first."""
 
     @property
     def saved_ratio(self) -> float:
-        """What one graph would save: Python's part and the runtime's dispatch, but no computation."""
+        """Share that one graph would save: Python and the runtime's dispatch, but no computation."""
         return self.python_ratio + min(self.eager_ratio - self.python_ratio, DISPATCH_RATIO * self.python_ratio)
 
     @property
@@ -61,10 +62,10 @@ class EagerTime:
 
 
 def build(taken: tuple[Sample, ...], *, keras: bool = False) -> EagerTime | None:
-    """None without samples. ``keras``: the steps are calls of Keras' own.
+    """Eager time of the steps; None without samples. ``keras``: the steps are calls of Keras' own.
 
-    Around a compiled step of 0.1 ms, Keras' Python and its ops on the iterator take as long again: where its calls are
-    seen to run graphs, they are not eager.
+    Around a compiled step of 0.1 ms, Keras' Python and its ops on the iterator take as long again: calls observed to
+    run graphs are not eager.
     """
     whole = stack_samples.weight_of(taken)
     if whole == 0:
@@ -84,8 +85,8 @@ def build(taken: tuple[Sample, ...], *, keras: bool = False) -> EagerTime | None
     )
 
 
-def _with_ops(taken: tuple[Sample, ...], component: str) -> list[Sample]:
-    """Eager samples of a component; none where hardly any runs an op: that is a framework's Python around a graph."""
+def _with_ops(taken: tuple[Sample, ...], component: ComponentName) -> list[Sample]:
+    """Eager samples of a component; none if hardly any runs an op: that is a framework's Python around a graph."""
     eager = [s for s in taken if s.component == component and is_eager(s)]
     ops = stack_samples.weight_of(s for s in eager if s.in_op)
     return eager if ops >= MIN_OPS_RATIO * stack_samples.weight_of(eager) else []
@@ -117,9 +118,9 @@ def _calls_function(sample: Sample) -> bool:
 
 
 def setting(found: EagerTime | None, *, keras: bool) -> str | None:
-    """Which setting makes steps run eagerly: "run_eagerly", "run_functions_eagerly"; None where none does.
+    """The setting that makes steps run eagerly: "run_eagerly", "run_functions_eagerly"; None if there is none.
 
-    Keras' steps and tf.functions are compiled unless one is on.
+    Keras' steps and tf.functions are compiled unless one of them is on.
     """
     if found is None or 4 * found.eager_ratio < 1:
         return None

@@ -1,7 +1,7 @@
-"""What a statement of the training loop does for the step: makes its input, uses its result, or neither.
+"""The role of a statement of the training loop: makes the step's input, uses its result, or neither.
 
-Def-use over the body of the loop that encloses the step's call, from the session's copy of the source. No execution,
-no types: names assigned, names read.
+Def-use analysis over the body of the loop that encloses the step's call, on the session's copy of the source. No
+execution, no types: names assigned, names read.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ def role_of_line(source: str, call_line: int, hot_line: int, model_lines: Collec
     Args:
         source: text of the file.
         call_line: where the step is called.
-        hot_line: the line that is asked about.
-        model_lines: statements that are known to compute a part of the model, beside the step's call.
+        hot_line: the line in question.
+        model_lines: further statements that are known to compute a part of the model.
 
     Returns:
-        "feeds": its result reaches the call's arguments; "carries": it does, but is made of what an earlier call, or
-        another part of the model, returned (the next token of a decoder): no input pipeline could make it; "call": it
-        is the call's own statement; "uses": it reads what the call returned; "other": neither;
-        "unknown": the source does not parse, or no loop encloses both lines.
+        "feeds": its result reaches the call's arguments; "carries": it does too, but is made from what an earlier
+        call, or another part of the model, returned (the next token of a decoder), so that no input pipeline could make
+        it; "call": it is the call's own statement; "uses": it reads what the call returned; "other": neither;
+        "unknown":
+        the source does not parse, or no loop encloses both lines.
     """
     tree = parsed(source)
     if tree is None:
@@ -49,8 +50,9 @@ def role_of_line(source: str, call_line: int, hot_line: int, model_lines: Collec
 
 
 def role_within(source: str, line: int, entered: str, step: str) -> Role:
-    """Of code that the statement of the step's call enters by calling ``entered``: whether that is given what ``step``
-    returned ("uses"), or makes what it takes: of what an earlier call returned ("carries"), or not ("feeds").
+    """The role of code that the statement of the step's call enters by calling ``entered``: "uses" if it is given what
+    ``step`` returned; if it makes the step's arguments, "carries" if it makes them from what an earlier call returned,
+    else "feeds".
     """
     tree = parsed(source)
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)] if tree is not None else []
@@ -74,7 +76,7 @@ def _called(call: ast.Call) -> str:
 
 
 def in_header(source: str, call_line: int, line: int) -> bool:
-    """Whether a line belongs to the header of the ``for`` around the step's call: what it iterates over."""
+    """Whether a line belongs to the header of the ``for`` around the step's call, that is to the iterable."""
     tree = parsed(source)
     loop = _enclosing_loop(tree, call_line) if tree is not None else None
     if not isinstance(loop, ast.For):
@@ -84,9 +86,9 @@ def in_header(source: str, call_line: int, line: int) -> bool:
 
 
 def feeds(source: str, line: int, call_line: int) -> bool:
-    """Whether what the statement at ``line`` makes reaches the statement at ``call_line``, within one function.
+    """Whether a value made by the statement at ``line`` reaches the statement at ``call_line``, within one function.
 
-    False where the source does not parse, or where one of the lines is no statement of the function around the call.
+    False if the source does not parse, or if one of the lines is no statement of the function around the call.
     """
     tree = parsed(source)
     if tree is None:
@@ -100,7 +102,7 @@ def feeds(source: str, line: int, call_line: int) -> bool:
 
 
 def parsed(source: str) -> ast.Module | None:
-    """The tree, None where the text is no Python of this version or nests too deep."""
+    """The syntax tree; None if the text does not parse with this Python version or nests too deep."""
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -126,7 +128,7 @@ def range_loop_at(source: str, line: int) -> tuple[int, int] | None:
 
 
 def _is_range(node: ast.expr) -> bool:
-    """``range(...)``, also inside of ``reversed`` or ``enumerate``."""
+    """Whether it is ``range(...)``, also inside ``reversed`` or ``enumerate``."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id == "range":
             return True
@@ -147,7 +149,7 @@ def _enclosing_loop(tree: ast.AST, line: int) -> ast.For | ast.While | None:
 
 
 class _Unit:
-    """A simple statement, or the header of a compound one, of the loop."""
+    """A simple statement of the loop, or the header of a compound one."""
 
     def __init__(self, node: ast.stmt) -> None:
         self.first = node.lineno
@@ -167,12 +169,12 @@ class _Unit:
         self.reads: set[str] = set()
         self.writes: set[str] = set()
         self.touched: set[str] = set()
-        """Objects whose methods it calls: they may change."""
+        """Objects whose methods it calls, which may change them."""
         inside = [n for part in parts for n in ast.walk(part)]
         for node_inside in inside:
             self._note(node_inside)
         self.paths_read, self.paths_written = _paths(inside)
-        """Names with the attributes behind them: ``self.tokens`` is not ``self.batches``."""
+        """Dotted names: ``self.tokens`` is not ``self.batches``."""
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):  # called for its effect: tokens.append(x)
             changed = node.value.func.value if isinstance(node.value.func, ast.Attribute) else None
             self.paths_written |= {_path(changed)} - {""} if changed is not None else set()
@@ -187,14 +189,14 @@ class _Unit:
 
 
 def _root(node: ast.AST) -> tuple[str, ...]:
-    """The name that an attribute or item belongs to, none for other expressions."""
+    """The name to which an attribute or item belongs; none for other expressions."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return (node.id,) if isinstance(node, ast.Name) else ()
 
 
 def _paths(nodes: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
-    """Dotted names that are read, and those that are bound, an item's being its container's."""
+    """Dotted names that are read, and those that are bound; an item counts as its container."""
     nodes = list(nodes)
     inner = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
     read: set[str] = set()
@@ -209,7 +211,7 @@ def _paths(nodes: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
 
 
 def _path(node: ast.AST) -> str:
-    """``self.tokens`` of ``self.tokens[-1]``; "" for what is no name."""
+    """``self.tokens`` for ``self.tokens[-1]``; "" if it is no name."""
     while isinstance(node, ast.Subscript):
         node = node.value
     if isinstance(node, ast.Attribute):
@@ -219,18 +221,18 @@ def _path(node: ast.AST) -> str:
 
 
 def _reach(read: set[str], made: set[str]) -> bool:
-    """Whether something that is read was made, or is a part of what was made."""
+    """Whether something read was made, or is a part of something made."""
     return any(path == other or path.startswith(other + ".") for path in read for other in made)
 
 
 def _is_carried(units: list[_Unit], call: _Unit, hot: _Unit, model_lines: Collection[int]) -> bool:
-    """Whether a statement computes a part of the model, or is made of what such a one, or the call, returned."""
+    """Whether a statement computes a part of the model, or uses what such a statement or the call returned."""
     model = [call, *(u for u in units[1:] if any(u.first <= line <= u.last for line in model_lines))]
     return hot in model or _reach(hot.paths_read, _carried(units, model))
 
 
 def _carried(units: list[_Unit], model: list[_Unit]) -> set[str]:
-    """Paths that hold what the model returned, in this round of the loop or the next ones."""
+    """Paths that hold what the model returned, in this iteration of the loop or a later one."""
     made = {path for unit in model for path in unit.paths_written}
     size = -1
     while size != len(made):
@@ -243,13 +245,13 @@ def _carried(units: list[_Unit], model: list[_Unit]) -> set[str]:
 
 def _statements(loop: ast.For | ast.While) -> list[_Unit]:
     header = _Unit(loop)
-    if isinstance(loop, ast.For):  # what it iterates over was made before any of its rounds
+    if isinstance(loop, ast.For):  # the iterable was made before the first iteration
         header.paths_read = set()
     return [header, *_flat(loop.body)]
 
 
 def _flat(body: list[ast.stmt]) -> list[_Unit]:
-    """The statements of a body and of the compound ones in it, in order; definitions are left out."""
+    """The statements of a body and of its compound statements, in order, without definitions."""
     units: list[_Unit] = []
     todo = list(reversed(body))
     while todo:
@@ -284,7 +286,7 @@ def _slice_back(units: list[_Unit], call: _Unit) -> list[_Unit]:
 
 
 def _slice_forward(units: list[_Unit], call: _Unit) -> list[_Unit]:
-    """Units that read what the call wrote, or what those wrote."""
+    """Units that read what the call wrote, directly or through others."""
     made = set(call.writes)
     found: list[_Unit] = []
     grew = True

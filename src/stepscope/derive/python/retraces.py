@@ -1,4 +1,4 @@
-"""Tracing within the steady steps, grouped by function and by what made it trace again."""
+"""Tracing within the steady steps, grouped by function and by the reason for tracing again."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class RetraceGroup:
     cause: str
     argument: str
     cost_ns: int
-    """Wall time of tracing and of what the tracing calls took beyond a usual call, within the steady steps."""
+    """Wall time, within the steady steps, of tracing and of the extra time of the calls that traced."""
     traced_ns: int
-    """Wall time of the tracing itself: the least that it costs."""
+    """Wall time of the tracing alone: the lower bound of its cost."""
     steps: int
-    """Steady steps in which such a trace happened."""
+    """Number of steady steps with such a trace."""
 
     @property
     def example(self) -> Traced:
@@ -37,7 +37,7 @@ class RetraceGroup:
 
 
 def build(steps: Steps) -> tuple[RetraceGroup, ...]:
-    """Groups of repeated traces, the most costly first. A first trace of a function is not one."""
+    """Groups of repeated traces, the most costly first. A function's first trace does not count."""
     records = steps.worker.records
     windows = steps.windows
     if len(windows[0]) == 0:
@@ -53,7 +53,7 @@ def build(steps: Steps) -> tuple[RetraceGroup, ...]:
         if event is None or event.cause in {"", "first"} or event.outer in events:
             continue
         if event.owner != "user" and in_loop[row]:
-            continue  # what Keras sets up anew in each call of fit or predict belongs to that call
+            continue  # what Keras sets up in each call of fit or predict belongs to that call
         key = (event.definition_key or event.function, event.cause, event.argument)
         groups.setdefault(key, []).append(int(row))
     found = []
@@ -92,7 +92,7 @@ def _in_windows(steps: Steps, rows: I64) -> Bool:
 
 
 def widened(steps: Steps, rows: I64) -> tuple[I64, I64]:
-    """Each trace, widened to the call that it happened in, less that function's usual call."""
+    """Each trace, widened to the call in which it happened, less the function's usual call time."""
     records = steps.worker.records
     starts = records.start_ns[rows]
     ends = starts + records.dur_ns[rows]

@@ -1,16 +1,16 @@
 """Stack samples of the step thread, joined to the anatomy by time.
 
-A sample belongs to the component that the moment belongs to. It is told by two frames: the innermost one of the
-user's code (the culprit) and the frame of the loop that makes the steps (the statement that pays). It stands for its
-duration: CPU time for a sample of the CPU timer, time without CPU for one of the agent's thread
-(``agent.sampling.cpu_timer`` says why there are two). Shares are shares of these durations.
+A sample belongs to the component of its moment. Two frames identify it: the innermost frame of the user's code (the
+culprit) and the frame of the loop that makes the steps (the statement that pays). It stands for its duration: CPU time
+for a sample of the CPU timer, time without CPU for one of the agent's thread (``agent.sampling.cpu_timer`` says why
+there are two). Shares are shares of these durations.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps.anatomy import Anatomy
     from stepscope.derive.steps.steps import Steps
+    from stepscope.model.report.components import ComponentName
     from stepscope.model.session.session import Worker
 
 _OP_FUNCTIONS = frozenset({"quick_execute", "TFE_Py_FastPathExecute", "TFE_Py_Execute"})
@@ -31,7 +32,7 @@ AGENT = "/stepscope/agent/"
 """Folder of the agent's code, wherever it was copied to."""
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 VARIABLES = "/ops/resource_variable_ops.py"
-"""Code of TensorFlow that reads and assigns variables."""
+"""TensorFlow code that reads and assigns variables."""
 _BUILDING = frozenset(
     {
         "__init__",
@@ -46,17 +47,17 @@ _BUILDING = frozenset(
         "symbolic_call",
     }
 )
-"""Functions of Keras that stand on the stack while layers and models are made."""
+"""Keras functions on the stack while layers and models are made."""
 _WAITS = {
     "/training/session_manager.py": frozenset({"wait_for_session", "_restore_checkpoint"}),
     "/training/server_lib.py": frozenset({"__init__", "join", "start"}),
 }
-"""Functions of TensorFlow in whose own lines (a sleep, a call of C) a task waits for others of its cluster."""
+"""TensorFlow functions in whose own lines (a sleep, a call of C) a task waits for others of its cluster."""
 _MEETS = frozenset({"ensure_initialized", "enable_collective_ops", "get_config_key_value", "wait_at_barrier"})
 _MEETING = ("/distribute/collective_all_reduce_strategy.py", "/eager/remote.py")
-"""Functions of the eager context in whose calls of C all tasks meet, and the code that has them meet."""
+"""TensorFlow code in which all tasks meet; the C calls below it wait for them."""
 _PER_CALL = ("CallSpec.", "CallContext.")
-"""What Keras makes in each call of a layer."""
+"""Objects that Keras makes in each call of a layer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +76,10 @@ class Sample:
 
     at: int
     weight_ns: int
-    component: str
-    """Of the anatomy; "" outside of the steady steps."""
+    component: ComponentName | Literal[""]
+    """Component of the anatomy; "" outside the steady steps."""
     frames: tuple[Spot, ...]
-    """Root to leaf."""
+    """Frames, root to leaf."""
 
     @property
     def culprit(self) -> Spot | None:
@@ -91,7 +92,7 @@ class Sample:
         return self.frames[-1]
 
     def below_user(self) -> tuple[Spot, ...]:
-        """Frames that the user's innermost frame called, outermost first."""
+        """Frames called by the user's innermost frame, outermost first."""
         for i in range(len(self.frames) - 1, -1, -1):
             if self.frames[i].own:
                 return self.frames[i + 1 :]
@@ -99,14 +100,14 @@ class Sample:
 
     @property
     def in_tensorflow(self) -> bool:
-        """The user's line was inside of TensorFlow or Keras."""
+        """Whether the user's line was inside TensorFlow or Keras."""
         return any(is_framework(f.file) for f in self.below_user())
 
     @property
     def in_agent(self) -> bool:
-        """The user's line was inside of what measuring does beside the call that it measures.
+        """Whether the user's line was inside what measuring does besides the call that it measures.
 
-        The wrapper of a call is ours, too, and what it calls may be C: it takes another function of ours below it.
+        The wrapper of a call is the agent's, too, and what it calls may be C: it takes another agent function below it.
         """
         below = self.below_user()
         first = next((i for i, frame in enumerate(below) if is_agent(frame.file)), len(below))
@@ -117,7 +118,7 @@ class Sample:
 
     @property
     def waits_for_cluster(self) -> bool:
-        """The user's line waits inside of TensorFlow for other tasks of the cluster: a chief, a server, all peers."""
+        """Whether the user's line waits inside TensorFlow for other tasks of the cluster (chief, server or peers)."""
         below = self.below_user()
         if not below:
             return False
@@ -127,7 +128,7 @@ class Sample:
 
     @property
     def makes_layers(self) -> bool:
-        """The user's line made or built layers or a model of Keras'."""
+        """Whether the user's line made or built Keras layers or a model."""
         return any(
             is_framework(f.file) and f.function.rpartition(".")[2] in _BUILDING and not f.function.startswith(_PER_CALL)
             for f in self.below_user()
@@ -135,12 +136,14 @@ class Sample:
 
     @property
     def reads_variable(self) -> bool:
-        """The user's line was reading a variable of TensorFlow's: a model's weights, which preparing input does not."""
+        """Whether the user's line was reading a TensorFlow variable: a model's weight, which input preparation does not
+        read.
+        """
         return any(f.file.replace("\\", "/").endswith(VARIABLES) for f in self.below_user())
 
     @property
     def in_op(self) -> bool:
-        """The innermost frame runs an op rather than Python."""
+        """Whether the innermost frame runs an op rather than Python."""
         leaf = self.leaf
         return leaf.function in _OP_FUNCTIONS or "/ops/gen_" in leaf.file
 
@@ -158,23 +161,23 @@ def is_framework(file: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HotSpot:
-    """User code that the samples of a component fall on, grouped by function and by the statement of the loop."""
+    """User code sampled within a component, grouped by function and by the statement of the loop."""
 
     culprit: Spot
-    """Line: the one most often seen."""
+    """The function, with the line most often sampled."""
     lines: tuple[int, ...]
-    """All lines of the function that were seen, most often first."""
+    """All sampled lines of the function, most frequent first."""
     statement: Spot | None
     """The line of the loop from which it was reached."""
     samples: int
     ratio: float
     """Share of the component's sampled time."""
     tensorflow_ratio: float
-    """Share of its sampled time inside of TensorFlow or Keras."""
+    """Share of its sampled time inside TensorFlow or Keras."""
     entered: str
-    """The function that the statement of the loop called, as far as Python code was on the stack; "" for none."""
+    """The function called by the statement of the loop, if it has a Python frame; "" for none."""
     called: str
-    """What the line was in most often: "time.sleep" is unseen by Python, so "" is common."""
+    """What the line was calling most often. C functions such as "time.sleep" have no Python frame, so "" is common."""
 
 
 def samples(steps: Steps, anatomy: Anatomy) -> tuple[Sample, ...]:
@@ -185,7 +188,7 @@ def samples(steps: Steps, anatomy: Anatomy) -> tuple[Sample, ...]:
 
 
 def sampled(steps: Steps | None) -> bool:
-    """There are stack samples of the step thread, at any time of the run."""
+    """Whether there are stack samples of the step thread, at any time of the run."""
     if steps is None:
         return False
     records = steps.worker.records
@@ -193,12 +196,12 @@ def sampled(steps: Steps | None) -> bool:
 
 
 def all_samples(steps: Steps) -> Iterator[Sample]:
-    """The samples of the step thread over the whole run, with no component."""
+    """The samples of the step thread over the whole run, without a component."""
     return thread_samples(steps.worker, [steps.thread])
 
 
 def thread_samples(worker: Worker, threads: Sequence[int]) -> Iterator[Sample]:
-    """The samples of some threads over the whole run, with no component."""
+    """The samples of some threads over the whole run, without a component."""
     records = worker.records
     mine = (records.kind == Kind.SAMPLE) & np.isin(records.thread, threads)
     codes = {c.id: c for c in worker.all(Code)}
@@ -217,22 +220,21 @@ def _spot(codes: dict[int, Code], code: int, line: int) -> Spot:
 
 
 COMMON_RATIO = 0.6
-"""A function that stands on this share of the stacks of a set belongs to all of it: the rest is noise of the edges."""
+"""A function on at least this share of a set of stacks belongs to all of it: the remainder is noise at the edges."""
 
 
 def loop_function(taken: Sequence[Sample], steps: Steps) -> tuple[str, str] | None:
     """(file, function) of the loop that makes the steps.
 
-    The user's innermost function that stands on the stacks of the step's calls and on those between them too; where
-    there are no samples of calls, the anchor's caller as its name line says, else the innermost function that all
-    stacks share.
+    The user's innermost function that stands both on the stacks of the step's calls and on those between them; without
+    samples of calls, the caller in the call's name line, else the innermost function common to all stacks.
     """
     calls = [s for s in taken if s.component == "call"]
     between = [s for s in taken if s.component == "other-python"]
     common = _common(calls) & _common(between) if calls and between else set()
-    anchor = steps.anchors
-    if not common and anchor is not None and anchor.call_file and anchor.call_function:
-        return anchor.call_file, anchor.call_function
+    call = steps.call
+    if not common and call is not None and call.call_file and call.call_function:
+        return call.call_file, call.call_function
     common = common or _common(taken)
     depth: Counter[tuple[str, str]] = Counter()
     for sample in taken:
@@ -244,7 +246,9 @@ def loop_function(taken: Sequence[Sample], steps: Steps) -> tuple[str, str] | No
 
 
 def making_steps(taken: Sequence[Sample], loop: tuple[str, str] | None) -> frozenset[tuple[str, str]]:
-    """(file, function) of the user's functions that make the steps: the loop's, and what the step's calls run in."""
+    """(file, function) of the user's functions that make the steps: the loop's, and those in which the step's calls
+    run.
+    """
     calls = [s for s in taken if s.component == "call"]
     return frozenset(_common(calls) | ({loop} if loop is not None else set()))
 
@@ -255,10 +259,12 @@ def _common(taken: Sequence[Sample]) -> set[tuple[str, str]]:
     return {key for key, count in seen.items() if count >= COMMON_RATIO * len(taken)}
 
 
-def hot_spots(taken: Iterable[Sample], components: frozenset[str], loop: tuple[str, str] | None) -> tuple[HotSpot, ...]:
-    """Where the samples of some components fall, the most frequent first.
+def hot_spots(
+    taken: Iterable[Sample], components: frozenset[ComponentName], loop: tuple[str, str] | None
+) -> tuple[HotSpot, ...]:
+    """Hot spots of some components, the most frequent first.
 
-    What measuring takes is a part of the whole, and nobody's code.
+    Samples of measuring itself count towards the whole, but are nobody's hot spot.
     """
     chosen = [s for s in taken if s.component in components and s.culprit is not None]
     groups: dict[tuple[str, str, int], list[Sample]] = {}
@@ -276,7 +282,7 @@ def hot_spots(taken: Iterable[Sample], components: frozenset[str], loop: tuple[s
 
 
 def lines_of(taken: Sequence[Sample]) -> tuple[tuple[str, str, int, int], ...]:
-    """(file, function, first line, last line) of the two functions of the user's that samples fall on most often."""
+    """(file, function, first line, last line) of the two user functions most often sampled."""
     culprits = [c for s in taken if (c := s.culprit) is not None]
     seen: dict[tuple[str, str], list[int]] = {}
     for spot in culprits:
@@ -286,7 +292,7 @@ def lines_of(taken: Sequence[Sample]) -> tuple[tuple[str, str, int, int], ...]:
 
 
 def weight_of(taken: Iterable[Sample]) -> int:
-    """Time that samples stand for, ns."""
+    """Summed duration of samples, ns."""
     return sum(s.weight_ns for s in taken)
 
 
@@ -310,14 +316,14 @@ def _hot_spot(members: list[Sample], whole: int, loop: tuple[str, str] | None) -
 
 
 def statement_of(sample: Sample, loop: tuple[str, str] | None) -> Spot | None:
-    """The frame of the loop function on a sample's stack, the innermost one."""
+    """The innermost frame of the loop function on a sample's stack."""
     if loop is None:
         return None
     return next((f for f in reversed(sample.frames) if (f.file, f.function) == loop), None)
 
 
 def _entered(sample: Sample, loop: tuple[str, str] | None) -> str:
-    """The function that the loop's frame called."""
+    """The function called by the loop's frame."""
     names = [(f.file, f.function) for f in sample.frames]
     last = len(names) - 1 - names[::-1].index(loop) if loop is not None and loop in names else len(names)
     return names[last + 1][1] if last + 1 < len(names) else ""

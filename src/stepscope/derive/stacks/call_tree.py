@@ -1,7 +1,7 @@
 """Weights of a profile summed over its tree of stacks, and over functions.
 
-A profile's stacks are a tree already: totals are sums from the leaves up. A function's total counts a sample once,
-however often the function stands on its stack (recursion).
+A profile's stacks form a tree: totals are sums from the leaves up. A function's total counts a sample once, however
+often the function stands on its stack (recursion).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _levels(parents: I64) -> list[I64]:
 
 
 def function_keys(frames: Sequence[Frame]) -> tuple[I64, list[Frame]]:
-    """int64[frame], the function of each frame: lines of a function are one; and a frame for each function."""
+    """The function of each frame, int64[frame] (lines of one function are merged), and one frame for each function."""
     known: dict[tuple[str, str, str], int] = {}
     shown: list[Frame] = []
     keys = []
@@ -80,7 +80,7 @@ def function_totals(profile: StackProfile, weights: F64, functions: I64) -> Tota
 
 
 def _outermost(parents: I64, functions: I64) -> I64:
-    """Stacks whose leaf's function does not stand further out on them."""
+    """Stacks in which the leaf's function does not occur further out."""
     above: list[frozenset[int]] = []
     found = []
     for stack, (parent, function) in enumerate(zip(parents.tolist(), functions.tolist(), strict=True)):

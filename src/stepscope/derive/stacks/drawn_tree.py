@@ -1,4 +1,4 @@
-"""A profile as it is drawn: every sample has a place, what is not whole stands apart, what is too small is merged."""
+"""A profile ready to be drawn: every sample has a place, truncated stacks stand apart, small ones are merged."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from stepscope.model.session.stacks import StackProfile
 
 SMALL = Frame("[too small to draw]", resolved=True)
-"""Stands for stacks that were merged."""
+"""Frame that stands for merged stacks."""
 
 
 def drawn(profile: StackProfile) -> StackProfile:
     """The profile with a stack for each sample.
 
     Truncated stacks hang below a frame ``[truncated]``: merged with whole ones they would count as whole. A sample
-    without frames is ``[unknown]``. Stacks that no sample ends in or passes through are gone.
+    without frames becomes ``[unknown]``. Stacks in which no sample ends or passes through are dropped.
     """
     samples = profile.samples
     builder = StackBuilder()
@@ -44,21 +44,22 @@ def drawn(profile: StackProfile) -> StackProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """What a cut has merged."""
+    """Summary of what was merged."""
 
     stacks: int
-    """How many are drawn as one of ``SMALL``."""
+    """Number of stacks drawn as one of ``SMALL``."""
     weight_ratio: float
-    """The share of the weight in them."""
+    """Their share of the weight."""
     below: float
-    """Totals below this are merged."""
+    """Stacks with a smaller total are merged."""
 
 
 def cut(profile: StackProfile, weights: F64, most: int) -> tuple[StackProfile, I64, Cut | None]:
-    """At most about ``most`` stacks: the smallest are merged into a child ``SMALL`` of the caller that is kept.
+    """The profile cut to about ``most`` stacks: the smallest are merged into a child ``SMALL`` of the caller that is
+    kept.
 
-    ``weights``: float64[sample], by which stacks are measured. Returns the new profile, int64[stack] the new number of
-    each old stack, and what was merged, if anything. Every sample has to have a stack.
+    ``weights``: float64[sample], the measure of stacks. Returns the new profile, int64[stack] the new number of each
+    old stack, and a summary if anything was merged. Every sample must have a stack.
     """
     parents = profile.stacks.parent
     if len(parents) <= most:

@@ -1,8 +1,8 @@
-"""What kind of code a frame is: the user's Python, a library's, a framework, its arithmetic, an allocator, the kernel.
+"""The kind of code of a frame: the user's Python, a library's, a framework, its arithmetic, an allocator, the kernel.
 
-The module says most; what a framework links in (oneDNN, Eigen, its allocators) is told by the function's name,
-demangled or not. In files that know names only (folded stacks), everything below an entry into the kernel is the
-kernel: those entries are a short list of symbols, and user code is never called from there.
+The module decides most cases; what a framework links in (oneDNN, Eigen, its allocators) is recognised by the function's
+name, demangled or not. In files that hold names only (folded stacks), everything below an entry into the kernel is
+kernel code: those entries are a short list of symbols, and the kernel never calls user code from there.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ KERNEL_ENTRY = re.compile(
     r"exc_page_fault|do_user_addr_fault|__do_page_fault|el0t?_\w+|el0_(sync|irq|svc|da)|ret_from_fork(_asm)?|"
     r"secondary_startup_64\w*"
 )
-"""Symbols through which the kernel is entered, x86-64 and arm64, Linux 4.x to 6.x."""
+"""Symbols of the entries into the kernel, x86-64 and arm64, Linux 4.x to 6.x."""
 _QUALIFIED = re.compile(r"(?:[\w&*<>: ]+ )?(?P<name>[A-Za-z_~(][^<]*)")
 _WRAPPED = re.compile(r"(std|absl|__gnu_cxx|void)\b")
 
 
 def classified(profile: StackProfile) -> StackProfile:
-    """The profile with the kinds of its frames said as precisely as they can be."""
+    """The profile with the most precise kind known for each frame."""
     below = _in_kernel(profile)
     frames = tuple(
         frame._replace(kind=FrameKind.KERNEL if inside and frame.kind is FrameKind.OTHER else kind_of(frame))
@@ -93,7 +93,7 @@ def _by_module(module: str) -> FrameKind | None:
 
 
 def _by_function(function: str) -> FrameKind | None:
-    """By name: what a template of the standard library wraps counts as what is wrapped."""
+    """Kind by function name: a template of the standard library counts as what it wraps."""
     if _ALLOCATOR.fullmatch(function):
         return FrameKind.ALLOCATOR
     name = function
@@ -114,7 +114,7 @@ _LAYERS = ((_MATH, FrameKind.MATH), (_FRAMEWORK, FrameKind.FRAMEWORK))
 
 
 def _in_kernel(profile: StackProfile) -> Bool:
-    """Of each frame whether most of its places in stacks are at or below an entry into the kernel."""
+    """Whether most places of each frame in stacks are at or below an entry into the kernel."""
     entry = np.array([bool(KERNEL_ENTRY.fullmatch(frame.function)) for frame in profile.frames], np.bool_)
     count = len(profile.frames)
     if not entry.any():

@@ -1,8 +1,7 @@
-"""How much of a profile can be trusted: stacks that are not whole, frames without names, samples of nobody.
+"""How far a profile can be trusted: truncated stacks, frames without names, samples without frames.
 
-A native stack is whole when it reaches the place where its thread starts. Who captured it may know (``StackFlag``);
-else it is told by the outermost frames, which are a short list. Stacks of sources that know only names or only Python
-do not tell.
+A native stack is whole if it reaches the start of its thread. The capturing tool may know (``StackFlag``); otherwise
+the outermost frames decide, which are a short list. Sources that know only names or only Python do not say.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ _START = re.compile(
     r"(__)?clone3?(\.internal)?|thread_start|ret_from_fork(_asm)?|secondary_startup_64\w*|x86_64_start_kernel|"
     r"start_kernel|start_secondary|cpu_startup_entry|kthread|_dl_start_user|_dl_start|runtime\.(goexit|mstart|main)(\.abi0)?"
 )
-"""Where threads start: user programs, glibc, the kernel, Go."""
+"""Functions in which threads start: user programs, glibc, the kernel, Go."""
 _LIBC = re.compile(r"libc([.-].*)?\.so[.\d]*|libpthread[.-].*")
 _OUTER = 4
-"""Frames from the root among which the start is looked for: a process name or garbage may stand before it."""
+"""Number of outermost frames searched for the thread's start: a process name or garbage may stand before it."""
 _LIBC_DEPTH = 3
-"""A thread's start in a libc without symbols is believed from so many frames on: shallower ones are broken chains."""
+"""Minimum depth at which a thread's start in a libc without symbols is trusted: shallower stacks are broken chains."""
 _IDLE_THREADS = frozenset({"swapper"})
 _IDLE_NAME = re.compile(r"swapper(/\d+)?")
 _MACHINE = frozenset(
@@ -50,28 +49,29 @@ _MACHINE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """Shares of a profile's weight. ``truncated_ratio`` None: the source does not tell."""
+    """Shares of a profile's weight. ``truncated_ratio`` is None if the source does not say."""
 
     unresolved_leaf_ratio: float
-    """The innermost frame has no name."""
+    """Samples whose innermost frame has no name."""
     unresolved_ratio: float
-    """Some frame has no name."""
+    """Samples with any frame without a name."""
     truncated_ratio: float | None
-    """The stack does not reach its thread's start, or lacks frames between. Of what the source tells."""
+    """Samples whose stack does not reach its thread's start, or lacks frames between, among those whose source says so.
+    """
     attached_ratio: float
-    """Generated code that was attached to its callers."""
+    """Samples in generated code that was attached to its callers."""
     without_op_ratio: float
-    """The part of it whose op is not known."""
+    """The part of ``attached_ratio`` whose op is unknown."""
     approximate_ratio: float
-    """Python frames, or callers of generated code, from a sample close by."""
+    """Samples whose Python frames, or callers of generated code, come from a sample close in time."""
     unnamed_python_ratio: float
-    """The interpreter runs, and none of the functions that it runs is known."""
+    """Samples in which the interpreter runs but no Python function is known."""
     frameless_ratio: float
     """Samples without any frame."""
 
 
 def health(profile: StackProfile) -> Health:
-    """What of a profile is not whole or has no name."""
+    """The shares of a profile that are not whole or have no name."""
     samples, weight = profile.samples, profile.samples.weight
     total = float(weight.sum())
 
@@ -96,13 +96,13 @@ def health(profile: StackProfile) -> Health:
 
 
 def _with_op(profile: StackProfile) -> Bool:
-    """Of each stack whether the op that it works for is in it; the last entry is for stack -1."""
+    """Whether each stack contains the op that it works for; the last entry is for stack -1."""
     op = [frame.module == OP_TRACE or native_names.computes(frame.function) for frame in profile.frames]
     return _marks(profile, np.array(op, np.bool_))[1]
 
 
 def _marks(profile: StackProfile, mark: Bool) -> tuple[Bool, Bool]:
-    """Of each stack whether its leaf is marked, and whether any of its frames is; the last entry is for stack -1."""
+    """Whether the leaf of each stack is marked, and whether any of its frames is; the last entry is for stack -1."""
     leaf = mark[profile.stacks.frame] if len(profile.stacks) else np.zeros(0, np.bool_)
     within = leaf.tolist()
     for stack, parent in enumerate(profile.stacks.parent.tolist()):
@@ -112,7 +112,7 @@ def _marks(profile: StackProfile, mark: Bool) -> tuple[Bool, Bool]:
 
 
 def with_roots_checked(profile: StackProfile) -> StackProfile:
-    """The profile with WHOLE or TRUNCATED on each sample of machine code; as it is where its source has told."""
+    """The profile with WHOLE or TRUNCATED on each native sample; unchanged where its source has said so already."""
     samples = profile.samples
     told = np.any(samples.flags & (StackFlag.WHOLE | StackFlag.TRUNCATED))
     if told or not any(frame.kind in _MACHINE for frame in profile.frames):
@@ -136,9 +136,9 @@ def _is_bare_libc(frame: Frame) -> bool:
 
 
 def without_idle(profile: StackProfile) -> tuple[StackProfile, float]:
-    """The profile without the kernel's idle tasks, and the weight that was taken out: nobody's work.
+    """The profile without the kernel's idle tasks, and the weight removed.
 
-    They are threads of pid 0, or stacks whose outermost frame is that process's name.
+    Idle tasks are threads of pid 0, or stacks whose outermost frame is that process's name.
     """
     idle = np.array([t.pid == 0 and t.name in _IDLE_THREADS for t in profile.threads] + [False], np.bool_)
     samples = profile.samples

@@ -1,8 +1,9 @@
-"""Python's functions in a native stack that tells which one each of the interpreter's loops ran at that very moment.
+"""The Python functions of a native stack, given what each of its interpreter loops ran at the moment of the sample.
 
-Up to CPython 3.10 that is all of them. Later loops run calls from Python to Python inside, and only the innermost
-function of each is known: those between it and the loop's first are taken from the agent's samples of the process, if
-one of the same thread close by in time leads through all of them, or if between two functions there never were others.
+Up to CPython 3.10 these are all functions. Later loops run calls from Python to Python inside, and only the innermost
+function of each is known: the functions between it and the loop's first are taken from the agent's samples of the
+process, if a sample of the same thread close in time leads through all of them, or if no other functions were ever seen
+between two.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ Chain = tuple[Frame, ...]
 
 
 class Run(NamedTuple):
-    """What one loop of the interpreter ran."""
+    """The functions run by one loop of the interpreter."""
 
     inner: Frame | None
-    """Its innermost function; None: not known."""
+    """The innermost function; None: unknown."""
     alone: bool
-    """It ran no other but ``callers``."""
+    """Whether the loop ran no function other than ``callers``."""
     callers: Chain = ()
-    """Functions further out that it ran too, root to leaf; without lines where they are not of the very moment."""
+    """Outer functions that it ran too, root to leaf; without lines if they are not from the moment of the sample."""
 
 
 class Runs(NamedTuple):
-    """Python's functions of each loop, root to leaf."""
+    """Python functions of each loop, root to leaf."""
 
     parts: tuple[Chain, ...]
-    """None for a loop of which nothing is known."""
+    """Functions of each loop; None for a loop of which nothing is known."""
     whole: tuple[bool, ...]
-    """Whether nothing is missing in a part."""
+    """Whether each part is complete."""
     sampled: bool
-    """Some frames are from the agent's samples."""
+    """Whether some frames come from the agent's samples."""
 
 
 def is_same(one: Frame, other: Frame) -> bool:
@@ -46,10 +47,10 @@ def is_same(one: Frame, other: Frame) -> bool:
 
 
 class Chains:
-    """The stacks that the agent has seen in one process, by their functions."""
+    """The stacks that the agent has sampled in one process, indexed by function."""
 
     def __init__(self, stacks: Iterable[Chain]) -> None:
-        """``stacks``: root to leaf, whole ones."""
+        """``stacks``: whole ones, root to leaf."""
         self._places: dict[tuple[str, str], list[tuple[Chain, int]]] = defaultdict(list)
         self._known: dict[tuple[Frame | None, Frame], Chain | None] = {}
         for stack in dict.fromkeys(stacks):
@@ -57,7 +58,7 @@ class Chains:
                 self._places[frame.file, frame.function].append((stack, at))
 
     def between(self, before: Frame | None, inner: Frame) -> Chain | None:
-        """The functions from behind ``before`` (None: from the root) to ``inner``, where there never were others."""
+        """The functions after ``before`` (None: from the root) up to ``inner``, if they were always the same."""
         key = before, inner
         if key not in self._known:
             self._known[key] = self._between(before, inner)
@@ -78,20 +79,20 @@ class Chains:
 
 
 def _behind(stack: Chain, before: Frame | None, at: int) -> int:
-    """Where the part of a stack begins that ends at ``at``; -1 where ``before`` is not in it."""
+    """Where the part of a stack that ends at ``at`` begins; -1 if ``before`` is not in it."""
     if before is None:
         return 0
     return next((i for i in range(at, 0, -1) if is_same(stack[i - 1], before)), -1)
 
 
 def filled(runs: Sequence[Run], near: Iterable[Chain], chains: Chains, *, rooted: bool) -> Runs:
-    """Python's functions of each loop of a stack.
+    """Python functions of each loop of a stack.
 
     Args:
         runs: root to leaf.
-        near: samples of the same thread so close by that frames are still there, the nearest first.
+        near: samples of the same thread close enough in time for frames still to be there, the nearest first.
         chains: of the process.
-        rooted: the stack begins where its thread does.
+        rooted: whether the stack begins where its thread does.
     """
     if all(run.alone and run.inner is not None and all(one.line for one in run.callers) for run in runs):
         exact = tuple((*run.callers, run.inner) for run in runs if run.inner is not None)
@@ -113,7 +114,7 @@ def filled(runs: Sequence[Run], near: Iterable[Chain], chains: Chains, *, rooted
 
 
 def _fitted(runs: Sequence[Run], sample: Chain) -> list[Chain] | None:
-    """The parts of a sample that the loops ran; None where it does not lead through all of their functions."""
+    """The parts of a sample that the loops ran; None if the sample does not lead through all of their functions."""
     parts: list[Chain] = []
     at = 0
     for i, run in enumerate(runs):
@@ -133,6 +134,6 @@ def _fitted(runs: Sequence[Run], sample: Chain) -> list[Chain] | None:
 
 
 def _place(sample: Chain, inner: Frame, first: int, last: int) -> int:
-    """Where a function stands in a sample, rather at the same line; -1 where it does not."""
+    """Where a function stands in a sample, preferably at the same line; -1 if absent."""
     places = [i for i in range(first, min(last, len(sample) - 1) + 1) if is_same(sample[i], inner)]
     return next((i for i in places if sample[i].line == inner.line), places[0] if places else -1)

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two profiles whose stacks are numbers of one tree."""
+    """Two profiles whose stacks are numbered by one tree."""
 
     before: StackProfile
     after: StackProfile
 
 
 def merged(profiles: Sequence[StackProfile]) -> StackProfile:
-    """Windows of one event as one profile; it is that of the first in what it says of itself.
+    """Windows of one event as one profile, with the description of the first.
 
     ``begin_ns`` and ``end_ns`` span all windows. At least one profile is expected.
     """
@@ -65,7 +65,7 @@ def _itself(frame: Frame) -> Frame:
 
 
 def paired(before: StackProfile, after: StackProfile, *, same: Callable[[Frame], Frame]) -> Pair:
-    """Both profiles on one tree. ``same``: what of a frame has to be equal for two frames to be one."""
+    """Both profiles on one tree. ``same`` maps a frame to what must be equal for two frames to count as one."""
     builder = StackBuilder()
     maps = [_translated(profile, builder, same) for profile in (before, after)]
     both = [
@@ -81,7 +81,7 @@ def paired(before: StackProfile, after: StackProfile, *, same: Callable[[Frame],
 
 
 def _translated(profile: StackProfile, builder: StackBuilder, same: Callable[[Frame], Frame]) -> I64:
-    """int64[stack + 1], the builder's number of each stack; the last entry is for stack -1."""
+    """The builder's number of each stack, int64[stack + 1]; the last entry is for stack -1."""
     frames = [builder.frame(same(frame)) for frame in profile.frames]
     numbers: list[int] = []
     for parent, frame in zip(profile.stacks.parent.tolist(), profile.stacks.frame.tolist(), strict=True):
@@ -90,7 +90,7 @@ def _translated(profile: StackProfile, builder: StackBuilder, same: Callable[[Fr
 
 
 def function_of(frame: Frame) -> Frame:
-    """A frame without what differs between two runs of one program: its line, and where files lie."""
+    """A frame without what differs between two runs of one program: its line and the location of files."""
     return frame._replace(
         file=frame.file.replace("\\", "/").rpartition("/")[2], line=0, module=frame.module.rpartition("/")[2]
     )

@@ -1,4 +1,4 @@
-"""Names of machine code as a reader needs them: short, and the frame that says whose work it is."""
+"""Readable names of native code: short, and the frame that says whose work it is."""
 
 from __future__ import annotations
 
@@ -43,14 +43,15 @@ def short(function: str) -> str:
 
 
 def computes(function: str) -> bool:
-    """Whether a function is where an op computes, rather than the device that has it do so."""
+    """Whether an op computes in this function, as opposed to the device code that calls it."""
     name = short(function)
     return name.endswith(_COMPUTES) and not _DEVICE.fullmatch(name)
 
 
 def owner(frames: Sequence[Frame]) -> str:
-    """The innermost frame, short, whose own name is a framework's: the op that a copy or a kernel works for; "" for
-    none. ``frames``: root to leaf."""
+    """Short name of the innermost frame whose own name is a framework's, that is the op that a copy or a kernel works
+    for; "" for none. ``frames``: root to leaf.
+    """
     for frame in reversed(frames):
         name = short(frame.function)
         if name.startswith(_OWNERS) and not name.startswith(_NOBODY):

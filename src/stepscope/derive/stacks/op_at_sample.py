@@ -1,16 +1,17 @@
-"""The op that generated code works for, by an op trace of the same moment.
+"""The op for which generated code runs, from an op trace of the same moment.
 
-TensorFlow's profiler tells when each op ran on which thread. A sample on an op's own thread is of the op that ran there
-at its time. Pools run parts of oneDNN's primitives while the op's own thread waits: where the sample tells for which
-thread it works (``SampleTable.op_thread``), it is of the op of that one; where it does not,
+TensorFlow's profiler records when each op ran on which thread. A sample on an op's own thread belongs to the op that
+ran there at that time. Thread pools run parts of oneDNN's primitives while the op's own thread waits: if the sample
+says for which thread it works (``SampleTable.op_thread``), it belongs to the op of that thread; if not,
 
-1. of the one that the thread's samples just before or after tell, if that op ran at this moment too;
-2. of the only op that ran at that moment, of those that run generated code at all (by type: oneDNN's, or seen to);
-3. of the only one whose type was seen to run the same primitive.
+1. to the op of the thread's samples just before or after, if that op was running at this moment too;
+2. to the only op that was running at that moment, among those that run generated code at all (by type: oneDNN's, or
+   observed);
+3. to the only op whose type was observed to run the same primitive.
 
-Where several are left, the sample is ambiguous and gets none; nor where none ran. The op stands in the stack as a frame
-of the module "[op trace]", named as TensorFlow does ("scope/name:Type"), with the line of the user's code that made it
-or its layer where the graph was read. What 1 to 3 tell is APPROXIMATE.
+If several are left, the sample is ambiguous and gets no op; likewise if none ran. The op appears in the stack as a
+frame of the module "[op trace]", named as TensorFlow does ("scope/name:Type"), with the line of the user's code that
+made it or its layer if the graph was read. Results of 1 to 3 are marked APPROXIMATE.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
     from stepscope.model.session.stacks import StackProfile
 
 NEAR_NS = 25_000_000
-"""Samples of one thread, within one run of one op: two and a half periods of sampling."""
+"""Largest distance between samples of one thread within one run of one op: two and a half sampling periods."""
 _EAGER, _FUNCTION = "EagerLocalExecute: ", "__"
-"""How calls of eager ops are named, and what functions' names begin with. Such an op may have no event of its own."""
+"""Names of calls of eager ops, and the prefix of function names. Such an op may have no event of its own."""
 ONEDNN = "_Mkl"
-"""What types of ops begin with that TensorFlow has oneDNN run."""
+"""Prefix of the types of ops that TensorFlow has oneDNN run."""
 _MASK = (1 << 64) - 1
 _MULTIPLIER = 0xC6A4A7935BD1E995
 _SEED = 0xC70F6907 ^ (8 * _MULTIPLIER & _MASK)
@@ -52,22 +53,22 @@ _SHIFT = 47
 
 
 class Told(enum.IntEnum):
-    """How the op of a sample is known, or why not."""
+    """How the op of a sample is known, or why it is not."""
 
     NO_TRACE = 0
-    """No op trace goes over that moment."""
+    """No op trace covers that moment."""
     EXACT = 1
     """The op of the thread that the sample works for."""
     BESIDE = 2
     """The op of the thread's samples just before or after."""
     ALONE = 3
-    """The only one that ran."""
+    """The only op that was running."""
     PRIMITIVE = 4
-    """The only one that ran and is known to run the same primitive."""
+    """The only running op that is known to run the same primitive."""
     AMBIGUOUS = 5
-    """Several ran that it may be."""
+    """Several candidates were running."""
     NONE = 6
-    """None ran that it may be."""
+    """No candidate was running."""
 
 
 KNOWN = frozenset({Told.EXACT, Told.BESIDE, Told.ALONE, Told.PRIMITIVE})
@@ -79,15 +80,15 @@ class Run(NamedTuple):
     start_ns: int
     end_ns: int
     name: str
-    """"" of one that was called eagerly and has no event of its own."""
+    """Name of the op; "" for an eager call without an event of its own."""
     type: str
 
 
 def line_ids(thread: int) -> tuple[int, int]:
     """The numbers that TensorFlow's profiler may give to the line of a thread, from its ``pthread_self()``.
 
-    They are what libstdc++ makes of it to find it in tables: all 64 bits, or the lower 32 (TensorFlow 2.15). Source:
-    TSL, posix/env.cc, GetCurrentThreadId; libstdc++-v3/libsupc++/hash_bytes.cc, ``_Hash_bytes`` of 8 bytes.
+    They are libstdc++'s hash of that value: all 64 bits, or the lower 32 (TensorFlow 2.15). Source: TSL, posix/env.cc,
+    GetCurrentThreadId; libstdc++-v3/libsupc++/hash_bytes.cc, ``_Hash_bytes`` of 8 bytes.
 
     >>> line_ids(0x7FED7D61F6C0)
     (-6883789988733336681, 623428503)
@@ -98,7 +99,7 @@ def line_ids(thread: int) -> tuple[int, int]:
 
 
 def _eager(trace: OpTrace) -> Bool:
-    """Of each kind of events whether it is the call of an eager op. bool[meta]."""
+    """Whether each kind of event is the call of an eager op. bool[meta]."""
     called = [text.startswith(_EAGER) and not text.startswith(_EAGER + _FUNCTION) for text in trace.strings]
     return np.array(called, np.bool_)[trace.metas.name]
 
@@ -124,15 +125,15 @@ class _Line:
         return (int(self._starts[i]), int(self._ends[i]), int(self._metas[i])) if i >= 0 else None
 
 
-class TimedOps:
+class OpTimeline:
     """The ops of one process, by time and thread."""
 
     def __init__(self, traces: Sequence[OpTrace], index: GraphIndex | None = None) -> None:
-        """``index``: the nodes of its graphs, which know their lines."""
+        """``index``: the nodes of the process's graphs, which hold their source lines."""
         self._index = index
         self._frames: dict[tuple[str, str], Frame] = {}
         self._lines: dict[int, list[tuple[OpTrace, _Line]]] = defaultdict(list)
-        """By the profiler's number of the thread."""
+        """Lines by the profiler's number of the thread."""
         self._spans: list[tuple[int, int]] = []
         for trace in traces:
             self._add(trace)
@@ -151,11 +152,11 @@ class TimedOps:
             self._spans.append((min(start for start, _ in spans), max(end for _, end in spans)))
 
     def covers(self, at_ns: int) -> bool:
-        """Whether ops were traced at a moment."""
+        """Whether the op traces cover a moment."""
         return any(start <= at_ns < end for start, end in self._spans)
 
     def on(self, thread: int, at_ns: int) -> Run | None:
-        """The op of a thread at a moment; none where it only calls other ops. ``thread``: its ``pthread_self()``."""
+        """The op of a thread at a moment; none if it only calls other ops. ``thread``: its ``pthread_self()``."""
         found = (self._on_line(line, at_ns) for line in line_ids(thread))
         return next((run for run in found if run is not None), None)
 
@@ -171,12 +172,12 @@ class TimedOps:
         return None
 
     def all_at(self, at_ns: int) -> list[Run]:
-        """The ops of all threads at a moment, without calls of eager ones, whose ops may run on other threads."""
+        """The ops of all threads at a moment, without calls of eager ops, whose ops may run on other threads."""
         found = (self._on_line(line, at_ns) for line in self._lines)
         return [run for run in found if run is not None and run.name]
 
     def frame(self, run: Run) -> Frame:
-        """An op as it stands in stacks."""
+        """An op as a frame of a stack."""
         key = run.name, run.type
         if key not in self._frames:
             place = self._place(*key)
@@ -201,14 +202,14 @@ class _Sample:
 
     at_ns: int
     thread: int
-    """Index into the profile's."""
+    """Index into the profile's threads."""
     stack: int
     op_thread: int
     primitive: str
 
 
-def of_session(session: Session, profiles: Sequence[StackProfile]) -> dict[int, TimedOps]:
-    """By pid, of the processes with op traces over the time of their stacks. Cost: reads these traces."""
+def of_session(session: Session, profiles: Sequence[StackProfile]) -> dict[int, OpTimeline]:
+    """Timed ops by pid, for processes whose op traces overlap their stacks. Cost: reads these traces."""
     begin = min((one.begin_ns for one in profiles if one.begin_ns >= 0), default=0)
     end = max((one.end_ns for one in profiles), default=-1)
     captured = {
@@ -226,17 +227,17 @@ def of_session(session: Session, profiles: Sequence[StackProfile]) -> dict[int, 
                     traces.append(stored.load())
                 except DamagedError:
                     raise
-                except SessionError:  # told where op traces are reported
+                except SessionError:  # reported with the op traces
                     continue
         if traces:
-            found[worker.info.pid] = TimedOps(traces, GraphIndex(worker) if len(worker.graphs) else None)
+            found[worker.info.pid] = OpTimeline(traces, GraphIndex(worker) if len(worker.graphs) else None)
     return found
 
 
-def with_timed_ops(
-    profiles: Sequence[StackProfile], ops: dict[int, TimedOps]
+def with_ops_at_samples(
+    profiles: Sequence[StackProfile], ops: dict[int, OpTimeline]
 ) -> tuple[tuple[StackProfile, ...], tuple[list[Told], ...]]:
-    """Profiles with the op of each sample in generated code, and how that is known: empty for other profiles."""
+    """Profiles with the op of each sample in generated code, and how each is known: empty for other profiles."""
     samples = [_samples(profile, ops) for profile in profiles]
     told = [_told(profile, mine, ops) for profile, mine in zip(profiles, samples, strict=True)]
     return (
@@ -245,8 +246,8 @@ def with_timed_ops(
     )
 
 
-def _samples(profile: StackProfile, ops: dict[int, TimedOps]) -> dict[int, _Sample]:
-    """Those in generated code that have callers, by row."""
+def _samples(profile: StackProfile, ops: dict[int, OpTimeline]) -> dict[int, _Sample]:
+    """Samples in generated code that have callers, by row."""
     if not ops:
         return {}
     samples = profile.samples
@@ -269,7 +270,7 @@ def _samples(profile: StackProfile, ops: dict[int, TimedOps]) -> dict[int, _Samp
 
 
 def _told(
-    profile: StackProfile, samples: dict[int, _Sample], ops: dict[int, TimedOps]
+    profile: StackProfile, samples: dict[int, _Sample], ops: dict[int, OpTimeline]
 ) -> list[tuple[Run | None, Told]]:
     """The op of each sample and how it is known."""
     mine = {row: ops[profile.threads[sample.thread].pid] for row, sample in samples.items()}
@@ -280,7 +281,7 @@ def _told(
     }
     kinds = {run.type for run in exact.values()}
     known: dict[str, set[str]] = defaultdict(set)
-    """The types of ops that were seen to run a primitive."""
+    """Types of ops observed to run each primitive."""
     near: dict[int, list[tuple[int, str, Run]]] = defaultdict(list)
     for row, run in exact.items():
         sample = samples[row]
@@ -303,7 +304,7 @@ def _told(
 
 
 def _beside(near: Sequence[tuple[int, str, Run]], sample: _Sample) -> Run | None:
-    """What the thread's samples before and after tell, where they do not differ."""
+    """The op of the thread's samples before and after, if they agree."""
     after = bisect.bisect_left(near, sample.at_ns, key=lambda one: one[0])
     runs = {
         run
@@ -326,7 +327,7 @@ def _with_frames(
     profile: StackProfile,
     samples: dict[int, _Sample],
     told: Sequence[tuple[Run | None, Told]],
-    ops: dict[int, TimedOps],
+    ops: dict[int, OpTimeline],
 ) -> StackProfile:
     runs = {row: (run, how) for row, (run, how) in zip(samples, told, strict=True) if run is not None}
     if not runs:

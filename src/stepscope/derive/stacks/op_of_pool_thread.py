@@ -1,10 +1,10 @@
-"""The op that generated code works for, where a pool's thread runs it: there the op is on no stack of that moment.
+"""The op for which generated code runs on a pool thread, where no op is on the stack.
 
-oneDNN's primitives are run in parts by the threads of a pool, while the op's own thread waits. Which op that is is told
-by samples of that thread: those that begin or end the same primitive. It is the op seen nearest in time, if near
-enough; else the only one that is seen with it, often enough, for oneDNN runs forward convolutions and matrix products
-for several ops. Its frame is put where the pool's ends, and such a stack is APPROXIMATE; where nothing tells, it keeps
-its primitive alone.
+oneDNN's primitives are run in parts by pool threads, while the op's own thread waits. Samples of that thread identify
+the op: those that begin or end the same primitive. It is the op sampled nearest in time, if near enough; else the only
+op sampled with that primitive, if sampled often enough, because oneDNN runs forward convolutions and matrix products
+for several ops. Its frame is put where the pool's frames end, and such a stack is APPROXIMATE; if nothing identifies
+the op, the stack keeps its primitive alone.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from stepscope.model.session.stacks import Frame, StackProfile
 
 NEAR_NS = 25_000_000
-"""So near a sample tells the op by itself."""
+"""A sample this near identifies the op by itself."""
 OFTEN = 5
-"""So many samples of one op, and none of another, tell that a primitive is always its: two ops in turn would look like
-one in 6 of 100 cases."""
+"""This many samples of one op and none of another show that a primitive always belongs to it: two alternating ops would
+look like one in 6 of 100 cases."""
 _BACKWARD = "_bwd_"
-"""In the names of primitives that serve the gradient of one kind of op: one sample tells it."""
+"""Part of the names of primitives that serve the gradient of one kind of op: one sample is enough."""
 _PRIMITIVE = re.compile(r"dnnl::impl::cpu::(?:x64::|aarch64::)?(\w+)")
 _EXECUTES = "dnnl_primitive::execute"
-"""What is below it runs a primitive; what is not may only make one."""
+"""Code below this frame runs a primitive; other code may only create one."""
 _IN_POOL = ("OneDnnThreadPool", "dnnl")
 _POOL = "WorkerLoop"
-"""In the names of the functions that pools' threads run."""
+"""Part of the names of the functions that pool threads run."""
 OP_TRACE = "[op trace]"
-"""Module of a frame that an op trace of the same moment tells (``derive.stacks.op_at_sample``)."""
+"""Module of a frame that comes from an op trace of the same moment (``derive.stacks.op_at_sample``)."""
 
 
 _Known = dict[tuple[int, str], list[tuple[int, "Frame"]]]
-"""The moments at which an op ran a primitive, by process and primitive."""
+"""Times at which an op ran a primitive, by process and primitive."""
 
 
 class _Seen(NamedTuple):
@@ -52,22 +52,22 @@ class _Seen(NamedTuple):
 
     op: Frame | None
     primitive: str
-    """The outermost; "" for none."""
+    """The outermost primitive; "" for none."""
     inner: frozenset[str]
-    """All of them that its op executes."""
+    """All primitives that its op executes."""
     place: int
-    """Where its op belongs."""
+    """Where the op's frame belongs."""
     traced: bool
-    """An op trace has told its op."""
+    """Whether an op trace identified its op."""
 
 
 def primitive_of(frames: Sequence[Frame]) -> str:
-    """The primitive of oneDNN's that a stack is in, the outermost; "" for none."""
+    """The outermost oneDNN primitive of a stack; "" for none."""
     return next((primitive for frame in frames if (primitive := _names(frame.function)[1])), "")
 
 
 def place_of_op(frames: Sequence[Frame]) -> int:
-    """Where an op's frame belongs in a stack: before the op's own function, else where a pool's ends."""
+    """Where an op's frame belongs in a stack: before the op's own function, else where the pool's frames end."""
     own = [i for i, frame in enumerate(frames) if native_names.computes(frame.function)]
     if own:
         return own[-1]
@@ -79,14 +79,14 @@ def place_of_op(frames: Sequence[Frame]) -> int:
     return pool[-1] if pool else next(code, len(frames))
 
 
-def has_traced_ops(profile: StackProfile) -> bool:
-    """Whether op traces have told ops of it."""
+def has_ops_at_samples(profile: StackProfile) -> bool:
+    """Whether op traces identified ops of the profile."""
     return any(frame.module == OP_TRACE for frame in profile.frames)
 
 
-def without_traced_ops(profile: StackProfile) -> StackProfile:
-    """The profile without the ops that op traces have told: its stacks are those of one without an op trace."""
-    if not has_traced_ops(profile):
+def without_ops_at_samples(profile: StackProfile) -> StackProfile:
+    """The profile without the ops that op traces identified: its stacks are those of a profile without an op trace."""
+    if not has_ops_at_samples(profile):
         return profile
     builder = StackBuilder()
     numbers: list[int] = []
@@ -98,8 +98,8 @@ def without_traced_ops(profile: StackProfile) -> StackProfile:
     return replace(profile, frames=builder.frames, stacks=builder.stacks, samples=samples)
 
 
-def with_ops(profiles: Sequence[StackProfile]) -> tuple[StackProfile, ...]:
-    """Profiles of one session, each attached sample with its op, as far as that is known."""
+def with_ops_of_pool_threads(profiles: Sequence[StackProfile]) -> tuple[StackProfile, ...]:
+    """Profiles of one session, each attached sample with its op, where it is known."""
     seen = [[_seen(profile.frames_of(stack)) for stack in range(len(profile.stacks))] for profile in profiles]
     known: _Known = defaultdict(list)
     for profile, stacks in zip(profiles, seen, strict=True):
@@ -171,6 +171,6 @@ def _seen(frames: Sequence[Frame]) -> _Seen:
 
 @functools.lru_cache(maxsize=4096)
 def _names(function: str) -> tuple[str, str]:
-    """(short name, oneDNN's primitive) of a function, "" where it is none's."""
+    """(short name, oneDNN primitive) of a function; "" for none."""
     found = _PRIMITIVE.search(function)
     return native_names.short(function), found[1] if found is not None else ""

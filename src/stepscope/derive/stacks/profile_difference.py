@@ -1,15 +1,16 @@
-"""Which differences of two stack profiles exceed the noise of sampling, and which do not.
+"""Which differences between two stack profiles exceed the noise of sampling.
 
-Two profiles of one program differ, for what a sampler hits is chance. If nothing has changed, the samples of a function
-fall to the two profiles in the proportion of the work that each covers: the number in one of them is binomial. Three
-things are added to the textbook, each measured (docs/benchmarks/stacks.md):
+Two profiles of one program differ, because what a sampler hits is chance. If nothing has changed, the samples of a
+function are divided between the two profiles in the proportion of the work that each covers: the number in one of them
+is binomial. Three things are added to the textbook, each measured (docs/benchmarks/stacks.md):
 
-- samples are not independent: a thread stays where it is for several ticks, memory is laid out anew in each run. Counts
-  of one program vary up to ``DISPERSION`` times as much as independent ones; they are divided by it before a test.
-- the host's speed differs from run to run, for all functions alike. Where time is sampled, functions are held against
-  the speed that most of the profile has (weighted median of their ratios), as far as a host may explain it.
-- many functions are tested at once. P-values are adjusted (Holm), so that two profiles of one program show any
-  difference in one comparison of twenty at most; what has too few samples to show anything is not tested (Tarone).
+- samples are not independent: a thread stays where it is for several ticks, memory is laid out differently in each run.
+  Counts of one program vary up to ``DISPERSION`` times as much as independent ones; they are divided by it before a
+  test.
+- the host's speed differs from run to run, for all functions alike. Where time is sampled, functions are compared with
+  the speed of most of the profile (weighted median of their ratios), as far as a host may explain it.
+- many functions are tested at once. P-values are adjusted (Holm), so that at most one in twenty comparisons of equal
+  programs shows any difference; functions with too few samples to show anything are not tested (Tarone).
 
 Source: Holm, A simple sequentially rejective multiple test procedure, 1979; Tarone, A modified Bonferroni method for
 discrete data, 1990; Anders & Huber, Differential expression analysis for sequence count data, 2010 (ratio of medians);
@@ -32,43 +33,43 @@ if TYPE_CHECKING:
     from stepscope.model.session.stacks import Frame, StackProfile
 
 DISPERSION = 2.0
-"""How many times more than independent samples a function's count varies between runs of one program."""
+"""Variance of a function's count between runs of one program, relative to independent samples."""
 HOST_SPREAD = 0.1
 """Standard deviation of the CPU time of one program between runs on a busy host, as a share of it."""
 LEAST_SHARE = 0.005
-"""Changes below this share of the larger profile are no matter, significant or not."""
+"""Changes below this share of the larger profile are ignored, significant or not."""
 ALPHA = 0.05
 """Share of comparisons of equal programs that may show any difference."""
 _Z95 = 1.96
 _FACTOR_LIMIT = 1 + 3 * HOST_SPREAD
-"""A host that is slower than this by itself has something else to explain it."""
+"""A larger difference in speed is not put down to the host."""
 _EXACT = 1000
-"""Up to so many samples the binomial is summed; beyond it the normal distribution is as good."""
+"""Up to this many samples the binomial is summed; beyond it the normal distribution is as good."""
 _FEW = 20
-"""So many samples on one side and none on the other are no chance."""
+"""This many samples on one side and none on the other are not chance."""
 _FEW_ROWS = 5
-"""From so many rows on a common divisor of weights is hardly chance: one set of five numbers in 27 has one."""
+"""With this many rows a common divisor of weights is hardly chance: one set of five numbers in 27 has one."""
 _SURE = 1e-9
-"""Chances are kept away from 0 and 1 by this."""
+"""Distance at which probabilities are kept from 0 and 1."""
 _MANY = 1e7
-"""More samples than this, counted by the weights' common divisor alone, are none: weights are times or bytes."""
+"""If the weights' common divisor alone implies more samples than this, the weights are times or bytes, not counts."""
 _COUNTED_UNITS = frozenset({"bytes", "page-faults", "minor-faults", "major-faults", "faults"})
 
 Basis = Literal["work", "share"]
-"""work: both cover known amounts of work, the same where nothing else is said. share: only proportions are compared."""
+"""work: both cover known amounts of work, equal unless given. share: only proportions are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A weight before and after, and what the difference is worth."""
+    """A weight before and after, and the significance of the difference."""
 
     before: float
     after: float
-    """As measured, in the profile's unit."""
+    """Measured weight, in the profile's unit."""
     expected: float
-    """What the after would be, had nothing changed: the before, scaled to its work and its host's speed."""
+    """Expected weight if nothing had changed: the earlier weight, scaled by work and host speed."""
     p_value: float
-    """That chance alone makes such a difference; adjusted for all that was tested with it. 1: too few samples."""
+    """Probability of such a difference by chance, adjusted for all tests of the comparison. 1: too few samples."""
 
     @property
     def delta(self) -> float:
@@ -77,13 +78,13 @@ class Change:
 
     @property
     def significant(self) -> bool:
-        """Beyond the noise of sampling."""
+        """Whether the difference exceeds the noise of sampling."""
         return self.p_value < ALPHA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionChange:
-    """How a function has changed: in its own code, and with all that it calls."""
+    """The change of a function: in its own code, and with everything that it calls."""
 
     function: Frame
     own: Change
@@ -92,27 +93,27 @@ class FunctionChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What differs between two profiles."""
+    """Differences between two profiles."""
 
     basis: Basis
     timed: bool
     """Whether time was sampled, so that the host's speed matters."""
     factor: float
-    """Work and speed of the after in terms of the before: what an unchanged function's weight is multiplied by."""
+    """Work and speed of the later profile relative to the earlier: the factor for an unchanged function's weight."""
     speed: float
-    """The part of it that is put down to the host."""
+    """The part of ``factor`` that is put down to the host."""
     samples: tuple[float, float]
-    """Samples behind the two profiles, as far as that is known."""
+    """Number of samples behind the two profiles, where known."""
     whole: Change
-    """Everything. Its host's speed is not taken out but counted as noise."""
+    """Change of the total. The host's speed is counted as noise here, not divided out."""
     functions: tuple[FunctionChange, ...]
-    """Those that changed beyond noise by a share that matters; the largest change of self weight first."""
+    """Functions that changed significantly and by a share that matters; the largest change of self weight first."""
     tested: int
-    """Functions that had enough samples to show a difference."""
+    """Number of functions with enough samples to show a difference."""
     before: F64
     after: F64
     p_values: F64
-    """Of each stack of the pair's tree: totals, and the adjusted p-value of their difference. float64[stack]."""
+    """Adjusted p-value of the difference in total of each stack of the pair's tree. float64[stack]."""
 
     @property
     def significant(self) -> bool:
@@ -165,10 +166,10 @@ def difference(pair: Pair, *, basis: Basis = "work", work: tuple[float, float] =
 
 
 def sample_weight(profile: StackProfile, divisor: float | None = None) -> float:
-    """The weight of one sample, larger ones counting more (Kish); 1 where there is no sample.
+    """The weight of one sample, larger ones counting more (Kish); 1 if there are no samples.
 
-    Where the source does not say how many samples a row is the sum of, weights are taken as multiples of ``divisor``,
-    by default the greatest that they have in common; where that makes too many samples, each row counts as one.
+    If the source does not say how many samples a row sums up, weights are taken as multiples of ``divisor``, by default
+    their greatest common divisor; if that gives too many samples, each row counts as one.
     """
     weight = profile.samples.weight
     counts = profile.samples.count.astype(np.float64)
@@ -182,13 +183,13 @@ def sample_weight(profile: StackProfile, divisor: float | None = None) -> float:
 
 
 def common_divisor(weights: F64) -> float:
-    """The greatest number that all weights are multiples of; 0 where some are no whole numbers, or all are 0."""
+    """The greatest common divisor of the weights; 0 if some are not whole numbers, or all are 0."""
     whole = bool(np.all(weights == np.floor(weights)))
     return float(np.gcd.reduce(weights.astype(np.int64))) if whole and len(weights) else 0.0
 
 
 def _sample_weights(before: StackProfile, after: StackProfile) -> tuple[float, float]:
-    """Of both. Few rows have a common divisor by chance: that of both profiles together is closer to the truth."""
+    """Weight of one sample in each profile, from the common divisor of both: few rows can have one by chance."""
     rows = [one.samples.weight[one.samples.weight > 0] for one in (before, after)]
     together = common_divisor(np.concatenate(rows))
     first, second = (
@@ -208,7 +209,7 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def _speed(own: F64, amount: float) -> float:
-    """How much slower the host was in the second run: the ratio that most of the profile has."""
+    """How much slower the host was in the second run: the ratio that most of the profile shows."""
     both = np.all(own > 0, axis=0)
     if not both.any() or not amount:
         return 1.0
@@ -220,7 +221,7 @@ def _speed(own: F64, amount: float) -> float:
 
 
 def _whole(before: float, after: float, amount: float, sample_weights: tuple[float, float], *, timed: bool) -> Change:
-    """Of totals: here the host's speed is noise."""
+    """Change of the totals; the host's speed counts as noise."""
     counts = _ratio(before, sample_weights[0]), _ratio(after, sample_weights[1])
     p_value = 1.0
     if min(counts) > 0 and amount:
@@ -233,7 +234,7 @@ def _whole(before: float, after: float, amount: float, sample_weights: tuple[flo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tested:
-    """Of each item its adjusted p-value, and whether it could have been significant at all."""
+    """The adjusted p-value of each item, and whether it could have been significant at all."""
 
     p_values: F64
     possible: Bool
@@ -241,7 +242,7 @@ class _Tested:
 
 def _tested(weights: F64, sample_weights: tuple[float, float], factor: float) -> _Tested:
     """Binomial tests of many items. ``weights``: float64[2, item], before and after."""
-    if factor <= 0:  # nothing on one side has no proportions
+    if factor <= 0:  # if one side is empty there are no proportions
         return _Tested(p_values=np.ones(weights.shape[1]), possible=np.zeros(weights.shape[1], np.bool_))
     before, after = (weights[i] / sample_weights[i] / DISPERSION for i in (0, 1))
     in_before, in_after = 1 / sample_weights[0], factor / sample_weights[1]
@@ -284,7 +285,7 @@ def _log_factorial(largest: int) -> F64:
 
 
 def _holm(p_values: F64, possible: Bool) -> F64:
-    """P-values adjusted for all that was possible; 1 elsewhere."""
+    """P-values adjusted for all possible tests; 1 elsewhere."""
     adjusted = np.ones(len(p_values))
     tested = np.flatnonzero(possible)
     order = tested[np.argsort(p_values[tested], kind="stable")]

@@ -1,4 +1,4 @@
-"""The stack profiles of a session: its captures, and the Python stacks that are sampled always.
+"""The stack profiles of a session: its captures, and the Python stacks sampled throughout the run.
 
 The agent's samples stand for time (``agent.sampling.cpu_timer``): CPU time of the main thread, waiting time of all
 threads that ran user code. The event is called "python".
@@ -13,7 +13,7 @@ import numpy as np
 
 from stepscope.derive.stacks import op_at_sample
 from stepscope.derive.stacks.merge_profiles import merged
-from stepscope.derive.stacks.op_of_pool_thread import with_ops
+from stepscope.derive.stacks.op_of_pool_thread import with_ops_of_pool_threads
 from stepscope.derive.stacks.splice import spliced
 from stepscope.model.log.events import Code, Stack, ThreadSeen
 from stepscope.model.session.stacks import (
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 AGENT_THREAD = "stepscope-agent"
 """Name of the thread that samples."""
 PYTHON = "python"
-"""The event of the stacks that the agent samples."""
+"""The event name of the stacks that the agent samples."""
 _KEPT_FRAMES, _KEPT_ROOT_FRAMES = 60, 15
-"""Of a deeper stack the agent keeps the outermost 15 and the innermost 45 frames."""
+"""Frames kept by the agent of a deeper stack: the outermost 15 and the innermost 45."""
 LEFT_OUT = Frame("[frames left out]", kind=FrameKind.PYTHON, resolved=False)
 
 
 def profiles(session: Session) -> tuple[StackProfile, ...]:
     """One profile for each event, in the order: native events as captured, then "python". None without samples.
 
-    Native stacks have Python's functions and lines where the agent sampled the thread close by in time, and the op that
-    generated code works for: by an op trace of the same moment, else by samples where a pool's thread runs it.
+    Native stacks have Python's functions and lines where the agent sampled the thread close in time, and the op for
+    which generated code runs: by an op trace of the same moment, else by samples where a pool thread runs it.
     """
     by_event: dict[str, list[StackProfile]] = {}
     ours = session.manifest.run_dir
@@ -57,8 +57,8 @@ def profiles(session: Session) -> tuple[StackProfile, ...]:
         for thread in worker.all(ThreadSeen)
         if thread.name == AGENT_THREAD
     }
-    timed, _ = op_at_sample.with_timed_ops(session.stacks, op_at_sample.of_session(session, session.stacks))
-    for profile in with_ops(timed):
+    timed, _ = op_at_sample.with_ops_at_samples(session.stacks, op_at_sample.of_session(session, session.stacks))
+    for profile in with_ops_of_pool_threads(timed):
         by_event.setdefault(profile.event, []).append(spliced(profile, seen, agents=agents, ours=ours))
     python = [made for worker in session.workers if len((made := python_profile(worker, ours=ours)).samples)]
     if python:
@@ -67,7 +67,7 @@ def profiles(session: Session) -> tuple[StackProfile, ...]:
 
 
 def windows(session: Session, event: str) -> list[tuple[int, int]]:
-    """When an event was sampled, (from, to) in ns; a window whose end is not known lasts until the job's."""
+    """When an event was sampled, (from, to) in ns; a window without a known end lasts until the job's end."""
     captured = [(one.begin_ns, one.end_ns) for one in session.stacks if one.event == event]
     if event == PYTHON:
         captured += [(worker.info.started_ns, worker.info.ended_ns) for worker in session.workers]
@@ -133,7 +133,7 @@ def _thread(pid: int, seen: ThreadSeen | None) -> Thread:
 
 
 def within(profile: StackProfile, spans: Sequence[tuple[int, int]]) -> StackProfile:
-    """The samples in sorted spans of time, (from, to) in ns; those without a time are kept."""
+    """The samples within sorted time spans, (from, to) in ns; samples without a time are kept."""
     at = profile.samples.at_ns
     starts = np.array([start for start, _ in spans], np.int64)
     ends = np.array([end for _, end in spans], np.int64)

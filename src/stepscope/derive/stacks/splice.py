@@ -1,14 +1,16 @@
-"""Python's functions and lines in native stacks: the agent's samples of a thread, put where its interpreter runs.
+"""Adds Python functions and lines to native stacks: the agent's samples of a thread replace its interpreter frames.
 
 A native stack shows the interpreter (``_PyEval_EvalFrameDefault``), not what it runs; the agent's sample of the same
-thread shows that, at another moment. The nearest sample in time is taken, where it is near enough for its innermost
-frames to be still there; else what the samples before and after share, or what that native code always calls, and the
-stack counts as cut, unless it was never seen to call anything else: a pool that runs one callback again and again.
+thread shows that, at another moment. The nearest sample in time is used if it is near enough for its innermost frames
+to be still there; else the frames shared by the samples before and after, or those that this native code always calls.
+Then the stack counts as cut, unless the code was never seen to call anything else: a pool that runs one callback again
+and again.
 
-A sample fits a native stack only if it has at least as many frames as the interpreter has: CPython up to 3.10 runs each
-Python function in a C frame of its own, later ones run calls from Python to Python in one. As many of both: each C
-frame becomes its Python frame, and what native code calls in between stays between. More Python frames: nothing says
-which C frame they belong to, so they stand together, and C frames between the outermost and the innermost are left out.
+A sample fits a native stack only if it has at least as many frames as the interpreter: CPython up to 3.10 runs each
+Python function in a C frame of its own, later versions run calls from Python to Python in one. If both have the same
+number, each C frame becomes its Python frame, and native code called in between stays between. With more Python frames
+nothing says to which C frame they belong, so they stand together, and C frames between the outermost and the innermost
+are left out.
 """
 
 from __future__ import annotations
@@ -31,15 +33,15 @@ if TYPE_CHECKING:
     from stepscope.model.session.stacks import StackProfile
 
 NEAR_NS = 25_000_000
-"""A sample so near gives all of its frames: two and a half periods of the agent's sampling during a window."""
+"""A sample this near gives all of its frames: two and a half periods of the agent's sampling during a window."""
 FAR_NS = 1_000_000_000
-"""Samples before and after that lie so near give the frames that they share."""
+"""Samples before and after within this time give the frames that they share."""
 ALWAYS = 3
-"""So many samples of the threads that native code calls Python from in one way say what it always calls."""
+"""This many samples of the threads from which native code calls Python in one way show what it always calls."""
 NOT_SAMPLED = Frame("[Python, not sampled]", kind=FrameKind.PYTHON, resolved=False)
-"""Stands for the Python frames further in that nobody saw."""
+"""Stands for inner Python frames that were not sampled."""
 AGENT = Frame("[stepscope's agent]", kind=FrameKind.LIBRARY)
-"""Stands for the Python frames of the thread that samples."""
+"""Stands for the Python frames of the sampling thread."""
 _EVALUATES = "_PyEval_EvalFrameDefault"
 _PYTHON = frozenset((FrameKind.PYTHON, FrameKind.LIBRARY))
 _Key = tuple[int, int]
@@ -57,11 +59,11 @@ class _Python:
 
     frames: tuple[Frame, ...]
     whole: bool
-    """Nothing is missing further in."""
+    """Whether no inner frames are missing."""
 
 
 class _Seen:
-    """The Python samples of one thread, in the order of time."""
+    """The Python samples of one thread, in order of time."""
 
     def __init__(self) -> None:
         self.at_ns: list[int] = []
@@ -76,12 +78,12 @@ class _Seen:
         return near
 
     def near(self, at_ns: int) -> list[tuple[Frame, ...]]:
-        """The whole stacks so near that all of their frames may still be there, the nearer first."""
+        """The whole stacks near enough for all of their frames to be still there, the nearer first."""
         near = [i for i in self._beside(at_ns) if abs(self.at_ns[i] - at_ns) <= NEAR_NS]
         return [self.stacks[i] for i in near if not self.cut[i]]
 
     def at(self, at_ns: int, loops: int) -> _Python | None:
-        """Python's frames at a moment at which the interpreter's loop stands on the stack so many times."""
+        """Python's frames at a moment at which the interpreter's loop is on the stack ``loops`` times."""
         near = self._beside(at_ns)
         for i in near:
             fits = self.cut[i] or len(self.stacks[i]) >= loops
@@ -95,15 +97,16 @@ class _Seen:
 def spliced(
     native: StackProfile, python: Sequence[StackProfile], *, agents: Container[_Key] = (), ours: str = ""
 ) -> StackProfile:
-    """Native stacks with Python's frames in place of the interpreter's, as far as there are samples for them.
+    """Native stacks with Python's frames in place of the interpreter's, where there are samples for them.
 
     Args:
         native: a window's stacks.
-        python: the agent's samples, with its own frames.
-        agents: (pid, tid) of the threads that sample.
+        python: the agent's samples, with the agent's own frames.
+        agents: (pid, tid) of the sampling threads.
         ours: the folder from which the agent ran; its frames are left out in the end.
 
-    Stacks that get frames are APPROXIMATE; where inner ones are missing, TRUNCATED instead of WHOLE. Others stay.
+    Stacks that receive frames are APPROXIMATE; if inner ones are missing, TRUNCATED instead of WHOLE. Others are
+    unchanged.
     """
     if not any(runs_python(frame) for frame in native.frames):
         return native
@@ -143,7 +146,7 @@ def spliced(
 
 
 def _told(chain: Sequence[Frame]) -> tuple[tuple[Frame, ...], list[Run]]:
-    """A native stack without Python's functions, and what each of its loops ran as far as the stack itself tells."""
+    """A native stack without Python's functions, and what each of its loops ran as far as the stack itself shows."""
     bare: list[Frame] = []
     runs: list[Run] = []
     inside = False
@@ -164,7 +167,7 @@ def _told(chain: Sequence[Frame]) -> tuple[tuple[Frame, ...], list[Run]]:
 
 
 def _stacks_of(seen: Mapping[_Key, _Seen], pid: int) -> Chains:
-    """What was sampled in a process, without what is cut."""
+    """The whole stacks sampled in a process."""
     return Chains(
         stack
         for key, samples in seen.items()
@@ -191,13 +194,13 @@ def _with_runs(chain: Sequence[Frame], runs: Runs) -> list[Frame]:
 
 
 def _flags_of(flags: int, runs: Runs) -> int:
-    """Those of a native sample whose loops' functions are known."""
+    """Flags of a native sample whose loops' functions are known."""
     whole = flags if all(runs.whole) else flags & ~StackFlag.WHOLE | StackFlag.TRUNCATED
     return int(whole | (StackFlag.APPROXIMATE if runs.sampled else 0))
 
 
 def _flags(flags: int, found: _Python) -> int:
-    """Those of a native sample that has got Python frames."""
+    """Flags of a native sample that received Python frames."""
     if found.frames == (AGENT,):
         return flags
     whole = flags if found.whole else flags & ~StackFlag.WHOLE | StackFlag.TRUNCATED
@@ -250,17 +253,17 @@ def _at(
 
 
 class _Always:
-    """What native code that calls Python in one way always calls, from whichever thread: callbacks of pools."""
+    """Calls into Python that native code always makes, from whichever thread: callbacks of pools."""
 
     def __init__(self, seen: Mapping[_Key, _Seen], calls: Iterable[tuple[_Key, Sequence[Frame]]]) -> None:
-        """``calls``: threads with stacks that were seen on them."""
+        """``calls``: threads, with stacks sampled on them."""
         threads: dict[tuple[Frame, ...], set[_Key]] = {}
         for key, chain in calls:
             threads.setdefault(_before_python(chain), set()).add(key)
         self._found = {way: _usual([seen[key] for key in keys if key in seen]) for way, keys in threads.items()}
 
     def of(self, chain: Sequence[Frame], loops: int) -> _Python | None:
-        """The frames that are always there below this native code; whole if there were never others."""
+        """The frames always found below this native code; whole if there were never others."""
         found = self._found.get(_before_python(chain))
         if found is None or not found.whole:
             return found
@@ -283,7 +286,7 @@ def _before_python(chain: Sequence[Frame]) -> tuple[Frame, ...]:
 
 
 def _shared(one: Sequence[Frame], other: Sequence[Frame]) -> tuple[Frame, ...]:
-    """The frames from the root on that two stacks share; without a line where they are at different ones."""
+    """The frames from the root on that two stacks share; without a line where the lines differ."""
     shared = []
     for mine, yours in zip(one, other, strict=False):
         if mine == yours:
@@ -311,7 +314,9 @@ def _joined(chain: Sequence[Frame], python: Sequence[Frame], loops: int) -> list
 
 
 def without_python(profile: StackProfile) -> np.ndarray:
-    """bool[stack + 1]: the interpreter runs in it, and no function of Python is named; False for stack -1."""
+    """Whether the interpreter runs in each stack without any named Python function: bool[stack + 1]; False for stack
+    -1.
+    """
     loop = [runs_python(frame) for frame in profile.frames]
     named = [frame.kind in _PYTHON and frame.resolved for frame in profile.frames]
     runs: list[bool] = []

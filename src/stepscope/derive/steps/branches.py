@@ -16,7 +16,7 @@ from stepscope.wire.kinds import Trait, kinds_with
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.derive.steps.candidate import Candidate
 
 TURNS = 5
 """Calls of the step for one of the branch: fewer are parts of one step (four small batches, then an update)."""
@@ -25,12 +25,12 @@ LONE_RATIO = 0.9
 KINDS = frozenset(kinds_with(Trait.GRAPH))
 
 
-def last(anchors: Sequence[Anchor]) -> list[Anchor]:
-    """The anchors in their order, those of a branch behind all others of their rank."""
-    return sorted(anchors, key=lambda one: (one.rank, any(_of_branch(one, other) for other in anchors)))
+def last(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates in their order, those of a branch behind all others of their rank."""
+    return sorted(candidates, key=lambda one: (one.rank, any(_of_branch(one, other) for other in candidates)))
 
 
-def _of_branch(one: Anchor, step: Anchor) -> bool:
+def _of_branch(one: Candidate, step: Candidate) -> bool:
     """Whether ``one`` is called alone between many calls of ``step``, on which more of the time goes."""
     if one.kind != step.kind or one.kind not in KINDS:
         return False

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepscope.derive.numeric import intervals
-from stepscope.derive.steps.anchor import EVALUATIONS
+from stepscope.derive.steps.candidate import EVALUATIONS
 from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Flag, Kind
 
@@ -72,7 +72,7 @@ def _skipped(steps: Steps) -> int:
     """Steps that were only counted, in rests together with those of evaluations and predictions: where the calls of
     Keras that hold the steps are over, what they worked on says how many there were."""
     records = steps.worker.records
-    role = steps.anchors.role if steps.anchors else ""
+    role = steps.call.role if steps.call else ""
     holds = [name.id for name in steps.worker.all(Name) if name.role == _CALLS.get(role)]
     mine = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & np.isin(records.name, holds)
     begun, worked = records.start_ns[mine], records.arg[mine]
@@ -92,7 +92,7 @@ def _skipped(steps: Steps) -> int:
 def _on_batch(steps: Steps) -> int | None:
     """Calls of Keras that hold one step each, all of which are on record; None where others hold some of the steps."""
     records = steps.worker.records
-    role = steps.anchors.role if steps.anchors else ""
+    role = steps.call.role if steps.call else ""
     holds = [name.id for name in steps.worker.all(Name) if name.role == _ON_BATCH.get(role)]
     mine = (records.kind == Kind.LOOP) & (records.thread == steps.thread) & np.isin(records.name, holds)
     begun = records.start_ns[mine]

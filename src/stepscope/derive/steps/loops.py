@@ -17,21 +17,21 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.derive.steps.candidate import Candidate
 
 
-def spread(anchors: Sequence[Anchor]) -> list[Anchor]:
-    """The anchors; executions most of which lie in calls of Keras cover at least what those calls do."""
-    loops = [one for one in anchors if one.kind == Kind.LOOP]
+def spread(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates; executions most of which lie in calls of Keras cover at least what those calls do."""
+    loops = [one for one in candidates if one.kind == Kind.LOOP]
     return [
         replace(one, cover_ns=max([one.cover_ns, *(loop.cover_ns for loop in loops if _holds(loop, one))]))
         if one.kind == Kind.EXECUTION
         else one
-        for one in anchors
+        for one in candidates
     ]
 
 
-def _holds(loop: Anchor, one: Anchor) -> bool:
+def _holds(loop: Candidate, one: Candidate) -> bool:
     """Whether most of the executions lie in calls of this loop."""
     if loop.worker is not one.worker or loop.thread != one.thread:
         return False

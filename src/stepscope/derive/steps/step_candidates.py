@@ -1,6 +1,6 @@
 """Candidates: calls that repeat and may be what makes a step, each of one kind, one meaning and one thread.
 
-What a candidate is for (``Anchor.purpose``) follows from what its calls do: Keras says it by the method's name, a
+What a candidate is for (``Candidate.purpose``) follows from what its calls do: Keras says it by the method's name, a
 tf.function trains where its graph changes variables. Calls of one tf.function that run different graphs, some of which
 change variables, are two candidates: a training and its evaluation.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import loops, rest
-from stepscope.derive.steps.anchor import EVALUATIONS, TRAIN_ROLES, Anchor, Place
+from stepscope.derive.steps.candidate import EVALUATIONS, TRAIN_ROLES, Candidate, Place
 from stepscope.model.log.events import Name, Traced
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
 
@@ -29,14 +29,14 @@ MIN_CALLS = 4
 RECURRING = 3
 """Long gaps that occur so often belong to the work (validation of every epoch)."""
 LONG_GAP_FACTOR = 20
-"""A gap of so many mean steps does not count as covered by an anchor (another phase of the program)."""
+"""A gap of so many mean steps does not count as covered by a candidate (another phase of the program)."""
 LOOP_ANCHORS = frozenset({"predict", "evaluate", "predict_on_batch", "test_on_batch"})
 PREDICTIONS = frozenset({"predict", "predict_on_batch"})
 UPDATES, READS = "updates", "reads"
 """Roles of a tf.function's calls, by whether the graph that they run changes variables."""
 
 
-def of(worker: Worker) -> list[Anchor]:
+def of(worker: Worker) -> list[Candidate]:
     """All candidates of a process."""
     records, updates = worker.records, updating(worker)
     names = {n.id: n for n in worker.all(Name)}
@@ -57,7 +57,7 @@ def of(worker: Worker) -> list[Anchor]:
             if len(index) < MIN_CALLS:
                 continue
             found.append(
-                Anchor(
+                Candidate(
                     rank=_rank(kind, place[3]),
                     worker=worker,
                     thread=int(thread),

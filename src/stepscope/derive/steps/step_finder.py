@@ -1,6 +1,6 @@
 """Which call repeats once per step, where steps begin and end, and which of them are steady.
 
-A step lasts from one start of the *anchor* call to the next. The anchor is the call whose repetition covers most of
+A step lasts from one start of one call to the next. It is the call whose repetition covers most of
 the job's wall time; among those that cover about the same, the one that says most about a step wins (an explicit
 ``stepscope.step()`` before Keras' train function before ``Session.run`` before a tf.function ...). Steady steps leave
 out the warm-up (first traces, first iterator fill) and single pauses between two training loops; what recurs (epoch
@@ -16,7 +16,7 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import choice, evaluations, rest, step_candidates
-from stepscope.derive.steps.anchor import TRAIN_ROLES
+from stepscope.derive.steps.candidate import TRAIN_ROLES
 from stepscope.derive.steps.step_candidates import LONG_GAP_FACTOR
 from stepscope.derive.steps.steps import Steps
 from stepscope.model.log.events import BatchSeen, IteratorMade, IteratorModel, Traced
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepscope.derive.numeric.intervals import Intervals
-    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.derive.steps.candidate import Candidate
     from stepscope.model.records import F64, I64, Bool, RecordTable
     from stepscope.model.session.session import Worker
 
@@ -42,51 +42,51 @@ _VERBS = {"train": "fit", "test": "evaluate"}
 
 def find(workers: Sequence[Worker]) -> Steps | None:
     """The steps of the job, or None when nothing repeats."""
-    anchors = tuple(anchor for worker in workers for anchor in step_candidates.of(worker))
-    chosen = choice.choose(anchors)
-    if not chosen.anchors:
+    candidates = tuple(candidate for worker in workers for candidate in step_candidates.of(worker))
+    chosen = choice.choose(candidates)
+    if not chosen.candidates:
         return None
-    first, *others = chosen.anchors
+    first, *others = chosen.candidates
     steps = evaluations.counted(build(first))
     if steps.rested.any() and not steps.steady.any():
         # Long calls, each of which holds a rest: what is called in them has steady steps.
         inner = (evaluations.counted(build(other)) for other in others)
         steps = next((one for one in inner if one.steady.any()), steps)
-    return replace(steps, candidates=anchors, why=chosen.why)
+    return replace(steps, candidates=candidates, why=chosen.why)
 
 
-def build(anchor: Anchor) -> Steps:
-    """The steps that an anchor's calls make."""
-    records = anchor.worker.records
-    starts = records.start_ns[anchor.index]
-    call_ends = starts + records.dur_ns[anchor.index]
+def build(candidate: Candidate) -> Steps:
+    """The steps that a candidate's calls make."""
+    records = candidate.worker.records
+    starts = records.start_ns[candidate.index]
+    call_ends = starts + records.dur_ns[candidate.index]
     ends = np.append(starts[1:], call_ends[-1])
     durations = ends - starts
     rested = rest.between(rest.periods(records), starts, ends)
     usual = int(np.median(durations[~rested])) if not rested.all() else 0
-    steady = _steady(anchor, starts, np.where(rested, usual, durations)) & ~rested
+    steady = _steady(candidate, starts, np.where(rested, usual, durations)) & ~rested
     median = float(np.median(durations[steady])) if steady.any() else float(np.median(durations))
     return Steps(
-        worker=anchor.worker,
-        thread=anchor.thread,
-        kind=anchor.kind,
-        title=title_of(anchor),
-        anchors=anchor.name,
+        worker=candidate.worker,
+        thread=candidate.thread,
+        kind=candidate.kind,
+        title=title_of(candidate),
+        call=candidate.name,
         starts=starts,
         ends=ends,
         call_ends=call_ends,
-        samples=_samples(anchor, starts),
+        samples=_samples(candidate, starts),
         steady=steady,
         recurring=steady & (durations <= LONG_GAP_FACTOR * median),
         rested=rested,
-        skipped=rest.share(records, anchor.kind, anchor.index),
-        anchor=anchor,
+        skipped=rest.share(records, candidate.kind, candidate.index),
+        candidate=candidate,
     )
 
 
-def title_of(anchor: Anchor) -> str:
+def title_of(candidate: Candidate) -> str:
     """What a step of these calls is."""
-    name = anchor.name
+    name = candidate.name
     words = {
         Kind.EXECUTION: f"Keras {_VERBS.get(name.role, name.role)}",
         Kind.LOOP: f"Keras {name.role}",
@@ -97,7 +97,7 @@ def title_of(anchor: Anchor) -> str:
         Kind.INFERENCE: f"ONNX Runtime {name.text}",
         Kind.NEXT: "batch of tf.data",
     }
-    return words.get(anchor.kind, "stepscope.step")
+    return words.get(candidate.kind, "stepscope.step")
 
 
 def _loops(worker: Worker, thread: int) -> Intervals:
@@ -108,33 +108,33 @@ def _loops(worker: Worker, thread: int) -> Intervals:
     return intervals.merge(starts, starts + records.dur_ns[mine])
 
 
-def _steady(anchor: Anchor, starts: I64, durations: I64) -> Bool:
+def _steady(candidate: Candidate, starts: I64, durations: I64) -> Bool:
     count = len(starts)
     steady = np.ones(count, bool)
     steady[-1] = False  # where the last step ends is not known
     median = float(np.median(durations))
-    loop_starts, _ = _loops(anchor.worker, anchor.thread)
+    loop_starts, _ = _loops(candidate.worker, candidate.thread)
     loop_of = np.searchsorted(loop_starts, starts, side="right")
-    changes = np.flatnonzero(np.diff(loop_of) > 0) if anchor.kind != Kind.LOOP else np.empty(0, np.int64)
+    changes = np.flatnonzero(np.diff(loop_of) > 0) if candidate.kind != Kind.LOOP else np.empty(0, np.int64)
     if len(changes) <= MAX_PAUSES:
         steady[changes[durations[changes] > PAUSE_FACTOR * median]] = False
         firsts = changes + 1
         steady[firsts[durations[firsts] > SLOW_FACTOR * median]] = False
-    if len(loop_starts) == 0 or anchor.kind != Kind.EXECUTION:
+    if len(loop_starts) == 0 or candidate.kind != Kind.EXECUTION:
         lone = np.flatnonzero(durations[:-1] > LONG_GAP_FACTOR * LONG_GAP_FACTOR * median)
         if len(lone) == 1:
             steady[lone] = False
-    steady[: _warmup(anchor, starts, durations, median)] = False
+    steady[: _warmup(candidate, starts, durations, median)] = False
     return steady
 
 
-def _warmup(anchor: Anchor, starts: I64, durations: I64, median: float) -> int:
+def _warmup(candidate: Candidate, starts: I64, durations: I64, median: float) -> int:
     """How many leading steps are warm-up: up to the last one, of the early ones, with a first trace or very slow."""
     count = len(starts)
     early = min(count - 1, max(5, count // 10))
-    records = anchor.worker.records
-    first = {t.id for t in anchor.worker.all(Traced) if t.cause in {"", "first"}}
-    traces = (records.kind == Kind.TRACE) & (records.thread == anchor.thread)
+    records = candidate.worker.records
+    first = {t.id for t in candidate.worker.all(Traced) if t.cause in {"", "first"}}
+    traces = (records.kind == Kind.TRACE) & (records.thread == candidate.thread)
     first_traces = records.start_ns[traces][np.isin(records.arg[traces], list(first))]
     step_of = np.searchsorted(starts, first_traces, side="right") - 1
     traced = step_of[(step_of >= 0) & (step_of < early)]
@@ -144,18 +144,18 @@ def _warmup(anchor: Anchor, starts: I64, durations: I64, median: float) -> int:
     return min(last + 1, max(1, count // 2)) if last >= 0 else 1
 
 
-def _samples(anchor: Anchor, starts: I64) -> I64:
-    records = anchor.worker.records
-    arg = records.arg[anchor.index]
-    match anchor.kind:
+def _samples(candidate: Candidate, starts: I64) -> I64:
+    records = candidate.worker.records
+    arg = records.arg[candidate.index]
+    match candidate.kind:
         case Kind.EXECUTION:
-            total: I64 = np.rint(np.maximum(arg, 1) * _batch_sizes(anchor, starts)).astype(np.int64)
-            return total if total.any() else _loop_samples(anchor, starts)
+            total: I64 = np.rint(np.maximum(arg, 1) * _batch_sizes(candidate, starts)).astype(np.int64)
+            return total if total.any() else _loop_samples(candidate, starts)
         case Kind.FUNCTION | Kind.SESSION_RUN | Kind.MODEL_CALL | Kind.INFERENCE | Kind.LOOP:
             own = _filled(arg)
-            return own if own.any() else _pulled(anchor, starts)
+            return own if own.any() else _pulled(candidate, starts)
         case _:
-            return _pulled(anchor, starts)
+            return _pulled(candidate, starts)
 
 
 def _filled(values: I64) -> I64:
@@ -168,22 +168,24 @@ def _filled(values: I64) -> I64:
     return result
 
 
-def _batch_sizes(anchor: Anchor, starts: I64) -> F64:
+def _batch_sizes(candidate: Candidate, starts: I64) -> F64:
     """Mean samples per batch for each execution, from the ``batch`` event of the loop it runs in."""
     sizes = np.zeros(len(starts))
-    batches = sorted((b for b in anchor.worker.all(BatchSeen) if b.role in TRAIN_ROLES), key=lambda b: b.loop)
-    if anchor.name.role not in TRAIN_ROLES:
-        batches = sorted((b for b in anchor.worker.all(BatchSeen) if b.role not in TRAIN_ROLES), key=lambda b: b.loop)
+    batches = sorted((b for b in candidate.worker.all(BatchSeen) if b.role in TRAIN_ROLES), key=lambda b: b.loop)
+    if candidate.name.role not in TRAIN_ROLES:
+        batches = sorted(
+            (b for b in candidate.worker.all(BatchSeen) if b.role not in TRAIN_ROLES), key=lambda b: b.loop
+        )
     for batch in batches:
         mean = batch.samples / batch.steps if batch.samples > 0 and batch.steps > 0 else float(batch.size)
         sizes[starts >= batch.loop] = mean
     return sizes
 
 
-def _loop_samples(anchor: Anchor, starts: I64) -> I64:
+def _loop_samples(candidate: Candidate, starts: I64) -> I64:
     """Samples of the Keras call around each execution: train_on_batch knows its batch."""
-    records = anchor.worker.records
-    loops = (records.kind == Kind.LOOP) & (records.thread == anchor.thread)
+    records = candidate.worker.records
+    loops = (records.kind == Kind.LOOP) & (records.thread == candidate.thread)
     loop_starts, args = records.start_ns[loops], records.arg[loops]
     if len(loop_starts) == 0:
         return np.zeros(len(starts), np.int64)
@@ -191,12 +193,12 @@ def _loop_samples(anchor: Anchor, starts: I64) -> I64:
     return _filled(np.where(at >= 0, args[np.maximum(at, 0)], 0))
 
 
-def _pulled(anchor: Anchor, starts: I64) -> I64:
+def _pulled(candidate: Candidate, starts: I64) -> I64:
     """Samples from the batches or calls that the step itself made: tf.data elements, else a function's argument."""
-    records: RecordTable = anchor.worker.records
-    sizes = {i.id: i.batch for i in anchor.worker.all(IteratorMade) if i.batch > 0}
-    consumed = {m.iterator: m for m in anchor.worker.all(IteratorModel) if m.executions > 0}
-    thread = records.thread == anchor.thread
+    records: RecordTable = candidate.worker.records
+    sizes = {i.id: i.batch for i in candidate.worker.all(IteratorMade) if i.batch > 0}
+    consumed = {m.iterator: m for m in candidate.worker.all(IteratorModel) if m.executions > 0}
+    thread = records.thread == candidate.thread
     pulls = thread & (records.kind == Kind.NEXT) & ((records.flags & Flag.END) == 0)
     result = np.zeros(len(starts), np.int64)
     if pulls.any() and sizes:
@@ -204,7 +206,7 @@ def _pulled(anchor: Anchor, starts: I64) -> I64:
         at = np.searchsorted(starts, records.start_ns[pulls], side="right") - 1
         np.add.at(result, at[at >= 0], per[at >= 0])
         return _filled(result)
-    if anchor.kind == Kind.FUNCTION and len(consumed) == 1 and consumed.keys() <= sizes.keys():
+    if candidate.kind == Kind.FUNCTION and len(consumed) == 1 and consumed.keys() <= sizes.keys():
         return np.full(len(starts), sizes[next(iter(consumed))], np.int64)
     for kind in kinds_with(Trait.CALLED):
         calls = thread & (records.kind == kind) & (records.arg > 0)

@@ -15,7 +15,7 @@ import numpy as np
 
 from stepscope.derive.numeric import intervals
 from stepscope.derive.steps import evaluations, step_finder
-from stepscope.derive.steps.anchor import ENQUEUE
+from stepscope.derive.steps.candidate import ENQUEUE
 from stepscope.derive.steps.step_candidates import MIN_CALLS
 from stepscope.model.log.events import Name
 from stepscope.wire.kinds import Kind, Trait, kinds_with
@@ -23,7 +23,7 @@ from stepscope.wire.kinds import Kind, Trait, kinds_with
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.derive.steps.candidate import Candidate
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.report.step_summary import MakerKind
 
@@ -79,11 +79,11 @@ class Maker:
 
 def build(steps: Steps) -> tuple[Maker, ...]:
     """All makers, the main ones first, the others by how often they step."""
-    main = steps.anchor
+    main = steps.candidate
     chosen = (
         [main] if main.kind == Kind.STEP else [one for one in steps.candidates if one is main or _makes(one, steps)]
     )
-    groups: dict[tuple[object, ...], list[Anchor]] = {}
+    groups: dict[tuple[object, ...], list[Candidate]] = {}
     for one in chosen:
         trains = one.purpose in {"training", "step"}
         key = (one.worker.info.key, one.kind, one.place, one.thread if trains else 0)
@@ -93,8 +93,8 @@ def build(steps: Steps) -> tuple[Maker, ...]:
     return tuple(sorted(makers, key=lambda maker: order[id(maker)]))
 
 
-def _maker(group: Sequence[Anchor], steps: Steps) -> Maker:
-    main = steps.anchor
+def _maker(group: Sequence[Candidate], steps: Steps) -> Maker:
+    main = steps.candidate
     first = next((one for one in group if one is main), max(group, key=lambda one: len(one.index)))
     threads = [first, *(one for one in group if one is not first)]
     ours = main.worker is first.worker and (main.kind, main.place) == (first.kind, first.place)
@@ -111,15 +111,15 @@ def _maker(group: Sequence[Anchor], steps: Steps) -> Maker:
     )
 
 
-def _updated(one: Anchor) -> bool:
+def _updated(one: Candidate) -> bool:
     """Whether an optimizer is applied on the thread of these calls: they are the forward passes of a training."""
     records = one.worker.records
     return bool(((records.kind == Kind.APPLY) & (records.thread == one.thread)).any())
 
 
-def _makes(one: Anchor, steps: Steps) -> bool:
+def _makes(one: Candidate, steps: Steps) -> bool:
     """Whether a candidate that is not the main one makes steps of its own kind."""
-    main = steps.anchor
+    main = steps.candidate
     if one.worker is main.worker and (one.kind, one.place) == (main.kind, main.place):
         return True
     if one.kind not in KINDS or one.purpose == "step" or one.name.role == ENQUEUE:
@@ -129,25 +129,25 @@ def _makes(one: Anchor, steps: Steps) -> bool:
     return not any(_is_part(one, other, steps) for other in steps.candidates) and not _in_fits(one)
 
 
-def _in_rows(one: Anchor, main: Anchor) -> bool:
+def _in_rows(one: Candidate, main: Candidate) -> bool:
     """Whether a function is called in a loop of its own between steps, many times in a row: it is no part of a step."""
     gaps = np.searchsorted(main.starts, one.starts)
     return len(one.index) >= MIN_CALLS * len(np.unique(gaps))
 
 
-def _is_part(one: Anchor, other: Anchor, steps: Steps) -> bool:
+def _is_part(one: Candidate, other: Candidate, steps: Steps) -> bool:
     """Whether ``one`` is what ``other`` consists of, or holds its steps."""
     if other is one or other.worker is not one.worker or other.thread != one.thread:
         return False
-    if other.kind not in KINDS or one is steps.anchor:
+    if other.kind not in KINDS or one is steps.candidate:
         return False
-    if one.kind == Kind.LOOP and (one.purpose == "training" or other is steps.anchor):
+    if one.kind == Kind.LOOP and (one.purpose == "training" or other is steps.candidate):
         return other.kind == Kind.EXECUTION and other.purpose == one.purpose and _inside(other, one)
     trains = one.kind == Kind.EXECUTION and one.purpose == "training"
     return not (trains and other.kind == Kind.LOOP) and _inside(one, other)
 
 
-def _inside(one: Anchor, other: Anchor) -> bool:
+def _inside(one: Candidate, other: Candidate) -> bool:
     """Whether most calls of ``one`` lie in calls of ``other``."""
     spans = intervals.merge(other.starts, other.ends)
     at = np.searchsorted(spans[0], one.starts, side="right") - 1
@@ -156,7 +156,7 @@ def _inside(one: Anchor, other: Anchor) -> bool:
     return 2 * int(inside.sum()) > len(one.index) and not same
 
 
-def _in_fits(one: Anchor) -> bool:
+def _in_fits(one: Candidate) -> bool:
     """Whether most calls lie in calls of Keras' fit, and are not its steps: a validation, a callback's predictions."""
     if one.kind == Kind.EXECUTION and one.purpose == "training":
         return False
@@ -172,16 +172,16 @@ def _in_fits(one: Anchor) -> bool:
     return 2 * int(inside.sum()) > len(one.index)
 
 
-def _usual_name(anchors: Sequence[Anchor]) -> Name:
+def _usual_name(candidates: Sequence[Candidate]) -> Name:
     """The name by which most of the calls go; of Keras' compiled functions that of the calls that hold them."""
-    one = anchors[0]
+    one = candidates[0]
     records, names = one.worker.records, {name.id: name for name in one.worker.all(Name)}
     used: Counter[int] = Counter()
-    for anchor in anchors:
-        index = anchor.index
-        if anchor.kind == Kind.EXECUTION:
-            loops = np.flatnonzero((records.kind == Kind.LOOP) & (records.thread == anchor.thread))
-            at = np.searchsorted(records.start_ns[loops], anchor.starts, side="right") - 1
+    for candidate in candidates:
+        index = candidate.index
+        if candidate.kind == Kind.EXECUTION:
+            loops = np.flatnonzero((records.kind == Kind.LOOP) & (records.thread == candidate.thread))
+            at = np.searchsorted(records.start_ns[loops], candidate.starts, side="right") - 1
             index = loops[at[at >= 0]]
         used.update(records.name[index].tolist())
     return names.get(used.most_common(1)[0][0], one.name) if used else one.name

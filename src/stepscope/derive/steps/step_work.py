@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.derive.steps.anchor import EVALUATIONS, TRAIN_ROLES
+from stepscope.derive.steps.candidate import EVALUATIONS, TRAIN_ROLES
 from stepscope.derive.steps.steps import names_of
 from stepscope.model.log.events import BatchSeen, Traced
 from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
@@ -23,20 +23,20 @@ _LOOPS = {"train": "fit", "test": "evaluate", "predict": "predict"}
 
 def work(steps: Steps) -> str:
     """One of training, evaluation, prediction; "" where the calls do not say."""
-    anchor = steps.anchors
-    if anchor is None:
+    call = steps.call
+    if call is None:
         return ""
-    if anchor.role in TRAIN_ROLES or steps.kind == Kind.APPLY:
+    if call.role in TRAIN_ROLES or steps.kind == Kind.APPLY:
         return "training"
-    if anchor.role in EVALUATIONS:
+    if call.role in EVALUATIONS:
         return "evaluation"
-    if "predict" in anchor.role:
+    if "predict" in call.role:
         return "prediction"
     updates = any(
-        traced.updates > 0 and (traced.file, traced.line) == (anchor.file, anchor.line)
+        traced.updates > 0 and (traced.file, traced.line) == (call.file, call.line)
         for traced in steps.worker.all(Traced)
     )
-    return "training" if anchor.file and updates else ""
+    return "training" if call.file and updates else ""
 
 
 def training_beside(steps: Steps) -> tuple[int, ...]:
@@ -45,7 +45,7 @@ def training_beside(steps: Steps) -> tuple[int, ...]:
     While a fit validates for the first time, nothing has trained after an evaluation yet.
     """
     worker, records, names = steps.worker, steps.worker.records, names_of(steps.worker)
-    if steps.kind != Kind.EXECUTION or steps.anchors is None or steps.anchors.role not in EVALUATIONS:
+    if steps.kind != Kind.EXECUTION or steps.call is None or steps.call.role not in EVALUATIONS:
         return ()
     fits = [name.id for name in names.values() if name.role == "fit"]
     over = records.start_ns[(records.kind == Kind.LOOP) & np.isin(records.name, fits)]
@@ -59,12 +59,12 @@ def training_beside(steps: Steps) -> tuple[int, ...]:
 
 def place(steps: Steps) -> tuple[str, int] | None:
     """(file, line) of the user's that calls the steps, or Keras' loop around them; None where that is not known."""
-    anchor = steps.anchors
-    if anchor is None:
+    call = steps.call
+    if call is None:
         return None
-    if anchor.call_file:
-        return anchor.call_file, anchor.call_line
-    return loop_place(steps, _LOOPS.get(anchor.role, ""))
+    if call.call_file:
+        return call.call_file, call.call_line
+    return loop_place(steps, _LOOPS.get(call.role, ""))
 
 
 def loop_place(steps: Steps, role: str) -> tuple[str, int] | None:

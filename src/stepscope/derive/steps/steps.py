@@ -12,7 +12,7 @@ from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from stepscope.derive.numeric.intervals import Intervals
-    from stepscope.derive.steps.anchor import Anchor
+    from stepscope.derive.steps.candidate import Candidate
     from stepscope.derive.steps.choice import LeftOut
     from stepscope.model.records import I64, Bool
     from stepscope.model.session.session import Worker
@@ -27,7 +27,7 @@ class Steps:
     kind: Kind
     title: str
     """What a step is: "Keras fit", "tf.function train_step", "Session.run" ..."""
-    anchors: Name | None
+    call: Name | None
     starts: I64
     ends: I64
     call_ends: I64
@@ -38,11 +38,11 @@ class Steps:
     """False for steps that hold an epoch's end or another rare, long interruption; only for step-time statistics."""
     rested: Bool
     """Whether a rest (``derive.steps.rest``) begins in it: it then stands for many steps, and is not steady."""
-    anchor: Anchor
+    candidate: Candidate
     """The calls that make them."""
     skipped: int = 0
     """Steps that were only counted."""
-    candidates: tuple[Anchor, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
     """All calls of the job that may have been steps."""
     why: tuple[LeftOut, ...] = ()
     """What each rule left out before this was the step (``choice.RULES``)."""

@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import profiled
+from stepscope.causes.host import profiler_left_on
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of, severity_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -38,7 +38,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.profiled import Profiled
+    from stepscope.causes.host.profiler_left_on import Profiled
     from stepscope.derive.view import SessionView
 
 SLOWER, LEAST, MOST = 0.06, 0.0, 0.5
@@ -58,13 +58,13 @@ class Params:
     """Of the steady time, lost: the least that a report calls low."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    found = profiled.build(session.steps) if session.steps is not None else None
+    found = profiler_left_on.build(view.steps) if view.steps is not None else None
     if found is None or found.steps < params.min_steps or found.time_ratio < params.min_time_ratio:
         return
     if _lost(found, _slower(found)) >= params.min_ratio:
-        yield _finding(session, found, params)
+        yield _finding(view, found, params)
 
 
 def _slower(found: Profiled) -> float:
@@ -77,7 +77,7 @@ def _lost(found: Profiled, slower: float) -> float:
     return (in_steps + found.stop_ns) / (found.wall_ns + found.stop_ns)
 
 
-def _finding(session: SessionView, found: Profiled, params: Params) -> Seen:
+def _finding(view: SessionView, found: Profiled, params: Params) -> Seen:
     known = found.slower is not None
     lost, low, high = (_lost(found, slower) for slower in (_slower(found), LEAST, MOST))
     started = found.started
@@ -94,14 +94,14 @@ def _finding(session: SessionView, found: Profiled, params: Params) -> Seen:
         f"time: {how}",
         severity=severity_of(lost),
         confidence=0.9 if known else 0.6,
-        where=(session.place(started.file, started.line, function=started.function),) if started.file else (),
+        where=(view.place(started.file, started.line, function=started.function),) if started.file else (),
         evidence=(
             Evidence(metric="recorded_ratio", value=found.time_ratio, unit="ratio", threshold=params.min_time_ratio),
             Evidence(metric="recorded_steps", value=found.steps, unit="steps", threshold=params.min_steps),
             *compared,
             Evidence(metric="stop_ns", value=found.stop_ns, unit="ns"),
         ),
-        cost=cost_of(session, lost) if known else cost_of(session, lost, low=low, high=high, basis="modelled"),
+        cost=cost_of(view, lost) if known else cost_of(view, lost, low=low, high=high, basis="modelled"),
         remedies=(
             Remedy(
                 id="profile-some-steps",

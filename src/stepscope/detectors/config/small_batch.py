@@ -81,67 +81,67 @@ class _Batches:
     where: tuple[Place, ...]
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    steps, anatomy = session.steps, session.anatomy
-    infers = _infers(session)
-    if steps is None or anatomy is None or session.get(eager_time.setting) is not None:
+    steps, anatomy = view.steps, view.anatomy
+    infers = _infers(view)
+    if steps is None or anatomy is None or view.get(eager_time.setting) is not None:
         return
-    if not (infers or _trains(session)):
+    if not (infers or _trains(view)):
         return
-    batches = _batches(session)
+    batches = _batches(view)
     traced = [t for t in steps.worker.all(Traced) if (t.owner == "keras" if infers else t.updates > 0)]
     nodes = max((t.nodes for t in traced), default=0)
     if batches is None or not 0 < batches.size <= params.max_batch or nodes == 0:
         return
     fixed = anatomy.ratio("call") + anatomy.ratio("framework")
-    if infers and not _has_datasets(session):
+    if infers and not _has_datasets(view):
         fixed += anatomy.ratio("input-wait") + anatomy.ratio("callbacks")
-    others = session.get(contention.build)
+    others = view.get(contention.build)
     free = 1.0 - (others.lost_ratio if others else 0.0)
     turns = max([1, *(m.steps_per_execution for m in steps.worker.all(ModelBuilt))])
     per_op = max(0.0, free * anatomy.mean_ns("call") / turns - (CALL_NS if infers else 0)) / nodes
     if turns > 1 or batches.count < params.min_batches:
         return
     if fixed >= params.min_fixed_ratio and per_op <= params.max_ns_per_op:
-        yield _finding(session, batches, fixed, per_op, params)
+        yield _finding(view, batches, fixed, per_op, params)
 
 
-def _trains(session: SessionView) -> bool:
-    anchor = session.steps.anchors if session.steps else None
-    return anchor is not None and (anchor.role == "train" or anchor.id in session.get(purpose.updating_functions))
+def _trains(view: SessionView) -> bool:
+    call = view.steps.call if view.steps else None
+    return call is not None and (call.role == "train" or call.id in view.get(purpose.updating_functions))
 
 
-def _infers(session: SessionView) -> bool:
+def _infers(view: SessionView) -> bool:
     """The steps are batches of a predict or evaluate that was given many of them."""
-    steps = session.steps
-    return steps is not None and steps.kind == Kind.EXECUTION and session.get(purpose.predicts)
+    steps = view.steps
+    return steps is not None and steps.kind == Kind.EXECUTION and view.get(purpose.predicts)
 
 
-def _has_datasets(session: SessionView) -> bool:
+def _has_datasets(view: SessionView) -> bool:
     """Whether the program makes datasets itself: those that Keras makes of arrays stand at the line of its loop."""
-    loops = {(name.call_file, name.call_line) for name in session.names.values() if name.call_file}
-    made = session.steps.worker.all(DatasetMade) if session.steps is not None else []
+    loops = {(name.call_file, name.call_line) for name in view.names.values() if name.call_file}
+    made = view.steps.worker.all(DatasetMade) if view.steps is not None else []
     return any(d.file and (d.file, d.line) not in loops for d in made)
 
 
-def _batches(session: SessionView) -> _Batches | None:
+def _batches(view: SessionView) -> _Batches | None:
     """What the steps train on, where something of the program makes batches: an argument of fit, or a dataset."""
-    steps = session.steps
+    steps = view.steps
     if steps is None:
         return None
     worker = steps.worker
     made = [d for d in worker.all(DatasetMade) if d.batch > 0 and d.file]
-    roles = {"train"} if not _infers(session) else {"predict", "test", "evaluate"}
+    roles = {"train"} if not _infers(view) else {"predict", "test", "evaluate"}
     seen = [b for b in worker.all(BatchSeen) if b.role in roles and b.size > 0]
     if steps.kind == Kind.EXECUTION and seen:
         size, count = seen[-1].size, seen[-1].steps or steps.steady_count
     else:
         size, count = int(np.median(steps.samples[steps.steady])), steps.steady_count
-    datasets = [p for d in made if d.batch == size and (p := session.dataset_place(d)) is not None]
+    datasets = [p for d in made if d.batch == size and (p := view.dataset_place(d)) is not None]
     if not datasets and not (steps.kind == Kind.EXECUTION and seen):
         return None
-    fit = session.fit_place()
+    fit = view.fit_place()
     return _Batches(size=size, count=count, where=tuple(dict.fromkeys([*datasets[:1], *([fit] if fit else [])])))
 
 
@@ -152,13 +152,13 @@ _MANY_STEPS_A_CALL = Remedy(
 )
 
 
-def _finding(session: SessionView, batches: _Batches, fixed: float, per_op: float, params: Params) -> Seen:
-    steps = session.steps
+def _finding(view: SessionView, batches: _Batches, fixed: float, per_op: float, params: Params) -> Seen:
+    steps = view.steps
     mean = steps.steady_ns / steps.steady_count if steps else 0.0
     larger = min(params.wanted_batch, 32 * batches.size)
     ratio = fixed * (1.0 - batches.size / larger)
     samples = "sample" if batches.size == 1 else "samples"
-    infers = _infers(session)
+    infers = _infers(view)
     return Seen(
         title=f"small batches: each step of {format_ns(mean)} {'is for' if infers else 'trains on'} {batches.size} "
         f"{samples}, and {format_ratio(fixed)} of it is the fixed cost of a step ({format_ns(per_op)} per op of its "
@@ -173,7 +173,7 @@ def _finding(session: SessionView, batches: _Batches, fixed: float, per_op: floa
             Evidence(metric="batch", value=batches.size, unit="samples", threshold=params.max_batch),
             Evidence(metric="batches", value=batches.count, unit="batches", threshold=params.min_batches),
         ),
-        cost=cost_of(session, ratio, low=0.5 * ratio, high=fixed, basis="modelled"),
+        cost=cost_of(view, ratio, low=0.5 * ratio, high=fixed, basis="modelled"),
         remedies=(
             Remedy(
                 id="larger-batch",

@@ -69,9 +69,9 @@ class _Batches(NamedTuple):
     samples: int
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    steps = session.steps
+    steps = view.steps
     if steps is None or steps.kind != Kind.EXECUTION:
         return
     batches = _batches(steps)
@@ -87,7 +87,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     validated = float(np.median(loops[1] - loops[0])) / batches.samples
     cost_ratio = validated * batches.training / max(1.0, float(np.median(usual)))
     if cost_ratio >= params.min_cost_ratio:
-        yield _finding(session, batches, ratio, cost_ratio, params)
+        yield _finding(view, batches, ratio, cost_ratio, params)
 
 
 def _batches(steps: Steps) -> _Batches | None:
@@ -102,20 +102,20 @@ def _batches(steps: Steps) -> _Batches | None:
     return _Batches(training[-1].size, validation[-1].size, samples) if samples else None
 
 
-def _finding(session: SessionView, batches: _Batches, ratio: float, cost_ratio: float, params: Params) -> Seen:
+def _finding(view: SessionView, batches: _Batches, ratio: float, cost_ratio: float, params: Params) -> Seen:
     saved = ratio * (1.0 - 1.0 / cost_ratio)
     return Seen(
         title=f"validation on batches of {batches.validation} takes {format_ratio(ratio)} of the time: a sample costs "
         f"{cost_ratio:.3g} times what it costs in training, on batches of {batches.training}",
         confidence=0.85,
-        where=_places(session, batches.validation),
+        where=_places(view, batches.validation),
         evidence=(
             Evidence(metric="validation_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
             Evidence(metric="cost_ratio", value=cost_ratio, unit="ratio", threshold=params.min_cost_ratio),
             Evidence(metric="validation_batch", value=batches.validation, unit="samples"),
             Evidence(metric="training_batch", value=batches.training, unit="samples"),
         ),
-        cost=cost_of(session, saved, low=0.8 * saved, high=ratio, basis="modelled"),
+        cost=cost_of(view, saved, low=0.8 * saved, high=ratio, basis="modelled"),
         remedies=(
             Remedy(
                 id="larger-validation-batch",
@@ -127,11 +127,11 @@ def _finding(session: SessionView, batches: _Batches, ratio: float, cost_ratio: 
     )
 
 
-def _places(session: SessionView, size: int) -> tuple[Place, ...]:
-    steps = session.steps
+def _places(view: SessionView, size: int) -> tuple[Place, ...]:
+    steps = view.steps
     made = [d for d in steps.worker.all(DatasetMade) if d.batch == size and d.file] if steps else []
-    fit = session.fit_place()
-    datasets = [place for d in made[:1] if (place := session.dataset_place(d)) is not None]
+    fit = view.fit_place()
+    datasets = [place for d in made[:1] if (place := view.dataset_place(d)) is not None]
     return tuple(dict.fromkeys([*([fit] if fit else []), *datasets]))
 
 

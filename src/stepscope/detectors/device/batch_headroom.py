@@ -56,12 +56,12 @@ class Params:
     """A device that is busier gains little."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding, information: what a larger batch brings is not measured."""
-    steps = session.steps
+    steps = view.steps
     if steps is None or steps.steady_count == 0:
         return
-    known = [one for one in session.get(gpu.build) if one.live_bytes > 0 and one.total_bytes > 0]
+    known = [one for one in view.get(gpu.build) if one.live_bytes > 0 and one.total_bytes > 0]
     one = max(known, key=lambda g: g.live_bytes / g.total_bytes, default=None)
     batch = float(steps.samples[steps.steady].mean())
     if one is None or batch <= 0 or one.busy_ratio > params.max_busy_ratio:
@@ -82,7 +82,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen]:
             Evidence(metric="batch_allowed", value=allowed, unit="samples"),
             Evidence(metric="gpu_busy_ratio", value=one.busy_ratio, unit="ratio", threshold=params.max_busy_ratio),
         ),
-        cost=cost_of(session, 0.0, basis="prior"),
+        cost=cost_of(view, 0.0, basis="prior"),
         remedies=(Remedy(id="larger-batch", text="try twice the batch size with the learning rate adjusted"),),
         explanation="Reserved memory says nothing of this: TensorFlow takes nearly all of it at its start.",
     )

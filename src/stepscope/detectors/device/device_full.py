@@ -52,13 +52,13 @@ class Params:
     """5th percentile of its samples: no second in which it waits."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding, information: it costs nothing."""
-    busy = min(gpu.busy_ratio for gpu in session.get(gpu.build))
-    least = min(float(np.percentile(gpu.busy, 5)) for gpu in session.get(gpu.build))
+    busy = min(gpu.busy_ratio for gpu in view.get(gpu.build))
+    least = min(float(np.percentile(gpu.busy, 5)) for gpu in view.get(gpu.build))
     if busy < params.min_busy_ratio or least < params.min_least_ratio:
         return
-    count = len(session.get(gpu.build))
+    count = len(view.get(gpu.build))
     yield Seen(
         title=f"{'the GPU is' if count == 1 else f'all {count} GPUs are'} busy {format_ratio(busy)} of the time: only "
         "the ops on it are left to improve",
@@ -68,7 +68,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen]:
             Evidence(metric="gpu_busy_ratio", value=busy, unit="ratio", threshold=params.min_busy_ratio),
             Evidence(metric="least_busy_ratio", value=least, unit="ratio", threshold=params.min_least_ratio),
         ),
-        cost=cost_of(session, 0.0),
+        cost=cost_of(view, 0.0),
         remedies=(
             Remedy(id="improve-ops", text="take an op trace; try mixed precision, XLA (jit_compile=True), fused ops"),
         ),

@@ -57,9 +57,9 @@ _MIXED = {
 }
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = session.op_traces.main
+    trace = view.traces.main
     kernels = trace.kernels if trace is not None else None
     if trace is None or kernels is None:
         return
@@ -81,7 +81,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             trace_evidence.evidence(trace, "capability", kernels.capability, "version"),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(session, GAIN * ratio, low=LEAST * ratio, high=MOST * ratio, basis="modelled"),
+        cost=cost_of(view, GAIN * ratio, low=LEAST * ratio, high=MOST * ratio, basis="modelled"),
         remedies=(Remedy(id="mixed-precision", text=f"{_MIXED[trace.framework]}; layer sizes in multiples of 8"),),
         explanation="The kernels' names say that they compute in 32 bits without tensor cores.",
     )

@@ -55,9 +55,9 @@ _AHEAD = {
 }
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = session.op_traces.main
+    trace = view.traces.main
     if trace is None or trace.device < 0:
         return
     ratio = trace.breakdown.ratio("copy-to-device")
@@ -77,7 +77,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             trace_evidence.evidence(trace, "bytes_per_s", sent / seconds if seconds else 0.0, "bytes/s"),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(session, ratio),
+        cost=cost_of(view, ratio),
         remedies=(
             Remedy(
                 id="prefetch-to-device",

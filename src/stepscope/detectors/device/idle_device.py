@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 
     from stepscope.derive.view import SessionView
 
-SMALL = 1_000_000_000
-"""Bytes: drivers and display servers hold less; TensorFlow reserves nearly all."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
@@ -52,30 +49,33 @@ class Params:
 
     max_busy_ratio: Ratio = Ratio(0.01)
     """Mean over the steady steps, of the busiest device."""
+    used_bytes: int = 1_000_000_000
+    """A job that reserves as much uses the GPU. Drivers and display servers hold less; TensorFlow reserves nearly
+    all."""
     min_compute_ratio: Ratio = Ratio(0.03)
     """Of the step: a device cannot save more. Less is information (the least that a report calls low)."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding, a question: what a device would save is not measured."""
-    gpus = session.get(gpu.build)
+    gpus = view.get(gpu.build)
     busy = max(g.busy_ratio for g in gpus)
     reserved = max(g.reserved_bytes if g.job_reserved_bytes <= 0 else g.job_reserved_bytes for g in gpus)
-    anatomy = session.anatomy
-    if busy > params.max_busy_ratio or reserved >= SMALL or anatomy is None:
+    anatomy = view.anatomy
+    if busy > params.max_busy_ratio or reserved >= params.used_bytes or anatomy is None:
         return
     compute = anatomy.ratio("call")
     yield Seen(
         title=f"the job does not use the GPU: {format_ratio(compute)} of the step is computed on the CPU",
         severity="ask" if compute >= params.min_compute_ratio else "info",
         confidence=0.8,
-        where=_places(session),
+        where=_places(view),
         evidence=(
             Evidence(metric="gpu_busy_ratio", value=busy, unit="ratio", threshold=params.max_busy_ratio),
-            Evidence(metric="reserved_bytes", value=reserved, unit="bytes", threshold=SMALL),
+            Evidence(metric="reserved_bytes", value=reserved, unit="bytes", threshold=params.used_bytes),
             Evidence(metric="compute_ratio", value=compute, unit="ratio", threshold=params.min_compute_ratio),
         ),
-        cost=cost_of(session, 0.0, high=compute, basis="unknown"),
+        cost=cost_of(view, 0.0, high=compute, basis="unknown"),
         remedies=(
             Remedy(
                 id="use-gpu",
@@ -87,14 +87,14 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen]:
     )
 
 
-def _places(session: SessionView) -> tuple[Place, ...]:
+def _places(view: SessionView) -> tuple[Place, ...]:
     """Where user code makes the steps that run on the CPU."""
-    fit = session.fit_place()
+    fit = view.fit_place()
     if fit is not None:
         return (fit,)
-    if session.loop is None or session.call_line is None:
+    if view.loop is None or view.call_line is None:
         return ()
-    return (session.place(session.loop[0], session.call_line, function=session.loop[1]),)
+    return (view.place(view.loop[0], view.call_line, function=view.loop[1]),)
 
 
 DETECTOR = Detector(

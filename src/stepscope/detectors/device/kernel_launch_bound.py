@@ -58,9 +58,9 @@ _FEWER = {
 }
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = session.op_traces.main
+    trace = view.traces.main
     kernels = trace.kernels if trace is not None else None
     if trace is None or kernels is None or trace.launches is None:
         return
@@ -82,7 +82,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             trace_evidence.evidence(trace, "launch_ns", float(called.mean()) if len(called) else 0.0, "ns"),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(session, ratio, low=ratio / 2, basis="modelled"),
+        cost=cost_of(view, ratio, low=ratio / 2, basis="modelled"),
         remedies=(
             Remedy(
                 id="more-work-per-launch",

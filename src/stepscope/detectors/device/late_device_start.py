@@ -51,13 +51,13 @@ class Params:
     """Of the time from the process's start to its last step."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
-    steps = session.steps
+    steps = view.steps
     if steps is None:
         return
     start = steps.worker.info.started_ns
-    used = [gpu.first_used_ns for gpu in session.get(gpu.build) if gpu.first_used_ns >= 0]
+    used = [gpu.first_used_ns for gpu in view.get(gpu.build) if gpu.first_used_ns >= 0]
     end = int(steps.windows[1][-1])
     if not used or end <= start:
         return
@@ -74,7 +74,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen]:
             Evidence(metric="start_s", value=late / 1e9, unit="s", threshold=params.min_start_s),
             Evidence(metric="first_step_s", value=(int(steps.starts[0]) - start) / 1e9, unit="s"),
         ),
-        cost=cost_of(session, ratio, low=0.5 * ratio, high=ratio, ns_per_step=late // max(1, len(steps))),
+        cost=cost_of(view, ratio, low=0.5 * ratio, high=ratio, ns_per_step=late // max(1, len(steps))),
         remedies=(
             Remedy(
                 id="load-later", text="read the data in a pipeline instead of at the start, or while the model is built"

@@ -60,9 +60,9 @@ _KERNELS = re.compile(r"(?i)nchwToNhwc|nhwcToNchw|nchwTo4|SwapDimension\w*Tensor
 """cuDNN's conversions and TensorFlow's transposing kernels for images."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = session.op_traces.main
+    trace = view.traces.main
     if trace is None:
         return
     rows = _transposes(trace)
@@ -82,7 +82,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             trace_evidence.evidence(trace, "transposes_per_step", per_step, "ops"),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(session, ratio, low=ratio / 2),
+        cost=cost_of(view, ratio, low=ratio / 2),
         remedies=(Remedy(id="one-layout", text='one layout for the whole model: data_format="channels_last"'),),
         explanation="The transposes were put in by TensorFlow's layout optimiser or by cuDNN, not by the model.",
     )

@@ -53,9 +53,9 @@ class Params:
     """Of the traced steps."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = session.op_traces.main
+    trace = view.traces.main
     if trace is None or trace.device < 0:
         return
     ratio = trace.breakdown.ratio("host-compute")
@@ -72,7 +72,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             trace_evidence.evidence(trace, "op_ns_per_step", per_step, "ns"),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(session, ratio),
+        cost=cost_of(view, ratio),
         remedies=(
             Remedy(
                 id="op-on-device", text=f"use an op with a kernel for the device instead of {kind}, or another dtype"

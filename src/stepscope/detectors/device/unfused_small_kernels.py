@@ -67,9 +67,9 @@ _COMPILED = {
 }
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = session.op_traces.main
+    trace = view.traces.main
     kernels = trace.kernels if trace is not None else None
     if trace is None or kernels is None:
         return
@@ -94,7 +94,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             trace_evidence.evidence(trace, "fusible_ratio", fusible, "ratio", params.min_fusible_ratio),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(session, saved, low=saved / 2, high=gaps, basis="modelled"),
+        cost=cost_of(view, saved, low=saved / 2, high=gaps, basis="modelled"),
         remedies=(Remedy(id="jit-compile", text=_COMPILED[trace.framework]),),
         explanation="The kernels were in the device's queue: what passes between two of them is the device's own.",
     )

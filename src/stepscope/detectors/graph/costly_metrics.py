@@ -32,17 +32,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import metric_work
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.causes.graph import costly_metrics
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.graph.metric_work import MetricWork
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.causes.graph.costly_metrics import MetricWork
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -56,34 +56,37 @@ class Params:
     """Of all metrics' time: one that takes less is not named."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all metrics of a step."""
-    index, ops = session.graphs, session.step_ops
-    if index is None or ops is None:
-        return
-    found = metric_work.build(index)
-    nodes = sorted({row for one in found for row in one.nodes})
-    if nodes and ops.of_nodes(nodes).ratio >= params.min_ratio:
-        yield _finding(session, ops, found, nodes, params)
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(costly_metrics.build),
+        params.min_ratio,
+        ask=lambda _: "",
+        weigh=lambda ops, found: ops.of_nodes(_nodes(found)),
+        see=lambda ops, found, share: _finding(view, ops, found, share, params),
+    )
 
 
-def _finding(
-    session: SessionView, ops: StepOps, found: Sequence[MetricWork], nodes: Sequence[int], params: Params
-) -> Seen:
-    share = ops.of_nodes(nodes)
+def _nodes(found: Sequence[MetricWork]) -> list[int]:
+    return sorted({row for one in found for row in one.nodes})
+
+
+def _finding(view: SessionView, ops: NodeCosts, found: Sequence[MetricWork], share: OpShare, params: Params) -> Seen:
+    nodes = _nodes(found)
     each = {one.name: ops.of_nodes(one.nodes).ratio for one in found}
     named = [name for name, ratio in each.items() if name and ratio >= params.named_ratio * share.ratio]
     words = ", ".join(sorted(named, key=lambda name: -each[name])) or "counters"
     return Seen(
         title=f"{words}: {format_ratio(share.ratio)} of the training step goes to metrics and serves nothing else",
         confidence=0.85,
-        where=_places(session, ops, sorted(named, key=lambda name: -each[name]), nodes),
+        where=_places(view, ops, sorted(named, key=lambda name: -each[name]), nodes),
         evidence=(
             trace_evidence.evidence(ops.trace, "metric_ratio", share.ratio, "ratio", params.min_ratio),
             Evidence(metric="metric_ops", value=len(nodes), unit="ops"),
             trace_evidence.steps(ops.trace),
         ),
-        cost=cost_of(session, share.ratio, low=share.low, high=share.high),
+        cost=cost_of(view, share.ratio, low=share.low, high=share.high),
         remedies=(
             Remedy(
                 id="metric-on-validation",
@@ -97,13 +100,13 @@ def _finding(
     )
 
 
-def _places(session: SessionView, ops: StepOps, metrics: Sequence[str], nodes: Sequence[int]) -> tuple[Place, ...]:
+def _places(view: SessionView, ops: NodeCosts, metrics: Sequence[str], nodes: Sequence[int]) -> tuple[Place, ...]:
     """Lines that made the metrics, as far as they are known, then lines of code that is no layer's."""
     made = {layer.name: layer for layer in ops.index.layers.values() if layer.line}
     built = [made[name.partition("/")[0]] for name in metrics if name.partition("/")[0] in made]
-    places = [session.place(layer.file, layer.line, function=layer.function) for layer in built]
+    places = [view.place(layer.file, layer.line, function=layer.function) for layer in built]
     free = [row for row in nodes if ops.index.maker_of(row)[1] is None]
-    return tuple(dict.fromkeys([*places, *graph_cost.places(session, ops.index, free)]))
+    return tuple(dict.fromkeys([*places, *graph_pattern.places(view, ops.index, free)]))
 
 
 DETECTOR = Detector(

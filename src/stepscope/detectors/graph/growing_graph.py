@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import graph_growth
+from stepscope.causes.host import growing_graph
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -40,7 +40,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.graph_growth import GraphGrowth
+    from stepscope.causes.host.growing_graph import GraphGrowth
     from stepscope.derive.view import SessionView
 
 
@@ -57,20 +57,20 @@ class Params:
     at intervals of a tenth of the run so far: one that grows to the end was seen to in the last fifth."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    steps, growth = session.steps, session.get(graph_growth.build)
+    steps, growth = view.steps, view.get(growing_graph.build)
     if steps is None or growth is None:
         return
     if growth.ops_per_step < params.min_ops_per_step or growth.until_ratio < params.min_until_ratio:
         return
     ratio = growth.total_ns / steps.steady_ns
     if ratio >= params.min_ratio:
-        yield _finding(session, growth, ratio, params)
+        yield _finding(view, growth, ratio, params)
 
 
-def _finding(session: SessionView, growth: GraphGrowth, ratio: float, params: Params) -> Seen:
-    steady = session.steps.steady_ns if session.steps else 1
+def _finding(view: SessionView, growth: GraphGrowth, ratio: float, params: Params) -> Seen:
+    steady = view.steps.steady_ns if view.steps else 1
     runs = (
         f"{growth.fresh_runs:,} runs of what was added take {format_ns(growth.fresh_ns / growth.fresh_runs)} each"
         if growth.fresh_ns >= growth.building_ns and growth.fresh_runs
@@ -80,14 +80,14 @@ def _finding(session: SessionView, growth: GraphGrowth, ratio: float, params: Pa
         title=f"the graph grows by {growth.ops_per_step:.2g} ops a step, to {growth.last_ops:,}: ops are added to it "
         f"in the loop, and {runs}: {format_ratio(ratio)} of the time",
         confidence=0.95,
-        where=tuple(session.place(file, first, last, name) for file, name, first, last in growth.lines),
+        where=tuple(view.place(file, first, last, name) for file, name, first, last in growth.lines),
         evidence=(
             Evidence(metric="growing_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
             Evidence(metric="ops_per_step", value=growth.ops_per_step, unit="ops", threshold=params.min_ops_per_step),
             Evidence(metric="graph_ops", value=growth.last_ops, unit="ops"),
             Evidence(metric="fresh_runs", value=growth.fresh_runs, unit="runs"),
         ),
-        cost=cost_of(session, ratio, low=0.8 * growth.fresh_ns / steady, high=1.1 * ratio),
+        cost=cost_of(view, ratio, low=0.8 * growth.fresh_ns / steady, high=1.1 * ratio),
         remedies=(
             Remedy(
                 id="build-graph-once",

@@ -32,9 +32,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import precision
-from stepscope.causes.graph.repeated_passes import HEAVY
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.causes.graph.repeated_forward_pass import HEAVY
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.graph.index import GraphIndex
-    from stepscope.derive.optrace.node_costs import StepOps
+    from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
 HALF = frozenset({"float16"})
@@ -66,17 +66,19 @@ class Params:
     """Of the traced steps, that single precision is predicted to save."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding."""
-    index = session.graphs
-    rows = _emulated(index) if index is not None else []
-    if not rows:
+    trace = view.traces.main
+    if trace is not None and trace.launches is not None:
         return
-    ops = session.step_ops
-    if ops is None:
-        yield graph_cost.question("the step computes in half precision; whether on a CPU, and what that costs")
-    elif ops.trace.launches is None and GAIN * ops.of_nodes(rows).ratio >= params.min_ratio:
-        yield _finding(session, ops, rows, params)
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(_emulated),
+        params.min_ratio,
+        ask=lambda _: "the step computes in half precision; whether on a CPU, and what that costs",
+        weigh=lambda ops, rows: graph_pattern.Saving(share=ops.of_nodes(rows), part=GAIN, least=LEAST, most=MOST),
+        see=lambda ops, rows, saving: _finding(view, ops, rows, saving, params),
+    )
 
 
 def _emulated(index: GraphIndex) -> list[int]:
@@ -85,20 +87,18 @@ def _emulated(index: GraphIndex) -> list[int]:
     return rows if any(index.table.type_of(row) in HEAVY for row in rows) else []
 
 
-def _finding(session: SessionView, ops: StepOps, rows: list[int], params: Params) -> Seen:
-    share = ops.of_nodes(rows)
-    saved = GAIN * share.ratio
+def _finding(view: SessionView, ops: NodeCosts, rows: list[int], saving: graph_pattern.Saving, params: Params) -> Seen:
     return Seen(
-        title=f"{format_ratio(share.ratio)} of the step is computed in half precision (float16) on a CPU, which has "
-        "to be emulated",
+        title=f"{format_ratio(saving.share.ratio)} of the step is computed in half precision (float16) on a CPU, "
+        "which has to be emulated",
         confidence=0.9,
-        where=graph_cost.places(session, ops.index, ops.costliest(rows)),
+        where=graph_pattern.places(view, ops.index, ops.costliest(rows)),
         evidence=(
-            trace_evidence.evidence(ops.trace, "half_ratio", share.ratio, "ratio"),
-            trace_evidence.evidence(ops.trace, "saved_ratio", saved, "ratio", params.min_ratio),
+            trace_evidence.evidence(ops.trace, "half_ratio", saving.share.ratio, "ratio"),
+            trace_evidence.evidence(ops.trace, "saved_ratio", saving.ratio, "ratio", params.min_ratio),
             trace_evidence.steps(ops.trace),
         ),
-        cost=cost_of(session, saved, low=LEAST * share.low, high=MOST * share.high, basis="modelled"),
+        cost=cost_of(view, saving.ratio, low=saving.low, high=saving.high, basis="modelled"),
         remedies=(
             Remedy(
                 id="single-precision",

@@ -62,16 +62,16 @@ class Params:
     """Of the steady steps."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: all Python of the step."""
-    index, steps = session.graphs, session.steps
+    index, steps = view.graphs, view.steps
     if index is None or steps is None:
         return
     lines = _lines(index)
     functions = [f for f in pipeline_python.build(steps) if _called_at(f) in lines] if lines else []
     ratio = min(1.0, sum(f.total_ns for f in functions) / max(1, steps.steady_ns))
     if ratio >= params.min_ratio:
-        yield _finding(session, functions, ratio, params)
+        yield _finding(view, functions, ratio, params)
 
 
 def _lines(index: GraphIndex) -> set[tuple[str, int]]:
@@ -86,17 +86,17 @@ def _called_at(function: PythonFunction) -> tuple[str, int] | None:
     return (stack[-1][0], stack[-1][2]) if stack else None
 
 
-def _finding(session: SessionView, functions: list[PythonFunction], ratio: float, params: Params) -> Seen:
+def _finding(view: SessionView, functions: list[PythonFunction], ratio: float, params: Params) -> Seen:
     first = functions[0]
-    draw = random_input.of_function(session, first)
-    count = session.steps.steady_count if session.steps is not None else 1
+    draw = random_input.of_function(view, first)
+    count = view.steps.steady_count if view.steps is not None else 1
     per_step = sum(f.total_ns for f in functions) / max(1, count)
     more = f" and {len(functions) - 1} more" if len(functions) > 1 else ""
     return Seen(
         title=f"{first.name.text}{more} runs as Python inside of the compiled step (tf.{first.role}): "
         f"{format_ns(per_step)}, {format_ratio(ratio)} of each",
         confidence=0.9,
-        where=_places(session, functions),
+        where=_places(view, functions),
         evidence=(
             Evidence(metric="python_busy_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
             Evidence(metric="python_ns_per_step", value=per_step, unit="ns"),
@@ -107,7 +107,7 @@ def _finding(session: SessionView, functions: list[PythonFunction], ratio: float
                 refs=tuple(f"name:{f.name.id}" for f in functions),
             ),
         ),
-        cost=cost_of(session, ratio, low=LEAST * ratio),
+        cost=cost_of(view, ratio, low=LEAST * ratio),
         remedies=(
             Remedy(
                 id="use-tensorflow-ops",
@@ -124,17 +124,17 @@ def _finding(session: SessionView, functions: list[PythonFunction], ratio: float
     )
 
 
-def _places(session: SessionView, functions: list[PythonFunction]) -> tuple[Place, ...]:
+def _places(view: SessionView, functions: list[PythonFunction]) -> tuple[Place, ...]:
     """Where the functions are defined, and where they were put into the graph."""
     found = []
     for function in functions:
         name = function.name
         if name.file and name.line:
-            found.append(session.place(name.file, name.line, name.end_line, name.text))
+            found.append(view.place(name.file, name.line, name.end_line, name.text))
         made = function.made
         if made is not None and made.stack:
             file, where, line = made.stack[-1]
-            found.append(session.place(file, line, function=where))
+            found.append(view.place(file, line, function=where))
     return tuple(dict.fromkeys(found))
 
 

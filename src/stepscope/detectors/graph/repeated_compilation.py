@@ -58,9 +58,9 @@ class Params:
     """Of the traced steps. One compilation of 0.1 s in a hundred steps of 10 ms."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = session.op_traces.main
+    trace = view.traces.main
     if trace is None:
         return
     again = [c for c in trace.compiles.found if c.again]
@@ -68,14 +68,14 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     extra = sum(max(0.0, float(trace.periods.dur_ns[i]) - trace.compiles.usual_ns) for i in {c.step for c in again})
     if not again or not trace.compiles.usual_ns or extra < params.min_ratio * wall:
         return
-    yield _finding(session, trace, again, extra / wall, params)
+    yield _finding(view, trace, again, extra / wall, params)
 
 
-def _finding(session: SessionView, trace: OpView, again: list[Compilation], ratio: float, params: Params) -> Seen:
+def _finding(view: SessionView, trace: OpView, again: list[Compilation], ratio: float, params: Params) -> Seen:
     main = max(again, key=lambda c: c.dur_ns)
     steps = sorted({int(trace.periods.number[c.step]) for c in again})
     extra = ratio * float(trace.periods.dur_ns.sum())
-    places = _places(session, main)
+    places = _places(view, main)
     name = places[0].function if len(places) == 1 and places[0].function in main.program else main.program
     at = f"step {steps[0]}" if len(steps) == 1 else f"{len(steps)} of {len(trace.periods)} traced steps"
     return Seen(
@@ -89,7 +89,7 @@ def _finding(session: SessionView, trace: OpView, again: list[Compilation], rati
             trace_evidence.evidence(trace, "compilations", len(again), "compilations"),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(session, ratio),
+        cost=cost_of(view, ratio),
         remedies=(
             Remedy(
                 id="constant-shapes",
@@ -101,26 +101,26 @@ def _finding(session: SessionView, trace: OpView, again: list[Compilation], rati
     )
 
 
-def _places(session: SessionView, main: Compilation) -> tuple[Place, ...]:
+def _places(view: SessionView, main: Compilation) -> tuple[Place, ...]:
     """The user's function with ``jit_compile`` whose name the program bears; else the only one that there is."""
-    compiled = [t for t in _compiled(session) if t.owner == "user" and t.file]
+    compiled = [t for t in _compiled(view) if t.owner == "user" and t.file]
     named = [t for t in compiled if t.function and t.function in main.program] or compiled
-    found = dict.fromkeys(session.place(t.file, t.line, t.end_line, t.function) for t in named)
+    found = dict.fromkeys(view.place(t.file, t.line, t.end_line, t.function) for t in named)
     if len(found) == 1:
         return tuple(found)
-    fit = session.fit_place()
+    fit = view.fit_place()
     return (fit,) if fit is not None and not found else ()
 
 
-def _compiled(session: SessionView) -> list[Traced]:
+def _compiled(view: SessionView) -> list[Traced]:
     """Traces of functions that XLA compiles."""
-    traces = session.worker.all(Traced) if session.worker is not None else ()
+    traces = view.worker.all(Traced) if view.worker is not None else ()
     return [t for t in traces if t.jit]
 
 
-def _of_many_shapes(session: SessionView) -> str:
+def _of_many_shapes(view: SessionView) -> str:
     """A function that XLA may compile again and again, although it is traced once."""
-    for made in _compiled(session):
+    for made in _compiled(view):
         if "None" in made.signature or made.ordinal > 1:
             return f"XLA compiles {made.function} for each shape that it is called with, and its shapes change"
     return ""

@@ -32,18 +32,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.graph import repeated_passes
+from stepscope.causes.graph import repeated_forward_pass
 from stepscope.causes.job import purpose
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.causes.graph.repeated_passes import Copy
-    from stepscope.derive.optrace.node_costs import OpShare, StepOps
+    from stepscope.causes.graph.repeated_forward_pass import Copy
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -55,38 +55,36 @@ class Params:
     """Of the traced steps."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all copies of a step."""
-    index = session.graphs
-    found = repeated_passes.build(index) if index is not None else ()
-    if not found:
-        return
-    ops = session.step_ops
-    if ops is None:
-        heavy = sum(len(one.heavy) for one in found)
-        yield graph_cost.question(
-            f"{heavy:,} products of the step's graph are computed elsewhere in it; what they cost"
-        )
-    elif _share(ops, found).ratio >= params.min_ratio:
-        yield _finding(session, ops, found, params)
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(repeated_forward_pass.build),
+        params.min_ratio,
+        ask=lambda found: (
+            f"{sum(len(one.heavy) for one in found):,} products of the step's graph are computed "
+            "elsewhere in it; what they cost"
+        ),
+        weigh=_share,
+        see=lambda ops, found, share: _finding(view, ops, found, share, params),
+    )
 
 
-def _finding(session: SessionView, ops: StepOps, found: Sequence[Copy], params: Params) -> Seen:
-    share = _share(ops, found)
+def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], share: OpShare, params: Params) -> Seen:
     heavy = [row for one in found for row in one.heavy]
     ratio = share.ratio
     return Seen(
         title=f"the step computes the same forward pass again on the same input: {_counted(len(heavy))} "
         f"that are computed elsewhere in it, {format_ratio(ratio)} of the step",
         confidence=0.85,
-        introduced_stage="training" if session.get(purpose.trains) else "prediction",
-        where=graph_cost.places(session, ops.index, heavy),
+        introduced_stage="training" if view.get(purpose.trains) else "prediction",
+        where=graph_pattern.places(view, ops.index, heavy),
         evidence=(
             trace_evidence.evidence(ops.trace, "repeated_ratio", ratio, "ratio", params.min_ratio),
             Evidence(metric="repeated_products", value=len(heavy), unit="ops"),
             trace_evidence.steps(ops.trace),
         ),
-        cost=cost_of(session, ratio, low=share.low, high=share.high),
+        cost=cost_of(view, ratio, low=share.low, high=share.high),
         remedies=(
             Remedy(
                 id="reuse-result",
@@ -102,7 +100,7 @@ def _finding(session: SessionView, ops: StepOps, found: Sequence[Copy], params: 
     )
 
 
-def _share(ops: StepOps, found: Sequence[Copy]) -> OpShare:
+def _share(ops: NodeCosts, found: Sequence[Copy]) -> OpShare:
     """With gradients where both passes have some: they add up before they pass the one that stays."""
     gradients = all(one.differentiated for one in found)
     return ops.of_nodes([row for one in found for row in one.nodes], gradients=gradients)

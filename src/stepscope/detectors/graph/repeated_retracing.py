@@ -70,19 +70,19 @@ REMEDIES = {
 }
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per function and cause."""
-    steps = session.steps
+    steps = view.steps
     if steps is None:
         return
-    for group in retraces.build(session.steps) if session.steps else ():
+    for group in retraces.build(view.steps) if view.steps else ():
         ratio = group.cost_ns / steps.steady_ns
         if ratio >= params.min_ratio and len(group.traces) >= params.min_traces:
-            yield _finding(session, group, ratio, params)
+            yield _finding(view, group, ratio, params)
 
 
-def _finding(session: SessionView, group: RetraceGroup, ratio: float, params: Params) -> Seen:
-    steps = session.steps
+def _finding(view: SessionView, group: RetraceGroup, ratio: float, params: Params) -> Seen:
+    steps = view.steps
     count = steps.steady_count if steps else 1
     trace = group.example
     stage = _stage(trace.function, trace.owner)
@@ -95,7 +95,7 @@ def _finding(session: SessionView, group: RetraceGroup, ratio: float, params: Pa
         confidence=0.97,
         introduced_stage=stage,
         exposed_stage="training" if stage in {"training", "data preparation"} else stage,
-        where=_places(session, group),
+        where=_places(view, group),
         evidence=(
             Evidence(
                 metric="retrace_ratio",
@@ -113,7 +113,7 @@ def _finding(session: SessionView, group: RetraceGroup, ratio: float, params: Pa
             ),
             Evidence(metric="graph_nodes", value=trace.nodes, unit="nodes"),
         ),
-        cost=cost_of(session, ratio, low=ratio * group.traced_ns / group.cost_ns, high=1.05 * ratio),
+        cost=cost_of(view, ratio, low=ratio * group.traced_ns / group.cost_ns, high=1.05 * ratio),
         remedies=(Remedy(id=remedy, text=text.format(argument=argument)),),
         explanation=f"Each trace made a new concrete function. Before: {trace.before or '-'}; after: "
         f"{trace.after or '-'}.",
@@ -143,12 +143,12 @@ def _stage(function: str, owner: str) -> Stage:
     return "data preparation" if owner == "tf.data" else "training"
 
 
-def _places(session: SessionView, group: RetraceGroup) -> tuple[Place, ...]:
+def _places(view: SessionView, group: RetraceGroup) -> tuple[Place, ...]:
     """The call that brought the new argument, then the function."""
     trace = next((t for t in reversed(group.traces) if t.stack), group.example)
-    places = [session.place(f, line, function=fn) for f, fn, line in reversed(trace.stack[-2:])]
+    places = [view.place(f, line, function=fn) for f, fn, line in reversed(trace.stack[-2:])]
     if trace.file and trace.owner == "user":
-        places.append(session.place(trace.file, trace.line, trace.end_line, trace.function))
+        places.append(view.place(trace.file, trace.line, trace.end_line, trace.function))
     return tuple(dict.fromkeys(places))
 
 

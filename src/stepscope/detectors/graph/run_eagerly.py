@@ -59,29 +59,29 @@ class Params:
     """Fewer say nothing."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    eager, setting = session.get(eager_time.build), session.get(eager_time.setting)
+    eager, setting = view.get(eager_time.build), view.get(eager_time.setting)
     if eager is None or setting is None or eager.samples < params.min_samples:
         return
     if eager.eager_ratio < params.min_eager_ratio or eager.python_ratio < params.min_python_ratio:
         return
     ratio, (low, high) = eager.saved_ratio, eager.interval
     what = "run_eagerly is on" if setting == "run_eagerly" else "tf.config.run_functions_eagerly is on"
-    stage: Stage = "prediction" if session.get(purpose.predicts) else "training"
+    stage: Stage = "prediction" if view.get(purpose.predicts) else "training"
     yield Seen(
         title=f"{what}: the step runs op by op from Python instead of compiled, {format_ratio(eager.eager_ratio)} of "
         f"the time, {format_ratio(eager.python_ratio)} in Python itself",
         confidence=0.95,
         introduced_stage="model building" if setting == "run_eagerly" else stage,
         exposed_stage=stage,
-        where=_places(session, setting),
+        where=_places(view, setting),
         evidence=(
             Evidence(metric="eager_ratio", value=eager.eager_ratio, unit="ratio", threshold=params.min_eager_ratio),
             Evidence(metric="python_ratio", value=eager.python_ratio, unit="ratio", threshold=params.min_python_ratio),
             Evidence(metric="samples", value=eager.samples, unit="samples", threshold=params.min_samples),
         ),
-        cost=cost_of(session, ratio, low=low, high=high, basis="modelled"),
+        cost=cost_of(view, ratio, low=low, high=high, basis="modelled"),
         remedies=(
             Remedy(id="remove-run-eagerly", text="remove run_eagerly=True, so that Keras compiles the step")
             if setting == "run_eagerly"
@@ -95,20 +95,20 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     )
 
 
-def _places(session: SessionView, setting: str) -> tuple[Place, ...]:
+def _places(view: SessionView, setting: str) -> tuple[Place, ...]:
     """The line of the setting where it is known, else the call of fit; then the user's code that calls the ops."""
-    worker, places = session.worker, []
+    worker, places = view.worker, []
     if worker is not None and setting == "run_eagerly":
-        places = [session.place(m.file, m.line) for m in worker.all(ModelBuilt) if m.run_eagerly and m.file][-1:]
+        places = [view.place(m.file, m.line) for m in worker.all(ModelBuilt) if m.run_eagerly and m.file][-1:]
     elif worker is not None:
         on = [s for s in worker.all(Setting) if s.name == "run_functions_eagerly" and s.value and s.file]
-        places = [session.place(s.file, s.line, function=s.function) for s in on[-1:]]
-    fit = session.fit_place()
+        places = [view.place(s.file, s.line, function=s.function) for s in on[-1:]]
+    fit = view.fit_place()
     if not places and fit is not None:
         places.append(fit)
-    eager = session.get(eager_time.build)
+    eager = view.get(eager_time.build)
     if eager is not None:
-        places += [session.place(file, first, last, name) for file, name, first, last in eager.lines]
+        places += [view.place(file, first, last, name) for file, name, first, last in eager.lines]
     return tuple(dict.fromkeys(places))
 
 

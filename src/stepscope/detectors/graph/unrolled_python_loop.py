@@ -37,7 +37,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import first_traces, repeated_code
+from stepscope.causes.host import repeated_code, unrolled_python_loop
 from stepscope.derive.python import stack_samples
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
@@ -46,7 +46,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.first_traces import FirstTraces
+    from stepscope.causes.host.unrolled_python_loop import FirstTraces
     from stepscope.derive.view import SessionView
 
 
@@ -78,29 +78,29 @@ class _Loop:
     evidence: tuple[Evidence, ...]
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: the loop with most of the graph."""
-    traces = first_traces.build(session)
+    traces = unrolled_python_loop.build(view)
     if traces is None or traces.nodes < params.min_nodes or traces.ratio < params.min_ratio:
         return
-    index = session.graphs
+    index = view.graphs
     known = index is not None and traces.graph in index.graphs
-    if not known and not stack_samples.sampled(session.steps):
+    if not known and not stack_samples.sampled(view.steps):
         yield Undecided(
             missing=Signal.NODES, hint=f"a graph of {traces.nodes:,} nodes was not read, nor its making seen"
         )
         return
-    loop = _by_nodes(session, traces, params) if known else _by_samples(traces, params)
+    loop = _by_nodes(view, traces, params) if known else _by_samples(traces, params)
     if loop is None or loop.ratio < params.min_loop_ratio or traces.ratio * loop.ratio < params.min_ratio:
         return
-    yield _finding(session, traces, loop, params)
+    yield _finding(view, traces, loop, params)
 
 
-def _by_nodes(session: SessionView, traces: FirstTraces, params: Params) -> _Loop | None:
-    index = session.graphs
+def _by_nodes(view: SessionView, traces: FirstTraces, params: Params) -> _Loop | None:
+    index = view.graphs
     if index is None:
         return None
-    found = repeated_code.build(index, traces.graph, session.session.sources, params.min_turns)
+    found = repeated_code.build(index, traces.graph, view.session.sources, params.min_turns)
     if found is None or found.variables >= found.turns:
         return None
     sampled = traces.loops[0] if traces.loops and traces.loops[0].samples >= params.min_samples else None
@@ -139,7 +139,7 @@ def _by_samples(traces: FirstTraces, params: Params) -> _Loop | None:
     )
 
 
-def _finding(session: SessionView, traces: FirstTraces, loop: _Loop, params: Params) -> Seen:
+def _finding(view: SessionView, traces: FirstTraces, loop: _Loop, params: Params) -> Seen:
     ratio = traces.ratio * loop.ratio
     file, function, line, end_line = loop.place
     share = format_ratio(traces.ratio)
@@ -147,13 +147,13 @@ def _finding(session: SessionView, traces: FirstTraces, loop: _Loop, params: Par
         title=f"the Python loop in {function} is unrolled into a graph of {traces.nodes:,} nodes; tracing takes "
         f"{format_ns(traces.tracing_ns)}, {share} of the time from model building to the last step",
         confidence=0.85,
-        where=(session.place(file, line, end_line, function),),
+        where=(view.place(file, line, end_line, function),),
         evidence=(
             Evidence(metric="tracing_ratio", value=traces.ratio, unit="ratio", threshold=params.min_ratio),
             Evidence(metric="graph_nodes", value=traces.nodes, unit="nodes", threshold=params.min_nodes),
             *loop.evidence,
         ),
-        cost=cost_of(session, ratio, low=0.8 * ratio, high=traces.ratio, ns_per_step=traces.per_step(ratio)),
+        cost=cost_of(view, ratio, low=0.8 * ratio, high=traces.ratio, ns_per_step=traces.per_step(ratio)),
         remedies=(
             Remedy(
                 id="loop-in-graph",

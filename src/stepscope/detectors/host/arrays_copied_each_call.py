@@ -60,21 +60,21 @@ class Params:
     """Fewer say nothing."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    anatomy, taken = session.anatomy, session.samples
+    anatomy, taken = view.anatomy, view.samples
     mine = [sample for sample in taken if _converts(sample)]
     whole = stack_samples.weight_of(taken)
-    if anatomy is None or session.steps is None or len(taken) < params.min_samples or not whole:
+    if anatomy is None or view.steps is None or len(taken) < params.min_samples or not whole:
         return
     ratio = stack_samples.weight_of(mine) / whole
-    if ratio >= params.min_ratio and ratio * _mean_ns(session) >= params.min_copy_ns:
-        yield _finding(session, mine, ratio, anatomy.ratio("call"), params)
+    if ratio >= params.min_ratio and ratio * _mean_ns(view) >= params.min_copy_ns:
+        yield _finding(view, mine, ratio, anatomy.ratio("call"), params)
 
 
-def _mean_ns(session: SessionView) -> float:
+def _mean_ns(view: SessionView) -> float:
     """Of a steady step."""
-    steps = session.steps
+    steps = view.steps
     return steps.steady_ns / steps.steady_count if steps is not None and steps.steady_count else 0.0
 
 
@@ -87,19 +87,19 @@ def _converts(sample: Sample) -> bool:
     return any(frame.file.endswith(CONVERSION[0]) and frame.function == CONVERSION[1] for frame in below[called:])
 
 
-def _finding(session: SessionView, mine: list[Sample], ratio: float, calls: float, params: Params) -> Seen:
-    low, high = stack_samples.confidence_interval(ratio, len(session.samples))
+def _finding(view: SessionView, mine: list[Sample], ratio: float, calls: float, params: Params) -> Seen:
+    low, high = stack_samples.confidence_interval(ratio, len(view.samples))
     return Seen(
-        title=f"each call copies NumPy arrays into tensors, {format_ns(ratio * _mean_ns(session))} a step: "
+        title=f"each call copies NumPy arrays into tensors, {format_ns(ratio * _mean_ns(view))} a step: "
         f"{format_ratio(ratio)} of the time, before anything of the function runs",
         confidence=0.9,
-        where=tuple(session.place(file, first, last, name) for file, name, first, last in stack_samples.lines_of(mine)),
+        where=tuple(view.place(file, first, last, name) for file, name, first, last in stack_samples.lines_of(mine)),
         evidence=(
             Evidence(metric="copy_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
             Evidence(metric="call_ratio", value=calls, unit="ratio"),
-            Evidence(metric="samples", value=len(session.samples), unit="samples", threshold=params.min_samples),
+            Evidence(metric="samples", value=len(view.samples), unit="samples", threshold=params.min_samples),
         ),
-        cost=cost_of(session, ratio, low=low, high=high),
+        cost=cost_of(view, ratio, low=low, high=high),
         remedies=(
             Remedy(
                 id="convert-once",

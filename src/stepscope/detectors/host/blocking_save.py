@@ -57,26 +57,26 @@ class Params:
     """Within the steady steps: a single one says nothing about a rate."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding for saving and one for summaries."""
     for kind in kinds_with(Trait.WRITES):
-        rows = session.named_times(kind)
-        steps = session.steps
+        rows = view.named_times(kind)
+        steps = view.steps
         if not rows or steps is None:
             continue
         total = sum(r.total_ns for r in rows)
         calls = sum(r.calls for r in rows)
-        ratio = min(total / steps.steady_ns, session.anatomy.ratio("saving") if session.anatomy else 1.0)
+        ratio = min(total / steps.steady_ns, view.anatomy.ratio("saving") if view.anatomy else 1.0)
         passes = epochs.ended(steps) if kind is Kind.SAVE else 0
         each_epoch = 0 < calls <= passes + 1
         if ratio >= (params.min_epoch_ratio if each_epoch else params.min_ratio) and calls >= params.min_calls:
-            yield _finding(session, rows, kind, ratio, passes, params)
+            yield _finding(view, rows, kind, ratio, passes, params)
 
 
 def _finding(
-    session: SessionView, rows: tuple[NamedTime, ...], kind: Kind, ratio: float, passes: int, params: Params
+    view: SessionView, rows: tuple[NamedTime, ...], kind: Kind, ratio: float, passes: int, params: Params
 ) -> Seen:
-    steps = session.steps
+    steps = view.steps
     count = steps.steady_count if steps else 1
     calls = sum(r.calls for r in rows)
     total = sum(r.total_ns for r in rows)
@@ -94,7 +94,7 @@ def _finding(
     return Seen(
         title=title,
         confidence=0.95,
-        where=_places(session, rows),
+        where=_places(view, rows),
         evidence=(
             Evidence(
                 metric="saving_ratio",
@@ -108,7 +108,7 @@ def _finding(
             Evidence(metric="calls", value=calls, unit="calls", threshold=params.min_calls),
             *((Evidence(metric="epochs", value=passes, unit="epochs"),) if passes else ()),
         ),
-        cost=cost_of(session, ratio, low=0.95 * ratio, high=1.02 * ratio),
+        cost=cost_of(view, ratio, low=0.95 * ratio, high=1.02 * ratio),
         remedies=_save_remedies(each_epoch=calls <= passes + 1) if kind is Kind.SAVE else _summary_remedies(),
         explanation="The training thread serialises and writes; the next step starts when it is done.",
     )
@@ -137,13 +137,13 @@ def _summary_remedies() -> tuple[Remedy, ...]:
     )
 
 
-def _places(session: SessionView, rows: tuple[NamedTime, ...]) -> tuple[Place, ...]:
+def _places(view: SessionView, rows: tuple[NamedTime, ...]) -> tuple[Place, ...]:
     places = []
     for row in rows:
         name = row.name
         if name.call_file:
-            places.append(session.place(name.call_file, name.call_line, function=name.call_function))
-    fit = session.fit_place()
+            places.append(view.place(name.call_file, name.call_line, function=name.call_function))
+    fit = view.fit_place()
     if fit is not None and not places:
         places.append(fit)
     return tuple(dict.fromkeys(places))

@@ -57,22 +57,22 @@ class Params:
     """Fewer say nothing."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    eager = session.get(eager_time.build)
-    if eager is None or eager.samples < params.min_samples or session.get(eager_time.setting) is not None:
+    eager = view.get(eager_time.build)
+    if eager is None or eager.samples < params.min_samples or view.get(eager_time.setting) is not None:
         return
     if eager.eager_ratio < params.min_eager_ratio or eager.python_ratio < params.min_python_ratio:
         return
     ratio, (low, high) = eager.saved_ratio, eager.interval
-    beside = _beside(session, eager)
+    beside = _beside(view, eager)
     yield Seen(
         title=f"the step runs eagerly, op by op from Python ({beside.text}): "
         f"{format_ratio(eager.eager_ratio)} of the time, {format_ratio(eager.python_ratio)} of it in Python itself",
         confidence=0.8,
         where=tuple(
             dict.fromkeys(
-                [*(session.place(file, first, last, name) for file, name, first, last in eager.lines), *beside.where]
+                [*(view.place(file, first, last, name) for file, name, first, last in eager.lines), *beside.where]
             )
         ),
         evidence=(
@@ -81,7 +81,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             Evidence(metric="samples", value=eager.samples, unit="samples", threshold=params.min_samples),
             *beside.evidence,
         ),
-        cost=cost_of(session, ratio, low=low, high=high, basis="modelled"),
+        cost=cost_of(view, ratio, low=low, high=high, basis="modelled"),
         remedies=beside.remedies,
         explanation="Stacks go from user code through TensorFlow's Python layers for each op; no compiled function "
         "encloses them.",
@@ -98,18 +98,18 @@ class _Beside:
     evidence: tuple[Evidence, ...] = ()
 
 
-def _beside(session: SessionView, eager: EagerTime) -> _Beside:
+def _beside(view: SessionView, eager: EagerTime) -> _Beside:
     """The function that the steps call, or the setting that has it run eagerly as well."""
-    rows = session.named_times(*kinds_with(Trait.COMPILED))
-    if not rows or session.steps is None:
+    rows = view.named_times(*kinds_with(Trait.COMPILED))
+    if not rows or view.steps is None:
         text = "decorate the step with @tf.function, so that it runs as one graph"
         return _Beside(text="no tf.function around it", remedies=(Remedy(id="use-tf-function", text=text),))
     name = rows[0].name
     called = f"Keras' compiled {name.role} step" if name.role else f"its tf.function {name.text}"
-    share = sum(row.total_ns for row in rows) / session.steps.steady_ns
-    setting = _setting(session) if eager.function_ratio > 0 else None
+    share = sum(row.total_ns for row in rows) / view.steps.steady_ns
+    setting = _setting(view) if eager.function_ratio > 0 else None
     if setting is not None:
-        place = session.place(setting.file, setting.line, function=setting.function)
+        place = view.place(setting.file, setting.line, function=setting.function)
         text = "remove tf.config.run_functions_eagerly(True), and decorate the whole step with @tf.function"
         return _Beside(
             text=f"{called} as well, by tf.config.run_functions_eagerly at {place.file}:{place.line}",
@@ -121,14 +121,14 @@ def _beside(session: SessionView, eager: EagerTime) -> _Beside:
     return _Beside(
         text=f"outside of {called}, which takes {format_ratio(share)}",
         remedies=(Remedy(id="use-tf-function", text=text),),
-        where=(session.place(name.file, name.line, function=name.text),) if name.file else (),
+        where=(view.place(name.file, name.line, function=name.text),) if name.file else (),
         evidence=(Evidence(metric="compiled_ratio", value=share, unit="ratio"),),
     )
 
 
-def _setting(session: SessionView) -> Setting | None:
+def _setting(view: SessionView) -> Setting | None:
     """Where functions were told to run eagerly, if they still are."""
-    made = session.worker.all(Setting) if session.worker is not None else []
+    made = view.worker.all(Setting) if view.worker is not None else []
     last = next((s for s in reversed(made) if s.name == "run_functions_eagerly"), None)
     return last if last is not None and last.value and last.file else None
 

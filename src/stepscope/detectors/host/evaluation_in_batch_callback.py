@@ -52,15 +52,15 @@ class Params:
     """Within the steady steps."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per callback method that evaluates on batches."""
-    steps = session.steps
+    steps = view.steps
     if steps is None:
         return
     records = steps.worker.records
     on_thread = records.thread == steps.thread
     loops = on_thread & (records.kind == Kind.LOOP)
-    roles = [n.id for n in session.names.values() if n.role in {"evaluate", "predict"}]
+    roles = [n.id for n in view.names.values() if n.role in {"evaluate", "predict"}]
     loops &= np.isin(records.name, roles)
     names = records.name[loops]
     starts = records.start_ns[loops]
@@ -68,7 +68,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     first, last = steps.span
     rests = intervals.clip(rest.periods(records), (np.array([first]), np.array([last])))
     looked_at = intervals.union(steps.windows, rests)
-    for row in session.named_times(Kind.CALLBACK):
+    for row in view.named_times(Kind.CALLBACK):
         if "batch" not in row.name.hook:
             continue
         mine = on_thread & (records.kind == Kind.CALLBACK) & (records.name == row.name.id)
@@ -82,10 +82,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         ratio = spent / intervals.total(looked_at)
         if calls < params.min_calls or ratio < params.min_ratio:
             continue
-        name = session.names[int(names[inside][0])]
-        where = [session.place(row.name.file, row.name.line, row.name.end_line, row.name.text)]
+        name = view.names[int(names[inside][0])]
+        where = [view.place(row.name.file, row.name.line, row.name.end_line, row.name.text)]
         if name.call_file:
-            where.insert(0, session.place(name.call_file, name.call_line, function=name.call_function))
+            where.insert(0, view.place(name.call_file, name.call_line, function=name.call_function))
         between = (steps.steady_count + steps.skipped) / calls
         yield Seen(
             title=f"the callback {row.name.text} calls model.{name.role} every {between:.3g} batches, "
@@ -103,7 +103,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
                 Evidence(metric="steps_between", value=between, unit="steps"),
                 Evidence(metric="calls", value=calls, unit="calls", threshold=params.min_calls),
             ),
-            cost=cost_of(session, ratio, low=0.9 * ratio, high=ratio),
+            cost=cost_of(view, ratio, low=0.9 * ratio, high=ratio),
             remedies=(
                 Remedy(
                     id="evaluate-per-epoch",

@@ -36,18 +36,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import lock_waits
+from stepscope.causes.host import gil_contention
 from stepscope.causes.system import gpu
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.components import stage_in_step
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.lock_waits import Holder, LockWaits
+    from stepscope.causes.host.gil_contention import Holder, LockWaits
     from stepscope.derive.view import SessionView
-    from stepscope.model.report.finding import PipelineStage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,30 +62,29 @@ class Params:
     """Fewer say nothing."""
     sure_low: Ratio = Ratio(0.10)
     """A lower end from which on nothing else explains it."""
+    min_holder_cores: float = 0.02
+    """A thread that takes less of a CPU holds nobody up."""
 
 
-_STAGES: dict[str, PipelineStage] = {"call": "forward-backward", "input-wait": "preprocessing", "": "forward-backward"}
-
-
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    waits = session.get(lock_waits.build)
+    waits = gil_contention.build(view, params.min_holder_cores)
     if waits is None or min(waits.held, waits.blocked) < params.min_ratio:
         return
     if waits.looks < params.min_looks:
         yield Undecided(missing=Signal.LOCK, hint=f"{waits.looks} looks; the steady part must last some 5 s")
         return
-    idle = 1.0 - max((gpu.busy_ratio for gpu in session.get(gpu.build)), default=0.0)
+    idle = 1.0 - max((gpu.busy_ratio for gpu in view.get(gpu.build)), default=0.0)
     ratio, low = min(waits.ratio, idle), min(waits.low, idle)
     if ratio < params.min_ratio or low < params.min_low:
         return
     holder = waits.holders[0]
     yield Seen(
-        title=_title(session, ratio, holder),
+        title=_title(view, ratio, holder),
         confidence=0.9 if low >= params.sure_low else 0.7,
         introduced_stage="data preparation" if holder.in_pipeline else "training",
-        pipeline_stage=_STAGES.get(waits.component, "output-processing"),
-        where=_places(session, waits, holder),
+        pipeline_stage=stage_in_step(waits.component or "call"),
+        where=_places(view, waits, holder),
         evidence=(
             Evidence(metric="lock_wait_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
             Evidence(metric="blocked_ratio", value=waits.blocked, unit="ratio"),
@@ -95,15 +94,15 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             Evidence(metric="holder_cores", value=holder.cores, unit="cores"),
             Evidence(metric="samples_on_code", value=holder.samples, unit="samples"),
         ),
-        cost=cost_of(session, ratio, low=low, high=min(waits.high, idle)),
+        cost=cost_of(view, ratio, low=low, high=min(waits.high, idle)),
         remedies=_remedies(holder),
         explanation="The step's thread could go on and waits for CPython's interpreter lock, which one thread has at a "
         "time. More CPUs, a faster model or a faster input do not help.",
     )
 
 
-def _title(session: SessionView, ratio: float, holder: Holder) -> str:
-    steps = session.steps
+def _title(view: SessionView, ratio: float, holder: Holder) -> str:
+    steps = view.steps
     mean = steps.steady_ns / steps.steady_count if steps is not None else 0.0
     names = [name for name in holder.threads if name]
     count = len(holder.threads)
@@ -115,13 +114,13 @@ def _title(session: SessionView, ratio: float, holder: Holder) -> str:
     )
 
 
-def _places(session: SessionView, waits: LockWaits, holder: Holder) -> tuple[Place, ...]:
+def _places(view: SessionView, waits: LockWaits, holder: Holder) -> tuple[Place, ...]:
     """What the other thread runs, then the line where the step waits."""
     lines = holder.lines[:3]
-    places = [session.place(holder.spot.file, min(lines), max(lines), holder.spot.function)]
+    places = [view.place(holder.spot.file, min(lines), max(lines), holder.spot.function)]
     if waits.waiting_at is not None:
         spot = waits.waiting_at
-        places.append(session.place(spot.file, spot.line, function=spot.function))
+        places.append(view.place(spot.file, spot.line, function=spot.function))
     return tuple(dict.fromkeys(places))
 
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import separate_gradients
+from stepscope.causes.host import gradients_one_by_one
 from stepscope.derive.python import stack_samples
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
@@ -40,7 +40,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.separate_gradients import SeparateGradients
+    from stepscope.causes.host.gradients_one_by_one import SeparateGradients
     from stepscope.derive.view import SessionView
 
 GAIN, LEAST, MOST = 0.85, 0.5, 0.98
@@ -57,27 +57,27 @@ class Params:
     """In the statement: fewer say nothing."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    found = separate_gradients.build(session.samples, session.session.sources)
+    found = gradients_one_by_one.build(view.samples, view.session.sources)
     if found is not None and found.samples >= params.min_samples and GAIN * found.ratio >= params.min_ratio:
-        yield _finding(session, found, params)
+        yield _finding(view, found, params)
 
 
-def _finding(session: SessionView, found: SeparateGradients, params: Params) -> Seen:
+def _finding(view: SessionView, found: SeparateGradients, params: Params) -> Seen:
     saved = GAIN * found.ratio
     low, high = stack_samples.confidence_interval(found.ratio, found.of)
     return Seen(
         title=f"the step asks for the gradient of one variable after the other, {format_ratio(found.ratio)} of the "
         "time: each call goes back through the model anew",
         confidence=0.85,
-        where=(session.place(found.file, found.line, function=found.function),),
+        where=(view.place(found.file, found.line, function=found.function),),
         evidence=(
             Evidence(metric="gradient_ratio", value=found.ratio, unit="ratio"),
             Evidence(metric="saved_ratio", value=saved, unit="ratio", threshold=params.min_ratio),
             Evidence(metric="samples", value=found.samples, unit="samples", threshold=params.min_samples),
         ),
-        cost=cost_of(session, saved, low=LEAST * low, high=MOST * high, basis="modelled"),
+        cost=cost_of(view, saved, low=LEAST * low, high=MOST * high, basis="modelled"),
         remedies=(
             Remedy(
                 id="gradients-in-one-call",

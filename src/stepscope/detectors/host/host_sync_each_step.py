@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
+from stepscope.model.report.components import Trait, components_with
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 from stepscope.wire.kinds import Kind
@@ -55,27 +56,25 @@ class Params:
     """Waits in a step: one every few steps is what logging needs."""
 
 
-HOST = ("other-python", "framework", "callbacks", "gc", "input-wait", "saving")
+HOST = components_with(Trait.HOST)
 """What the host does in the step beside calls and waits, and could do while the device computes."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    steps, anatomy = session.steps, session.anatomy
+    steps, anatomy = view.steps, view.anatomy
     if steps is None or anatomy is None:
         return
-    rows = [r for r in session.named_times(Kind.SYNC) if r.name.call_file]
+    rows = [r for r in view.named_times(Kind.SYNC) if r.name.call_file]
     calls = sum(r.calls for r in rows)
     waited, host = anatomy.ratio("host-sync"), sum(anatomy.ratio(part) for part in HOST)
     ratio = min(waited, host)
     if ratio >= params.min_ratio and calls >= params.min_per_step * steps.steady_count:
-        yield _finding(session, rows, calls, waited, host, params)
+        yield _finding(view, rows, calls, waited, host, params)
 
 
-def _finding(
-    session: SessionView, rows: list[NamedTime], calls: int, waited: float, host: float, params: Params
-) -> Seen:
-    steps = session.steps
+def _finding(view: SessionView, rows: list[NamedTime], calls: int, waited: float, host: float, params: Params) -> Seen:
+    steps = view.steps
     count = steps.steady_count if steps else 1
     ratio = min(waited, host)
     each = format_ns(sum(r.total_ns for r in rows) / calls)
@@ -86,7 +85,7 @@ def _finding(
         confidence=0.7,
         where=tuple(
             dict.fromkeys(
-                session.place(r.name.call_file, r.name.call_line, function=r.name.call_function) for r in rows[:3]
+                view.place(r.name.call_file, r.name.call_line, function=r.name.call_function) for r in rows[:3]
             )
         ),
         evidence=(
@@ -95,7 +94,7 @@ def _finding(
             Evidence(metric="lost_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
             Evidence(metric="syncs_per_step", value=calls / count, unit="calls", threshold=params.min_per_step),
         ),
-        cost=cost_of(session, ratio, low=0.0, high=1.05 * ratio, basis="modelled"),
+        cost=cost_of(view, ratio, low=0.0, high=1.05 * ratio, basis="modelled"),
         remedies=(
             Remedy(
                 id="read-less-often",

@@ -35,7 +35,8 @@ from stepscope.causes.input import input_cause
 from stepscope.causes.system import stalls
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Cause, Evidence, PipelineStage, Place, Remedy
+from stepscope.model.report.components import COMPONENTS, Trait, components_with, stage_in_step
+from stepscope.model.report.finding import Cause, Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
@@ -55,35 +56,29 @@ class Params:
     """Of one stall: what is shorter nobody would call an interruption."""
 
 
-_SKIPPED = frozenset({"saving", "evaluation", "tracing", "framework", "host-sync"})
-"""Blocking saves, evaluations and retraces have detectors of their own, which say how often; Keras' own loop has
-nothing to change; a wait for a tensor every N steps is the device's work on those N steps."""
-_STAGES: dict[str, PipelineStage] = {
-    "call": "forward-backward",
-    "input-wait": "preprocessing",
-}
+_SKIPPED = components_with(Trait.STALL_EXPLAINED)
 _COLLECT = "gc.collect("
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per part of the step that stalls with a period."""
-    steps = session.steps
+    steps = view.steps
     if steps is None:
         return
-    cause = session.get(input_cause.build)
+    cause = view.get(input_cause.build)
     outside = cause is not None and cause.limit in {"network", "disk"}
-    for stall in session.get(stalls.build):
+    for stall in view.get(stalls.build):
         if outside and stall.component == "input-wait":  # the wire or the disk, not what reads from it
             continue
         ratio = stall.excess_ns / steps.steady_ns
         if stall.component in _SKIPPED or ratio < params.min_ratio or stall.stall_ns < params.min_stall_ns:
             continue
-        yield _finding(session, stall, ratio, params)
+        yield _finding(view, stall, ratio, params)
 
 
-def _finding(session: SessionView, stalls: Stalls, ratio: float, params: Params) -> Seen:
-    collected = _collect_place(session) if stalls.component == "gc" else None
-    who = _who(session, stalls, collected)
+def _finding(view: SessionView, stalls: Stalls, ratio: float, params: Params) -> Seen:
+    collected = _collect_place(view) if stalls.component == "gc" else None
+    who = _who(view, stalls, collected)
     every = f"every {format_ns(stalls.period_ns)}" if stalls.by_time else f"every {stalls.steps:g} steps"
     return Seen(
         title=f"a periodic stall: {every} {who} interrupts the steps for {format_ns(stalls.stall_ns)}: "
@@ -91,8 +86,8 @@ def _finding(session: SessionView, stalls: Stalls, ratio: float, params: Params)
         confidence=0.6 if who.startswith("something unknown") else 0.9,
         cause=_cause(stalls),
         introduced_stage="environment setting" if _is_rival(stalls) else "training",
-        pipeline_stage=_STAGES.get(stalls.component, "output-processing"),
-        where=_places(session, stalls, collected),
+        pipeline_stage=stage_in_step(stalls.component),
+        where=_places(view, stalls, collected),
         evidence=(
             Evidence(
                 metric="stall_ratio",
@@ -112,8 +107,8 @@ def _finding(session: SessionView, stalls: Stalls, ratio: float, params: Params)
                 refs=tuple(f"step:{number}" for number in stalls.first_steps[:20]),
             ),
         ),
-        cost=cost_of(session, ratio, low=0.9 * ratio, high=1.05 * ratio),
-        remedies=_remedies(session, stalls, collected=collected is not None),
+        cost=cost_of(view, ratio, low=0.9 * ratio, high=1.05 * ratio),
+        remedies=_remedies(view, stalls, collected=collected is not None),
         explanation=f"The stalls lie in the part of the step that the report calls {stalls.component}; "
         f"{format_ratio(stalls.regular_ratio)} of their intervals are regular.",
     )
@@ -123,7 +118,7 @@ def _is_rival(stalls: Stalls) -> bool:
     return stalls.component == "call" and stalls.thread_spot is None and bool(stalls.rival)
 
 
-def _who(session: SessionView, stalls: Stalls, collected: Place | None) -> str:
+def _who(view: SessionView, stalls: Stalls, collected: Place | None) -> str:
     match stalls.component:
         case "gc":
             who = "gc.collect()" if collected is not None else "Python's garbage collection"
@@ -136,51 +131,44 @@ def _who(session: SessionView, stalls: Stalls, collected: Place | None) -> str:
         case "input-wait":
             who = "the input"
         case _ if stalls.spot is not None:
-            who = f"slow Python in {loop_python.who(session, stalls.spot)}"
+            who = f"slow Python in {loop_python.who(view, stalls.spot)}"
         case _:
             who = f"something unknown in {stalls.component}"
     return who
 
 
 def _cause(stalls: Stalls) -> Cause:
-    match stalls.component:
-        case "call" if stalls.thread_spot is None:
-            return "System: scheduling" if stalls.rival else "unknown"
-        case "call" | "other-python" | "gc":
-            return "Python: interpreter overhead"
-        case "callbacks":
-            return "API: inefficient API usage"
-        case "input-wait":
-            return "Data: inefficient data preprocessing"
-    return "unknown"
+    if stalls.component == "call" and stalls.thread_spot is None:
+        return "System: scheduling" if stalls.rival else "unknown"
+    return COMPONENTS[stalls.component].cause
 
 
-def _collect_place(session: SessionView) -> Place | None:
+def _collect_place(view: SessionView) -> Place | None:
     """The line of the loop's own source that collects garbage."""
-    if session.loop is None:
+    if view.loop is None:
         return None
-    for number, line in enumerate((session.source_of(session.loop[0]) or "").split("\n"), 1):
+    for number, line in enumerate((view.source_of(view.loop[0]) or "").split("\n"), 1):
         if _COLLECT in line.partition("#")[0]:
-            return session.place(session.loop[0], number)
+            return view.place(view.loop[0], number)
     return None
 
 
-def _places(session: SessionView, stalls: Stalls, collected: Place | None) -> tuple[Place, ...]:
+def _places(view: SessionView, stalls: Stalls, collected: Place | None) -> tuple[Place, ...]:
     places = [collected] if collected is not None else []
     name = stalls.name
     if name is not None and name.own and name.file:
-        places.append(session.place(name.file, name.line, name.end_line, name.text))
+        places.append(view.place(name.file, name.line, name.end_line, name.text))
     spots = (stalls.thread_spot,) if stalls.component == "call" else (stalls.spot,)
-    places += [session.place(s.file, s.line, function=s.function) for s in spots if s is not None]
-    fit = session.fit_place()
+    places += [view.place(s.file, s.line, function=s.function) for s in spots if s is not None]
+    fit = view.fit_place()
     if fit is not None and not places:
         places.append(fit)
-    elif session.loop is not None and session.call_line is not None and not _is_rival(stalls):
-        places.append(session.place(session.loop[0], session.call_line, function=session.loop[1]))
+    elif view.loop is not None and view.call_line is not None and not _is_rival(stalls):
+        places.append(view.place(view.loop[0], view.call_line, function=view.loop[1]))
     return tuple(dict.fromkeys(places))
 
 
-def _remedies(session: SessionView, stalls: Stalls, *, collected: bool) -> tuple[Remedy, ...]:
+def _remedies(view: SessionView, stalls: Stalls, *, collected: bool) -> tuple[Remedy, ...]:
     if stalls.component == "gc":
         freeze = Remedy(
             id="freeze-objects",
@@ -197,7 +185,7 @@ def _remedies(session: SessionView, stalls: Stalls, *, collected: bool) -> tuple
         Remedy(id="vectorise", text="make it cheaper: vectorise it with NumPy, or compute it in the compiled step"),
         Remedy(id="move-off-thread", text="or hand it to another process, so that the next step can start"),
     )
-    if stalls.component == "other-python" and spot is not None and loop_python.is_loop(session, spot):
+    if stalls.component == "other-python" and spot is not None and loop_python.is_loop(view, spot):
         return cheaper
     doer = stalls.name.text if stalls.name is not None else spot.function if spot is not None else "what runs there"
     return Remedy(id="do-it-less-often", text=f"run {doer} less often, or after training"), *cheaper

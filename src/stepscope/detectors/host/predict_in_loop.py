@@ -71,9 +71,9 @@ REMEDIES = {
 }
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per role that is called too often."""
-    steps = session.steps
+    steps = view.steps
     if steps is None:
         return
     records = steps.worker.records
@@ -88,12 +88,12 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         records.start_ns[callbacks_mask], records.start_ns[callbacks_mask] + records.dur_ns[callbacks_mask]
     )
     for role, advice in REMEDIES.items():
-        names = [n.id for n in session.names.values() if n.role == role]
+        names = [n.id for n in view.names.values() if n.role == role]
         rows = loops & np.isin(records.name, names)
         starts, ends = records.start_ns[rows], records.start_ns[rows] + records.dur_ns[rows]
         outside = intervals.clipped_sum(starts, ends, callbacks) < ends - starts
         starts, ends, ids = starts[outside], ends[outside], records.name[rows][outside]
-        if len(starts) < params.min_calls or _batches(session, role) > params.max_batches:
+        if len(starts) < params.min_calls or _batches(view, role) > params.max_batches:
             continue
         # Only the steady steps: what a call runs while wrappers rest is not recorded, and is no overhead.
         whole = intervals.clipped_sum(starts, ends, steps.windows)
@@ -101,11 +101,11 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         ratio = float(overhead.sum()) / steps.steady_ns
         if ratio < params.min_ratio:
             continue
-        name = session.names[int(np.bincount(ids).argmax())]
-        where = (session.place(name.call_file, name.call_line, function=name.call_function),) if name.call_file else ()
+        name = view.names[int(np.bincount(ids).argmax())]
+        where = (view.place(name.call_file, name.call_line, function=name.call_function),) if name.call_file else ()
         mean, often = float((ends - starts).mean()), len(starts) / (seen + steps.skipped)
         part = mean * float(overhead.sum()) / float(whole.sum())
-        training = _trains(session)
+        training = _trains(view)
         yield Seen(
             title=f"model.{role} is called {often:.2g} times a step in a loop: "
             f"{format_ns(mean)} a "
@@ -126,7 +126,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
                 Evidence(metric="call_ns", value=mean, unit="ns"),
                 Evidence(metric="overhead_ns", value=part, unit="ns"),
             ),
-            cost=cost_of(session, ratio, low=0.9 * ratio, high=float(whole.sum()) / steps.steady_ns),
+            cost=cost_of(view, ratio, low=0.9 * ratio, high=float(whole.sum()) / steps.steady_ns),
             remedies=(Remedy(id=f"no-{role}-in-loop", text=advice),),
             explanation="Every such call builds a data adapter and an iterator and runs callbacks; the compiled "
             "function is "
@@ -134,15 +134,15 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         )
 
 
-def _batches(session: SessionView, role: str) -> float:
+def _batches(view: SessionView, role: str) -> float:
     """Batches of the usual call, 0 where that is not known."""
-    seen = [b.steps for b in session.worker.all(BatchSeen) if b.role == BATCHES[role]] if session.worker else []
+    seen = [b.steps for b in view.worker.all(BatchSeen) if b.role == BATCHES[role]] if view.worker else []
     return float(np.median(seen)) if seen else 0.0
 
 
-def _trains(session: SessionView) -> bool:
+def _trains(view: SessionView) -> bool:
     """Something is trained in the steady steps besides: the loop's time is training time."""
-    steps = session.steps
+    steps = view.steps
     if steps is None:
         return False
     records = steps.worker.records
@@ -150,8 +150,8 @@ def _trains(session: SessionView) -> bool:
     mine = (records.start_ns >= lo[0]) & (records.start_ns < hi[-1])
     if (mine & (records.kind == Kind.APPLY)).any():
         return True
-    roles = {n.id for n in session.names.values() if n.role in {"train", "fit", "train_on_batch"}}
-    updating = session.get(purpose.updating_functions)
+    roles = {n.id for n in view.names.values() if n.role in {"train", "fit", "train_on_batch"}}
+    updating = view.get(purpose.updating_functions)
     kinds = mine & np.isin(records.kind, kinds_with(Trait.TRAINER))
     return bool(np.isin(records.name[kinds], list(roles | updating)).any())
 

@@ -33,8 +33,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import rebuilds
-from stepscope.causes.host.rebuilds import COMPILED
+from stepscope.causes.host import rebuilt_in_loop
+from stepscope.causes.host.rebuilt_in_loop import COMPILED
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy, Stage
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -42,7 +42,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.rebuilds import Builder, Rebuilds
+    from stepscope.causes.host.rebuilt_in_loop import Builder, Rebuilds
     from stepscope.derive.view import SessionView
 
 
@@ -54,6 +54,10 @@ class Params:
     """Of steady wall time: reloading a model now and then, for a new version, is wanted."""
     min_fold_ratio: Ratio = Ratio(0.25)
     """Where models are built to be trained: below it they are folds or trials of some length."""
+    min_builds: int = 5
+    """Of one line, besides the first, within the steady steps: fewer are no loop. Compiling counts from the start."""
+    min_compiles: int = 2
+    """Of these within the steady steps: a fit that compiles and traces for seconds has few, and they begin late."""
 
 
 WORDS = {
@@ -72,20 +76,20 @@ WORDS = {
 }
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: everything that is built in one loop has one root."""
-    steps, found = session.steps, session.get(rebuilds.build)
+    steps, found = view.steps, rebuilt_in_loop.build(view, params.min_builds, params.min_compiles)
     if steps is None or found is None:
         return
     ratio = found.total_ns / steps.steady_ns
     wanted = found.trains and all(b.role == COMPILED for b in found.builders)
     least = params.min_fold_ratio if wanted else params.min_ratio
     if ratio >= least:
-        yield _finding(session, found, ratio, least)
+        yield _finding(view, found, ratio, least)
 
 
-def _finding(session: SessionView, found: Rebuilds, ratio: float, least: float) -> Seen:
-    steps = session.steps
+def _finding(view: SessionView, found: Rebuilds, ratio: float, least: float) -> Seen:
+    steps = view.steps
     count = steps.steady_count if steps else 1
     steady = steps.steady_ns if steps else 1
     top = found.builders[0]
@@ -98,25 +102,25 @@ def _finding(session: SessionView, found: Rebuilds, ratio: float, least: float) 
         confidence=0.9,
         introduced_stage="model building" if found.trains else stage,
         exposed_stage=stage,
-        where=_places(session, found),
+        where=_places(view, found),
         evidence=(
             Evidence(metric="rebuild_ratio", value=ratio, unit="ratio", threshold=least, refs=("component:building",)),
             Evidence(metric="builds", value=found.builds, unit="builds"),
             Evidence(metric="build_ns", value=each, unit="ns"),
             Evidence(metric="steps_between", value=count / found.builds, unit="steps"),
         ),
-        cost=cost_of(session, ratio, low=(found.build_ns + found.around_ns) / steady, high=1.05 * ratio),
+        cost=cost_of(view, ratio, low=(found.build_ns + found.around_ns) / steady, high=1.05 * ratio),
         remedies=(Remedy(id="build-once", text=advice),),
         explanation="Every build but the first of the job could have been kept; with it goes the tracing that what it "
         "has made needs before it runs.",
     )
 
 
-def _places(session: SessionView, found: Rebuilds) -> tuple[Place, ...]:
+def _places(view: SessionView, found: Rebuilds) -> tuple[Place, ...]:
     """The lines that build, then the user's code that makes the layers."""
     called: list[Builder] = [b for b in found.builders if b.file]
-    places = [session.place(b.file, b.line, function=b.function) for b in called[:3]]
-    places += [session.place(file, first, last, name) for file, name, first, last in found.lines]
+    places = [view.place(b.file, b.line, function=b.function) for b in called[:3]]
+    places += [view.place(file, first, last, name) for file, name, first, last in found.lines]
     return tuple(dict.fromkeys(places))
 
 

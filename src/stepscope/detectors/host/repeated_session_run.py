@@ -31,7 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import session_reruns
+from stepscope.causes.host import repeated_session_run
 from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -41,7 +41,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.session_reruns import Reruns
+    from stepscope.causes.host.repeated_session_run import Reruns
     from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.view import SessionView
 
@@ -52,18 +52,22 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.10)
     """Of steady wall time."""
+    min_runs: float = 0.5
+    """Of the same fetches, a step: what is fetched now and then costs next to nothing."""
+    min_shared: Ratio = Ratio(0.5)
+    """Of the nodes of a run, that the main one computes too."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    steps = session.steps
-    found = session_reruns.build(session)
+    steps = view.steps
+    found = repeated_session_run.build(view, params.min_runs, params.min_shared)
     if steps is None or found is None or found.lost_ns < params.min_ratio * steps.steady_ns:
         return
-    yield _finding(session, found, steps.steady_ns, steps.steady_count, params)
+    yield _finding(view, found, steps.steady_ns, steps.steady_count, params)
 
 
-def _finding(session: SessionView, found: Reruns, steady_ns: int, count: int, params: Params) -> Seen:
+def _finding(view: SessionView, found: Reruns, steady_ns: int, count: int, params: Params) -> Seen:
     ratio = found.lost_ns / steady_ns
     longest = found.others[0]
     what = " and ".join(f"{other.run.name.text}" for other in found.others)
@@ -73,14 +77,14 @@ def _finding(session: SessionView, found: Reruns, steady_ns: int, count: int, pa
         f"{'is' if len(found.others) == 1 else 'are'} fetched by session.run calls of their own on the feed of "
         f"{found.main.name.text}, {format_ns(found.high_ns / count)} a step",
         confidence=0.85,
-        introduced_stage="training" if session.get(purpose.trains) else "prediction",
-        where=tuple(dict.fromkeys(_place(session, run) for run in (*(o.run for o in found.others), found.main))),
+        introduced_stage="training" if view.get(purpose.trains) else "prediction",
+        where=tuple(dict.fromkeys(_place(view, run) for run in (*(o.run for o in found.others), found.main))),
         evidence=(
             Evidence(metric="repeated_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
-            Evidence(metric="shared_ratio", value=longest.shared, unit="ratio", threshold=session_reruns.MIN_SHARED),
+            Evidence(metric="shared_ratio", value=longest.shared, unit="ratio", threshold=params.min_shared),
             Evidence(metric="runs_per_step", value=calls / count, unit="runs"),
         ),
-        cost=cost_of(session, ratio, low=0.8 * ratio, high=found.high_ns / steady_ns),
+        cost=cost_of(view, ratio, low=0.8 * ratio, high=found.high_ns / steady_ns),
         remedies=(
             Remedy(
                 id="one-run",
@@ -94,12 +98,12 @@ def _finding(session: SessionView, found: Reruns, steady_ns: int, count: int, pa
     )
 
 
-def _place(session: SessionView, run: NamedTime) -> Place:
-    return session.place(run.name.call_file, run.name.call_line, function=run.name.call_function)
+def _place(view: SessionView, run: NamedTime) -> Place:
+    return view.place(run.name.call_file, run.name.call_line, function=run.name.call_function)
 
 
-def _sessions(session: SessionView) -> str:
-    steps = session.steps
+def _sessions(view: SessionView) -> str:
+    steps = view.steps
     runs = steps is None or bool((steps.worker.records.kind == Kind.SESSION_RUN).any())
     return "" if runs else "the job runs no session"
 

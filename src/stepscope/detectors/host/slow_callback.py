@@ -56,12 +56,12 @@ class Params:
     """For hooks that run once an epoch: some work there is what epochs are for."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield a finding for each slow callback; if none alone is slow, one for all of them together."""
-    steps = session.steps
+    steps = view.steps
     if steps is None:
         return
-    rows = session.named_times(Kind.CALLBACK)
+    rows = view.named_times(Kind.CALLBACK)
     found = 0
     own = [(row, _own_ns(steps, row) / steps.steady_ns) for row in rows]
     for group in _by_method(own):
@@ -70,13 +70,13 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         slow = sum(row.total_ns for row, _ in group) >= params.min_call_ns * max(row.calls for row, _ in group)
         if ratio >= least and slow:
             found += 1
-            yield _finding(session, [row for row, _ in group], ratio, least)
+            yield _finding(view, [row for row, _ in group], ratio, least)
     small = [(row, ratio) for row, ratio in own if _per_batch(row.name.hook)]
     together = sum(ratio for _, ratio in small)
     steady = steps.steady_ns / steps.steady_count
     enough = together * steady >= params.min_call_ns
     if not found and len(small) > 1 and together >= params.min_batch_ratio and enough:
-        yield _finding(session, [row for row, _ in small], together, params.min_batch_ratio)
+        yield _finding(view, [row for row, _ in small], together, params.min_batch_ratio)
 
 
 def _by_method(own: list[tuple[NamedTime, float]]) -> list[list[tuple[NamedTime, float]]]:
@@ -111,8 +111,8 @@ def _own_ns(steps: Steps, row: NamedTime) -> float:
     return row.total_ns - intervals.total(intervals.clip(intervals.clip(parts, spans), steps.windows))
 
 
-def _finding(session: SessionView, rows: list[NamedTime], ratio: float, least: float) -> Seen:
-    steps = session.steps
+def _finding(view: SessionView, rows: list[NamedTime], ratio: float, least: float) -> Seen:
+    steps = view.steps
     count = steps.steady_count if steps else 1
     mean = steps.steady_ns / count if steps else 0.0
     calls = sum(r.calls for r in rows)
@@ -143,7 +143,7 @@ def _finding(session: SessionView, rows: list[NamedTime], ratio: float, least: f
     return Seen(
         title=title,
         confidence=0.95,
-        where=tuple(dict.fromkeys(p for r in rows if (p := _place(session, r)) is not None)),
+        where=tuple(dict.fromkeys(p for r in rows if (p := _place(view, r)) is not None)),
         evidence=(
             Evidence(
                 metric="callback_ratio",
@@ -155,7 +155,7 @@ def _finding(session: SessionView, rows: list[NamedTime], ratio: float, least: f
             Evidence(metric="callback_ns_per_call", value=per_call, unit="ns"),
             Evidence(metric="calls", value=calls, unit="calls"),
         ),
-        cost=cost_of(session, ratio, low=0.95 * ratio, high=1.02 * ratio),
+        cost=cost_of(view, ratio, low=0.95 * ratio, high=1.02 * ratio),
         remedies=(
             Remedy(
                 id="callback-less-often",
@@ -182,13 +182,13 @@ def _less_often(kind: str, *, own: bool, in_session: bool) -> str:
     return f"give {kind} a longer interval, or leave it out"
 
 
-def _place(session: SessionView, row: NamedTime) -> Place | None:
+def _place(view: SessionView, row: NamedTime) -> Place | None:
     name = row.name
     if name.own and name.file:
-        return session.place(name.file, name.line, name.end_line, name.text)
+        return view.place(name.file, name.line, name.end_line, name.text)
     if name.hook in SESSION_HOOKS and name.call_file:
-        return session.place(name.call_file, name.call_line, function=name.call_function)
-    return session.fit_place()
+        return view.place(name.call_file, name.call_line, function=name.call_function)
+    return view.fit_place()
 
 
 DETECTOR = Detector(

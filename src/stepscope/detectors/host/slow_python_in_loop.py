@@ -44,37 +44,37 @@ if TYPE_CHECKING:
     from stepscope.detectors.loop_python import LoopPython
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: the function with the most samples."""
-    found = loop_python.find(session, params, lambda s: statement_role.build(session, s) not in {"feeds", "call"})
-    steps = session.steps
+    found = loop_python.find(view, params, lambda s: statement_role.build(view, s) not in {"feeds", "call"})
+    steps = view.steps
     if found is None or steps is None:
         return
     top = found.top
-    role = statement_role.build(session, top)
+    role = statement_role.build(view, top)
     after = role in {"uses", "carries"}
     per_step = found.ratio * steps.steady_ns / steps.steady_count
     position = "after the step, on its results," if after else "between the steps"
     yield Seen(
         title=f"slow Python code in the loop {position} takes {format_ns(per_step)} a step, mostly in "
-        f"{found.who(session)}: {format_ratio(found.ratio)} of the time",
+        f"{found.who(view)}: {format_ratio(found.ratio)} of the time",
         severity=severity_of(found.ratio),
         confidence=0.85,
         pipeline_stage="output-processing" if after else "none",
-        where=found.places(session),
-        evidence=found.evidence(session, "samples_on_code", params),
-        cost=found.cost(session),
-        remedies=_remedies(session, found, next_waits=role == "carries"),
+        where=found.places(view),
+        evidence=found.evidence(view, "samples_on_code", params),
+        cost=found.cost(view),
+        remedies=_remedies(view, found, next_waits=role == "carries"),
         explanation="Nothing of TensorFlow, Keras, tf.data or a callback runs in this time: the loop's thread "
         "is in user "
         "Python between two steps.",
     )
 
 
-def _remedies(session: SessionView, found: LoopPython, *, next_waits: bool) -> tuple[Remedy, ...]:
+def _remedies(view: SessionView, found: LoopPython, *, next_waits: bool) -> tuple[Remedy, ...]:
     """``next_waits``: the next step is made of what the function returns, so that it cannot run less often or later."""
     spot = found.top.culprit
-    if loop_python.is_loop(session, spot):
+    if loop_python.is_loop(view, spot):
         text = "do what these lines do with NumPy on whole arrays, or inside of the compiled step"
         vectorise = Remedy(id="vectorise", text=text)
         off = "or move it into a function that another thread or process runs, so that the next step can start"

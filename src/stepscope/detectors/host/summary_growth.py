@@ -54,11 +54,11 @@ class Params:
     """Less is the page that any log line dirties."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    rows = session.named_times(Kind.SUMMARY)
-    written = _written(session)
-    steps = session.steps
+    rows = view.named_times(Kind.SUMMARY)
+    written = _written(view)
+    steps = view.steps
     if not rows or steps is None or written is None:
         return
     size, seconds = written
@@ -72,14 +72,14 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         title=f"summaries fill the disk: {format_bytes(per_step)} a step, {format_bytes(per_hour)} an hour",
         confidence=0.7,
         symptom="Time: slow execution time" if ratio else "unknown",
-        where=_places(session, rows),
+        where=_places(view, rows),
         evidence=(
             Evidence(metric="bytes_per_hour", value=per_hour, unit="bytes", threshold=params.min_bytes_per_hour),
             Evidence(metric="bytes_per_step", value=per_step, unit="bytes", threshold=params.min_bytes_per_step),
             Evidence(metric="summary_calls_per_step", value=calls / steps.steady_count, unit="calls"),
             Evidence(metric="summary_ratio", value=ratio, unit="ratio"),
         ),
-        cost=cost_of(session, ratio, low=0.95 * ratio, high=1.02 * ratio),
+        cost=cost_of(view, ratio, low=0.95 * ratio, high=1.02 * ratio),
         remedies=(
             Remedy(
                 id="summaries-less-often",
@@ -90,13 +90,13 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     )
 
 
-def _written(session: SessionView) -> tuple[int, float] | None:
+def _written(view: SessionView) -> tuple[int, float] | None:
     """Bytes that the process wrote within the steady steps, less its checkpoints, and seconds; None if not known."""
-    steps = session.steps
+    steps = view.steps
     if steps is None:
         return None
     lo, hi = int(steps.windows[0][0]), int(steps.windows[1][-1])
-    table = session.session.process.take(session.session.process.pid == steps.worker.info.pid)
+    table = view.session.process.take(view.session.process.pid == steps.worker.info.pid)
     table = table.take((table.at_ns >= lo) & (table.at_ns <= hi) & (table.write_bytes >= 0))
     if len(table) <= 1:
         return None
@@ -107,13 +107,11 @@ def _written(session: SessionView) -> tuple[int, float] | None:
     return max(0, size), (last - first) / 1e9
 
 
-def _places(session: SessionView, rows: tuple[NamedTime, ...]) -> tuple[Place, ...]:
+def _places(view: SessionView, rows: tuple[NamedTime, ...]) -> tuple[Place, ...]:
     places = [
-        session.place(r.name.call_file, r.name.call_line, function=r.name.call_function)
-        for r in rows
-        if r.name.call_file
+        view.place(r.name.call_file, r.name.call_line, function=r.name.call_function) for r in rows if r.name.call_file
     ]
-    fit = session.fit_place()
+    fit = view.fit_place()
     if fit is not None and not places:
         places.append(fit)
     return tuple(dict.fromkeys(places))

@@ -29,7 +29,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import fresh_iterators
+from stepscope.causes.input import iterator_made_each_step
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
 from stepscope.model.log.events import DatasetMade, IteratorMade
 from stepscope.model.report.finding import Evidence, Remedy
@@ -38,7 +38,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.input.fresh_iterators import FreshIterators
+    from stepscope.causes.input.iterator_made_each_step import FreshIterators
     from stepscope.derive.view import SessionView
     from stepscope.model.report.finding import Place
 
@@ -51,25 +51,27 @@ class Params:
     """Of steady wall time."""
     min_iterators: int = 20
     """In the steady steps: fewer are a look at the data, or a short evaluation."""
+    max_pulls: int = 2
+    """Batches of an iterator: a dataset of one batch is pulled from twice, for the batch and for the end."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
-    found = fresh_iterators.build(session, params.min_iterators)
+    found = iterator_made_each_step.build(view, params.min_iterators, params.max_pulls)
     if found is None or found.ratio < params.min_ratio:
         return
     yield Seen(
         title=f"a new iterator over the dataset is made for each batch that is taken ({found.iterators:,} of them): "
         f"{format_ratio(found.ratio)} of the time",
         confidence=0.9,
-        where=_places(session, found),
+        where=_places(view, found),
         evidence=(
             Evidence(metric="fresh_ratio", value=found.ratio, unit="ratio", threshold=params.min_ratio),
             Evidence(metric="iterators", value=found.iterators, unit="iterators", threshold=params.min_iterators),
             Evidence(metric="batches_per_iterator", value=found.pulls / found.iterators, unit="batches"),
             Evidence(metric="samples_on_making", value=found.samples, unit="samples"),
         ),
-        cost=cost_of(session, found.ratio),
+        cost=cost_of(view, found.ratio),
         remedies=(
             Remedy(
                 id="one-iterator",
@@ -83,10 +85,10 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen]:
     )
 
 
-def _places(session: SessionView, found: FreshIterators) -> tuple[Place, ...]:
+def _places(view: SessionView, found: FreshIterators) -> tuple[Place, ...]:
     """Where the iterators are made, then the pipeline that each of them starts."""
-    here = (session.place(found.file, found.line, function=found.function),) if found.file else ()
-    worker = session.steps.worker if session.steps is not None else None
+    here = (view.place(found.file, found.line, function=found.function),) if found.file else ()
+    worker = view.steps.worker if view.steps is not None else None
     if worker is None:
         return here
     made = {d.id: d for d in worker.all(DatasetMade)}
@@ -96,7 +98,7 @@ def _places(session: SessionView, found: FreshIterators) -> tuple[Place, ...]:
         dataset = made.pop(todo.pop(), None)
         if dataset is not None:
             todo += dataset.inputs
-            place = session.dataset_place(dataset)
+            place = view.dataset_place(dataset)
             places += [place] if place is not None else []
     return tuple(dict.fromkeys(places))[:MAX_PLACES]
 

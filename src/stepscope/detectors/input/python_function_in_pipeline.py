@@ -56,17 +56,17 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    waited = pipeline_python.find(session, "python-function", params)
+    waited = pipeline_python.find(view, "python-function", params)
     if waited is None:
         return
     cause, function = waited.cause, waited.function
-    debug = None if function.name.own else _debug_mode(session)
+    debug = None if function.name.own else _debug_mode(view)
     inside = function.inside.function if function.inside is not None and debug is not None else ""
     name = inside or function.name.text
-    draw = random_input.of_function(session, function)
-    waits = f"; steps wait {pipeline_python.waits(session, cause, waited.saved)}"
+    draw = random_input.of_function(view, function)
+    waits = f"; steps wait {pipeline_python.waits(view, cause, waited.saved)}"
     if waited.hidden:
         waits = f", without a break ({format_ratio(waited.busy_ratio)} of the time): it sets the pace of the steps"
     yield Seen(
@@ -74,12 +74,12 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         f"pipeline (tf.{function.role}), {format_ns(waited.per_batch_ns)} per batch{waits}",
         confidence=0.95,
         cause="API: not using efficient API" if debug is None else "API: inefficient API usage",
-        where=_places(session, function, debug),
+        where=_places(view, function, debug),
         evidence=(
             *waited.evidence(params),
             Evidence(metric="python_calls", value=function.calls, unit="calls", refs=(f"name:{function.name.id}",)),
         ),
-        cost=waited.cost(session),
+        cost=waited.cost(view),
         remedies=_REMEDY_OF_DEBUG_MODE
         if debug is not None
         else (
@@ -94,7 +94,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         explanation="The function ran on tf.data's threads and was timed call by call. It holds Python's global "
         "interpreter lock, so it runs on one core whatever num_parallel_calls says."
         f"{pipeline_python.by_trace(cause)}"
-        + ("" if waited.hidden else pipeline_python.account(session, cause, waited.saved)),
+        + ("" if waited.hidden else pipeline_python.account(view, cause, waited.saved)),
     )
 
 
@@ -113,21 +113,21 @@ _REMEDY_OF_DEBUG_MODE = (
 )
 
 
-def _debug_mode(session: SessionView) -> Setting | None:
+def _debug_mode(view: SessionView) -> Setting | None:
     """Who turned the debug mode of tf.data on."""
-    settings = session.worker.all(Setting) if session.worker is not None else ()
+    settings = view.worker.all(Setting) if view.worker is not None else ()
     return next((s for s in settings if s.name == "data_debug_mode" and s.value), None)
 
 
-def _places(session: SessionView, function: PythonFunction, debug: Setting | None) -> tuple[Place, ...]:
+def _places(view: SessionView, function: PythonFunction, debug: Setting | None) -> tuple[Place, ...]:
     """The debug mode; the function itself, where it was put into the graph, and the transformation that runs it."""
-    own = pipeline_python.own_places(session, function)
+    own = pipeline_python.own_places(view, function)
     if debug is not None:
-        own = [session.place(debug.file, debug.line, function=debug.function), *own[1:]]
-    places = [*own, *pipeline_python.made_places(session, function)]
-    cause = session.get(input_cause.build)
+        own = [view.place(debug.file, debug.line, function=debug.function), *own[1:]]
+    places = [*own, *pipeline_python.made_places(view, function)]
+    cause = view.get(input_cause.build)
     if cause is not None and cause.stage is not None:
-        places += [p for d in cause.stage.datasets if (p := session.dataset_place(d)) is not None]
+        places += [p for d in cause.stage.datasets if (p := view.dataset_place(d)) is not None]
     return tuple(dict.fromkeys(places))
 
 

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from stepscope.detectors.pipeline_python import Waited
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    waited = pipeline_python.find(session, "generator", params)
+    waited = pipeline_python.find(view, "generator", params)
     if waited is None:
         return
     function, mean = waited.function, waited.step_ns
-    draw = random_input.of_function(session, function)
+    draw = random_input.of_function(view, function)
     name = function.name.text
     if name == "<lambda>" and function.inside is not None:
         name = function.inside.function
@@ -62,9 +62,9 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         title=f"the {what} {name} runs in Python{_how(waited)}; it costs each step {format_ns(waited.saved * mean)} of "
         f"{format_ns(mean)}{_waiting(waited)}",
         confidence=0.95,
-        where=_places(session, function),
+        where=_places(view, function),
         evidence=waited.evidence(params),
-        cost=waited.cost(session),
+        cost=waited.cost(view),
         remedies=(
             Remedy(
                 id="use-tf-data-map",
@@ -81,7 +81,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         explanation="The Python code that makes the batches was timed call by call. It runs on one thread under the "
         "interpreter lock, so tf.data cannot run it in parallel."
         f"{pipeline_python.by_trace(waited.cause)}"
-        + ("" if waited.hidden else pipeline_python.account(session, waited.cause, waited.saved)),
+        + ("" if waited.hidden else pipeline_python.account(view, waited.cause, waited.saved)),
     )
 
 
@@ -98,14 +98,14 @@ def _waiting(waited: Waited) -> str:
     return "" if waited.hidden else f", {format_ns(waited.cause.wait_ratio * waited.step_ns)} of it waiting"
 
 
-def _places(session: SessionView, function: PythonFunction) -> tuple[Place, ...]:
+def _places(view: SessionView, function: PythonFunction) -> tuple[Place, ...]:
     """The generator's code, then the construction of the dataset that runs it."""
     name = function.name
-    places = pipeline_python.own_places(session, function)
-    pipe = session.pipeline
+    places = pipeline_python.own_places(view, function)
+    pipe = view.pipeline
     made_by = [d for d in (pipe.datasets if pipe is not None else ()) if d.fn_file == name.file and d.file]
-    places += [session.place(d.file, d.line, function=d.function) for d in made_by if d.fn_line == name.line]
-    places += pipeline_python.made_places(session, function)
+    places += [view.place(d.file, d.line, function=d.function) for d in made_by if d.fn_line == name.line]
+    places += pipeline_python.made_places(view, function)
     return tuple(dict.fromkeys(places))
 
 

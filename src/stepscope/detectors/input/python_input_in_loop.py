@@ -57,24 +57,24 @@ class Params(loop_python.Params):
     """What ``next`` of a tf.data pipeline takes from the loop although the batch is ready: that much stays."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    found = loop_python.find(session, params, lambda s: _feeds(session, s))
-    steps = session.steps
+    found = loop_python.find(view, params, lambda s: _feeds(view, s))
+    steps = view.steps
     if found is None or steps is None:
         return
     if found.ratio - params.handover * steps.steady_count / steps.steady_ns < params.min_ratio:
         return
-    draw = random_input.at(session, found.top.culprit)
+    draw = random_input.at(view, found.top.culprit)
     once = f", or once before training {drawn.IF_THE_SAME}" if draw is None else ""
     yield Seen(
-        title=f"the loop prepares each batch in Python before the step, mostly in {found.who(session)}: "
+        title=f"the loop prepares each batch in Python before the step, mostly in {found.who(view)}: "
         f"{format_ratio(found.ratio)} of the time",
         severity=severity_of(found.ratio),
         confidence=0.85,
-        where=found.places(session),
-        evidence=found.evidence(session, "samples_on_input_code", params),
-        cost=found.cost(session),
+        where=found.places(view),
+        evidence=found.evidence(view, "samples_on_input_code", params),
+        cost=found.cost(view),
         remedies=(
             Remedy(
                 id="use-tf-data",
@@ -84,7 +84,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             ),
             Remedy(
                 id="vectorise",
-                text=f"or vectorise {found.who(session)}: work on whole batches{once}",
+                text=f"or vectorise {found.who(view)}: work on whole batches{once}",
             ),
         ),
         explanation="The time lies between two calls of the step, on the thread that makes them; by the loop's "
@@ -93,28 +93,28 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     )
 
 
-def _feeds(session: SessionView, spot: HotSpot) -> bool:
+def _feeds(view: SessionView, spot: HotSpot) -> bool:
     """The statement makes the step's input in Python.
 
     The loop's own line does not where it only waits for the interpreter lock, nor where it iterates over tf.data: what
     ``next`` takes is recorded, the rest is tf.data's end of one pass and start of another.
     """
-    if statement_role.build(session, spot) != "feeds":
+    if statement_role.build(view, spot) != "feeds":
         return False
-    if (spot.culprit.file, spot.culprit.function) != session.loop:
+    if (spot.culprit.file, spot.culprit.function) != view.loop:
         return True
-    cause = session.get(input_cause.build)
+    cause = view.get(input_cause.build)
     locked = cause is not None and cause.limit in {"python-function", "generator"} and cause.python_ratio > 0
-    return not locked and not _iterates(session, spot)
+    return not locked and not _iterates(view, spot)
 
 
-def _iterates(session: SessionView, spot: HotSpot) -> bool:
+def _iterates(view: SessionView, spot: HotSpot) -> bool:
     """The spot is the header of the loop over a dataset."""
-    source = session.source_of(spot.culprit.file)
-    pulled = session.pipeline is not None and len(session.pipeline.pulled_gaps_ns) > 0
-    if source is None or session.call_line is None or not pulled:
+    source = view.source_of(spot.culprit.file)
+    pulled = view.pipeline is not None and len(view.pipeline.pulled_gaps_ns) > 0
+    if source is None or view.call_line is None or not pulled:
         return False
-    return loop_source.in_header(source, session.call_line, spot.culprit.line)
+    return loop_source.in_header(source, view.call_line, spot.culprit.line)
 
 
 DETECTOR = Detector(

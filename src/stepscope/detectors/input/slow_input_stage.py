@@ -65,51 +65,52 @@ class Params:
     """The slowest stage must need at least this share of the wait for a batch: else the pipeline is not the limit."""
     min_call_ratio: Ratio = Ratio(0.5)
     """A compiled step that takes less than this cannot hide an input problem worth asking about."""
+    min_rows: int = 256
+    """Of a batch: a stage that hands on fewer is not slow for their number."""
+    max_row_ns: int = 10_000
+    """For each row, in the stage: copying one and the locks around it. Rows that are large take longer."""
+    max_left_ratio: Ratio = Ratio(0.7)
+    """Of the elements of a map: only a stage behind it that leaves less is named."""
 
 
 SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Csv", "ReadFile", "ListFiles", "Sql")
 """Stages that read: the raw input rather than preprocessing. Source: tensorflow/core/kernels/data."""
 HANDING_ON = ("Batch", "Shuffle", "TensorSlice", "Repeat", "Prefetch", "Zip", "Unbatch")
 """Stages that do nothing to an element but pass it on."""
-MIN_ROWS = 256
-MAX_ROW_NS = 10_000
-"""For each row, in the stage: copying one and the locks around it. Rows that are large take longer."""
-MAX_LEFT_RATIO = 0.7
-"""Of the elements of a map: what leaves more behind it is none of its business."""
 THROWING = ("filter", "skip", "shard")
 """Methods of Dataset that throw elements away."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding."""
-    cause = session.get(input_cause.build)
-    if session.get(hidden_wait.build):
-        anatomy = session.anatomy
+    cause = view.get(input_cause.build)
+    if view.get(hidden_wait.build):
+        anatomy = view.anatomy
         if anatomy is not None and anatomy.ratio("call") >= params.min_call_ratio:
-            yield _question(session)
+            yield _question(view)
         return
     if cause is None or cause.limit not in {"stage", "unknown"} or cause.wait_ratio < params.min_wait_ratio:
         return
     if cause.stage is not None and cause.stage.latency_ns < params.min_stage_ratio * cause.wait_ns_per_step:
         return
-    yield _finding(session, cause, params)
+    yield _finding(view, cause, params)
 
 
-def _question(session: SessionView) -> CaptureRequest | Undecided:
+def _question(view: SessionView) -> CaptureRequest | Undecided:
     """Where TensorFlow keeps no model of the wait, an op trace shows it; where none was read, the run was too short."""
-    if session.pipeline is None:
+    if view.pipeline is None:
         return Undecided(missing=Signal.INPUT_WAIT, hint="no input was seen")
-    why = session.pipeline.why_unread(session.frameworks)
-    if session.pipeline.error not in {"no-op", "no-model"}:
+    why = view.pipeline.why_unread(view.frameworks)
+    if view.pipeline.error not in {"no-op", "no-model"}:
         return Undecided(missing=Signal.INPUT_WAIT, hint=why)
     hint = f"{why}; an op trace shows the wait: stepscope trace JOB while it runs"
     return CaptureRequest(kind="ops", missing=Signal.INPUT_WAIT, hint=hint)
 
 
-def _finding(session: SessionView, cause: InputCause, params: Params) -> Seen:
+def _finding(view: SessionView, cause: InputCause, params: Params) -> Seen:
     stage = cause.stage
-    waits = pipeline_python.waits(session, cause, cause.wait_ratio)
-    places = _places(session, stage)
+    waits = pipeline_python.waits(view, cause, cause.wait_ratio)
+    places = _places(view, stage)
     at = f" ({places[0].file}:{places[0].line})" if places else ""
     if stage is None:
         title = f"steps wait {waits.replace('for it', 'for the next batch of the input', 1)}"
@@ -133,18 +134,18 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Seen:
             Evidence(metric="stage_ns_per_element", value=stage.element_ns, unit="ns", refs=ref),
             Evidence(metric="stage_parallelism", value=stage.parallelism, unit="threads", refs=ref),
         ]
-    dropped = _dropped(session, stage)
+    dropped = _dropped(view, stage, params)
     if dropped is not None:
         title += f"; {format_ratio(dropped.ratio)} of what it makes is thrown away by {dropped.word} behind it"
         evidence.append(Evidence(metric="dropped_ratio", value=dropped.ratio, unit="ratio"))
-        places = (*places, *(p for d in dropped.by.datasets if (p := session.dataset_place(d)) is not None))
-    cut = cut_cache.above(session, stage.datasets if stage is not None else ())
+        places = (*places, *(p for d in dropped.by.datasets if (p := view.dataset_place(d)) is not None))
+    cut = cut_cache.above(view, stage.datasets if stage is not None else ())
     if cut is not None:
         title += f"; the {cut_cache.WHY}"
-        places = (*places, *cut_cache.places(session, cut))
-    one_thread = determinism.takes_threads(session, stage)
+        places = (*places, *cut_cache.places(view, cut))
+    one_thread = determinism.takes_threads(view, stage)
     if one_thread is not None:
-        place = session.place(one_thread.file, one_thread.line, function=one_thread.function)
+        place = view.place(one_thread.file, one_thread.line, function=one_thread.function)
         title += f"; op determinism ({place.file}:{place.line}) has it run one element at a time"
         places = (*places, place)
     error = 2 * cause.error_ratio
@@ -158,15 +159,15 @@ def _finding(session: SessionView, cause: InputCause, params: Params) -> Seen:
         pipeline_stage=_pipeline_stage(stage),
         where=places,
         evidence=tuple(evidence),
-        cost=cost_of(session, cause.wait_ratio, low=cause.wait_ratio - error, high=cause.wait_ratio + error),
+        cost=cost_of(view, cause.wait_ratio, low=cause.wait_ratio - error, high=cause.wait_ratio + error),
         remedies=(
             *((cut_cache.REMEDY,) if cut is not None else ()),
             *((determinism.REMEDY,) if one_thread is not None else ()),
-            *_remedies(session, stage, dropped),
+            *_remedies(view, stage, dropped, params),
         ),
         explanation="The batch is not ready when the step asks for it. The stage named is the one with the "
         "largest self time per batch after tf.data's own optimisation; stages behind it can only be as fast as it is."
-        f"{pipeline_python.by_trace(cause)}{pipeline_python.account(session, cause, cause.wait_ratio)}",
+        f"{pipeline_python.by_trace(cause)}{pipeline_python.account(view, cause, cause.wait_ratio)}",
     )
 
 
@@ -180,16 +181,16 @@ class _Dropped:
     ratio: Ratio
 
 
-def _dropped(session: SessionView, stage: Stage | None) -> _Dropped | None:
-    """The stage nearest behind a map that leaves less than ``MAX_LEFT_RATIO`` of its elements."""
-    stages = session.pipeline.stages if session.pipeline is not None else ()
+def _dropped(view: SessionView, stage: Stage | None, params: Params) -> _Dropped | None:
+    """The stage nearest behind a map that leaves less than ``max_left_ratio`` of its elements."""
+    stages = view.pipeline.stages if view.pipeline is not None else ()
     if stage is None or stage not in stages or "Map" not in stage.name or not stage.elements:
         return None
     for behind in reversed(stages[: stages.index(stage)]):
         word = next((word for word in THROWING if word.capitalize() in behind.name), "")
         if word:
             left = behind.elements / stage.elements
-            return _Dropped(by=behind, word=word, ratio=Ratio(1.0 - left)) if left < MAX_LEFT_RATIO else None
+            return _Dropped(by=behind, word=word, ratio=Ratio(1.0 - left)) if left < params.max_left_ratio else None
     return None
 
 
@@ -209,32 +210,33 @@ def _pipeline_stage(stage: Stage | None) -> PipelineStage:
     return "raw-input" if stage is not None and stage.name.startswith(SOURCES) else "preprocessing"
 
 
-def _places(session: SessionView, stage: Stage | None) -> tuple[Place, ...]:
+def _places(view: SessionView, stage: Stage | None) -> tuple[Place, ...]:
     made = stage.datasets if stage is not None else ()
-    if not made and session.pipeline is not None:
-        made = tuple(d for d in session.pipeline.datasets if d.file)[:1]
-    places = [p for d in made if (p := session.dataset_place(d)) is not None]
-    places += [session.place(d.fn_file, d.fn_line, d.fn_end_line, d.fn_name) for d in made if d.fn_file and d.fn_line]
+    if not made and view.pipeline is not None:
+        made = tuple(d for d in view.pipeline.datasets if d.file)[:1]
+    places = [p for d in made if (p := view.dataset_place(d)) is not None]
+    places += [view.place(d.fn_file, d.fn_line, d.fn_end_line, d.fn_name) for d in made if d.fn_file and d.fn_line]
     return tuple(dict.fromkeys(places))
 
 
-def _has_children(session: SessionView) -> bool:
+def _has_children(view: SessionView) -> bool:
     """Whether the process that makes the steps started workers of multiprocessing: no record tells what they make."""
-    started = session.worker.all(ChildStarted) if session.worker is not None else []
+    started = view.worker.all(ChildStarted) if view.worker is not None else []
     return any(child.command.partition(" ")[0].endswith("Process") for child in started)
 
 
-def _rows(session: SessionView, stage: Stage | None) -> float:
+def _rows(view: SessionView, stage: Stage | None, params: Params) -> float:
     """Rows of a batch, where a stage that only hands them on is slow; 0 where it is not, or they are few."""
-    stages = session.pipeline.stages if session.pipeline is not None else ()
+    stages = view.pipeline.stages if view.pipeline is not None else ()
     rows = max((s.elements for s in stages), default=0.0)
-    hands_on = stage is not None and stage.name.startswith(HANDING_ON)
-    return rows if stage is not None and hands_on and rows >= MIN_ROWS and stage.self_ns < MAX_ROW_NS * rows else 0.0
+    if stage is None or not stage.name.startswith(HANDING_ON) or rows < params.min_rows:
+        return 0.0
+    return rows if stage.self_ns < params.max_row_ns * rows else 0.0
 
 
-def _remedies(session: SessionView, stage: Stage | None, dropped: _Dropped | None) -> tuple[Remedy, ...]:
+def _remedies(view: SessionView, stage: Stage | None, dropped: _Dropped | None, params: Params) -> tuple[Remedy, ...]:
     remedies = []
-    rows = _rows(session, stage)
+    rows = _rows(view, stage, params)
     if rows:
         text = f"rows pass one by one, {rows:,.0f} a batch: let the pipeline work on whole batches (shuffle and batch "
         text += "indices, tf.gather the rows), or give fit the arrays"
@@ -251,11 +253,11 @@ def _remedies(session: SessionView, stage: Stage | None, dropped: _Dropped | Non
         if stage.elements > 1:
             text = "batch before the map and let the function work on whole batches (vectorised)"
             remedies.append(Remedy(id="batch-before-map", text=text, safety="review"))
-        draw = random_input.of_datasets(session, stage.datasets)
+        draw = random_input.of_datasets(view, stage.datasets)
         text = f"{drawn.IF_THE_SAME}: cache() after it, or do the work offline"
         cached = Remedy(id="cache-after-map", text=text, safety="review")
         remedies.append(drawn.keep_the_rest(draw) if draw is not None else cached)
-    elif stage is not None and stage.name.startswith("Generator") and _has_children(session):
+    elif stage is not None and stage.name.startswith("Generator") and _has_children(view):
         text = "batches come from other processes, each pickled and copied on its way: send them small (uint8, not "
         text += "float64; scale and cast in the model), or make them on threads or with tf.data"
         remedies.append(Remedy(id="smaller-batches-between-processes", text=text, safety="review"))
@@ -265,7 +267,7 @@ def _remedies(session: SessionView, stage: Stage | None, dropped: _Dropped | Non
     elif stage is not None and ("FlatMap" in stage.name or "Interleave" in stage.name):
         text = "use interleave with num_parallel_calls=tf.data.AUTOTUNE instead of one source after the other"
         remedies.append(Remedy(id="parallel-interleave", text=text, safety="review"))
-    made = session.pipeline.datasets if session.pipeline is not None else ()
+    made = view.pipeline.datasets if view.pipeline is not None else ()
     if not remedies or not any(d.file and d.cls.startswith("Prefetch") for d in made):
         text = "end the pipeline with prefetch(tf.data.AUTOTUNE), so that it works while the step does"
         remedies.append(Remedy(id="prefetch", text=text, safety="safe"))

@@ -34,8 +34,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import pass_starts, random_input
-from stepscope.causes.input.pass_starts import FILLS, SKIPS
+from stepscope.causes.input import random_input, slow_start_of_pass
+from stepscope.causes.input.slow_start_of_pass import FILLS, SKIPS
 from stepscope.detectors import cut_cache, drawn
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
@@ -44,7 +44,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.input.pass_starts import PassStarts
+    from stepscope.causes.input.slow_start_of_pass import PassStarts
     from stepscope.derive.view import SessionView
 
 
@@ -58,23 +58,25 @@ class Params:
     """Where none is. Filling a buffer with rows in memory takes a tenth of short epochs, which nobody minds."""
     min_passes: int = 3
     """Within the steady steps."""
+    min_skipped_ratio: Ratio = Ratio(0.3)
+    """Of the elements, where both counts are known: to skip a line of headings costs nothing."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    found = pass_starts.build(session)
+    found = slow_start_of_pass.build(view, params.min_skipped_ratio)
     if found is None or found.passes < params.min_passes:
         return
     least = params.min_ratio if found.causes else params.min_unexplained_ratio
     if found.ratio >= least:
-        yield _finding(session, found, params, least)
+        yield _finding(view, found, params, least)
 
 
-def _finding(session: SessionView, found: PassStarts, params: Params, least: Ratio) -> Seen:
+def _finding(view: SessionView, found: PassStarts, params: Params, least: Ratio) -> Seen:
     skips = [d for d in found.causes if d.cls == SKIPS]
     causes = skips or list(found.causes)
     places = [*causes, *(found.maps if skips else ())]
-    cut = cut_cache.above(session, found.maps)
+    cut = cut_cache.above(view, found.maps)
     why = ""
     if cut is not None:
         why = f": the {cut_cache.WHY}"
@@ -87,19 +89,19 @@ def _finding(session: SessionView, found: PassStarts, params: Params, least: Rat
         title=f"each pass over the data begins with a wait of {format_ns(found.wait_ns)} for its first batch, "
         f"{format_ratio(found.ratio)} of the time{why}",
         confidence=0.8 if causes else 0.6,
-        where=tuple(dict.fromkeys(place for d in places if (place := session.dataset_place(d)) is not None)),
+        where=tuple(dict.fromkeys(place for d in places if (place := view.dataset_place(d)) is not None)),
         evidence=(
             Evidence(metric="first_batches_ratio", value=found.ratio, unit="ratio", threshold=least),
             Evidence(metric="first_batch_ns", value=found.wait_ns, unit="ns"),
             Evidence(metric="passes", value=found.passes, unit="passes", threshold=params.min_passes),
         ),
-        cost=cost_of(session, found.ratio, low=(found.ratio if skips else min(found.ratio, 1 - found.ratio)) / 2),
+        cost=cost_of(view, found.ratio, low=(found.ratio if skips else min(found.ratio, 1 - found.ratio)) / 2),
         remedies=(
             *((cut_cache.REMEDY,) if cut is not None else ()),
             *_remedies(
                 skips=bool(skips),
                 shuffled=any(d.cls == FILLS for d in found.causes),
-                cached=random_input.of_datasets(session, found.maps) is None,
+                cached=random_input.of_datasets(view, found.maps) is None,
             ),
         ),
         explanation="What these waits take beyond those for other batches counts. What a transformation takes before "

@@ -52,9 +52,9 @@ class Params:
     """Where the host's CPUs are not known."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = session.op_traces.main
+    trace = view.traces.main
     if trace is None or trace.pipeline is None:
         return
     stage, wait = trace.pipeline.blocking, trace.breakdown.ratio("input-wait")
@@ -62,7 +62,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     if wait < params.min_wait_ratio or function is None or map_kind.kind(trace.pipeline) != "state":
         return
     drawn = map_kind.drawn(stage)
-    others = session.get(contention.build)
+    others = view.get(contention.build)
     cpus = others.available if others is not None else params.assumed_cpus
     saved = wait * (1 - 1 / max(1.0, cpus))
     per_batch = trace.pipeline.per_batch(stage.self_ns)
@@ -70,7 +70,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         title=f"a map of the input pipeline runs one element at a time, {format_ns(per_batch)} per batch: its random "
         f"ops ({', '.join(drawn)}) have a state; steps wait {format_ratio(wait)} of their time",
         confidence=0.85,
-        where=trace_evidence.stage_places(session),
+        where=trace_evidence.stage_places(view),
         evidence=(
             trace_evidence.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
             trace_evidence.evidence(trace, "stage_parallelism", stage.parallelism, "threads"),
@@ -80,8 +80,8 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             trace_evidence.evidence(trace, "stage_ns_per_batch", per_batch, "ns"),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(session, saved, low=saved / 2, high=wait, basis="modelled"),
-        remedies=_REMEDIES if determinism.turned_on(session) is None else (determinism.REMEDY,),
+        cost=cost_of(view, saved, low=saved / 2, high=wait, basis="modelled"),
+        remedies=_REMEDIES if determinism.turned_on(view) is None else (determinism.REMEDY,),
         explanation="tf.data parallelises maps by itself only where their functions have no state; the ops named ran "
         "in the function of this map while it was traced.",
     )

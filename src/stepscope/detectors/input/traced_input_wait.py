@@ -19,8 +19,8 @@ INP003 say more, and this one does not apply. What a DataLoader's workers do is 
 
 ## Remedy
 Run the stage in parallel, do its work once (`cache`, offline; not where it draws at random), batch before it, write
-Python as TensorFlow ops, and keep `prefetch(tf.data.AUTOTUNE)` last. Give a DataLoader worker processes (`num_workers`),
-or more of them.
+Python as TensorFlow ops, and keep `prefetch(tf.data.AUTOTUNE)` last. Give a DataLoader worker processes
+(`num_workers`), or more of them.
 
 ## References
 tf.data performance guide; PyTorch's performance tuning guide, "enable asynchronous data loading"; xprof calls input
@@ -56,25 +56,24 @@ class Params:
     """Of the traced steps; see INP001."""
     min_stage_ratio: Ratio = Ratio(0.3)
     """The slowest stage must need at least this share of the wait for a batch; see INP001."""
+    min_python_ratio: Ratio = Ratio(0.5)
+    """Of a stage's time, in Python; of a loader's, in the process that trains: the advice is another from here on."""
+    min_steps: int = 3
+    """Fewer say nothing of a loader: one late batch of two is no wait."""
 
 
-MOSTLY = 0.5
-MIN_STEPS = 3
-"""Fewer say nothing of a loader: one late batch of two is no wait."""
+def _measured(view: SessionView) -> str:
+    return "INP001 to INP003 look at measured steps" if view.steps is not None else ""
 
 
-def _measured(session: SessionView) -> str:
-    return "INP001 to INP003 look at measured steps" if session.steps is not None else ""
-
-
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = session.op_traces.main
+    trace = view.traces.main
     if trace is None:
         return
     if trace.pipeline is None:
         if trace.loader is not None:
-            yield from _of_loader(session, trace, trace.loader, params)
+            yield from _of_loader(view, trace, trace.loader, params)
         return
     wait, stage = trace.breakdown.ratio("input-wait"), trace.pipeline.blocking
     per_batch = trace.pipeline.per_batch(stage.latency_ns)
@@ -83,31 +82,37 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     if map_kind.kind(trace.pipeline) != "work":
         return  # INP005 and INP006 say more
     python = map_kind.python_ratio(stage)
-    inside = f", {format_ratio(python)} of it in Python (py_function or a generator)" if python >= MOSTLY else ""
+    inside = (
+        f", {format_ratio(python)} of it in Python (py_function or a generator)"
+        if python >= params.min_python_ratio
+        else ""
+    )
     yield Seen(
         title=f"the input pipeline's stage {stage.type} takes {format_ns(per_batch)} per batch{inside}; steps wait "
         f"{format_ratio(wait)} of their time for it",
         confidence=0.85,
-        cause="API: not using efficient API" if python >= MOSTLY else "Data: inefficient data preprocessing",
+        cause="API: not using efficient API"
+        if python >= params.min_python_ratio
+        else "Data: inefficient data preprocessing",
         evidence=(
             trace_evidence.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
             trace_evidence.evidence(trace, "stage_ns_per_batch", per_batch, "ns"),
             trace_evidence.evidence(trace, "python_ratio", python, "ratio"),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(session, wait),
-        remedies=_remedies(stage, python),
+        cost=cost_of(view, wait),
+        remedies=_remedies(stage, python, params),
         explanation="Each traced step was looked at from its call to the end of GetNext; what other ops of the step "
         "did meanwhile is not counted.",
     )
 
 
-def _of_loader(session: SessionView, trace: OpView, loader: Loader, params: Params) -> Iterator[Seen]:
+def _of_loader(view: SessionView, trace: OpView, loader: Loader, params: Params) -> Iterator[Seen]:
     """The steps wait for a DataLoader."""
     wait = trace.breakdown.ratio("input-wait")
-    if wait < params.min_wait_ratio or len(trace.periods) < MIN_STEPS:
+    if wait < params.min_wait_ratio or len(trace.periods) < params.min_steps:
         return
-    inside = loader.in_process_ratio >= MOSTLY
+    inside = loader.in_process_ratio >= params.min_python_ratio
     who = "makes each batch in the process that trains" if inside else "has too few or too slow workers"
     yield Seen(
         title=f"the DataLoader {who}: its next takes {format_ns(loader.mean_ns)} per batch, and steps wait "
@@ -120,7 +125,7 @@ def _of_loader(session: SessionView, trace: OpView, loader: Loader, params: Para
             trace_evidence.evidence(trace, "in_process_ratio", loader.in_process_ratio, "ratio"),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(session, wait),
+        cost=cost_of(view, wait),
         remedies=(_WORKERS if inside else _MORE_WORKERS, _PINNED),
         explanation=f"The trace names the loader: {loader.name}. Only what no work of the device hides is counted.",
     )
@@ -136,9 +141,9 @@ _MORE_WORKERS = Remedy(
 _PINNED = Remedy(id="pin-memory", text="pin_memory=True and .to(device, non_blocking=True)")
 
 
-def _remedies(stage: StageNode, python: float) -> tuple[Remedy, ...]:
+def _remedies(stage: StageNode, python: float, params: Params) -> tuple[Remedy, ...]:
     first = Remedy(id="parallel-map", text="run the stage in parallel: num_parallel_calls=tf.data.AUTOTUNE")
-    if python >= MOSTLY:
+    if python >= params.min_python_ratio:
         first = Remedy(id="use-tensorflow-ops", text="write the Python as TensorFlow ops: it holds the GIL")
     elif stage.parallelism > 1:
         text = f"do the stage's work once, {drawn.IF_THE_SAME}: cache() after it, or offline"

@@ -59,22 +59,22 @@ class Params:
     """CPUs that others take, above which time around calls is waiting for one."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    trace = session.op_traces.main
+    trace = view.traces.main
     if trace is None or trace.pipeline is None:
         return
-    others = session.get(contention.build)
+    others = view.get(contention.build)
     if others is not None and others.lost_ratio >= params.max_lost_ratio:
         return
     wait = trace.breakdown.ratio("input-wait")
     function = trace.pipeline.blocking.function
     if wait < params.min_wait_ratio or function is None or map_kind.kind(trace.pipeline) != "calls":
         return
-    yield _finding(session, trace, function, wait, params)
+    yield _finding(view, trace, function, wait, params)
 
 
-def _finding(session: SessionView, trace: OpView, function: Function, wait: float, params: Params) -> Seen:
+def _finding(view: SessionView, trace: OpView, function: Function, wait: float, params: Params) -> Seen:
     batches = max(1, trace.pipeline.batches if trace.pipeline is not None else 1)
     calls = function.runs / batches
     saved = wait * function.around_ratio * (1 - 1 / calls)
@@ -85,7 +85,7 @@ def _finding(session: SessionView, trace: OpView, function: Function, wait: floa
         f"{format_ratio(function.around_ratio)} of their {format_ns(function.run_ns / function.runs)} is calling it; "
         f"steps wait {format_ratio(wait)} of their time",
         confidence=0.85,
-        where=trace_evidence.stage_places(session),
+        where=trace_evidence.stage_places(view),
         evidence=(
             trace_evidence.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
             trace_evidence.evidence(trace, "around_ratio", function.around_ratio, "ratio", map_kind.MIN_AROUND_RATIO),
@@ -93,7 +93,7 @@ def _finding(session: SessionView, trace: OpView, function: Function, wait: floa
             trace_evidence.evidence(trace, "call_ns", function.run_ns / function.runs, "ns"),
             trace_evidence.steps(trace),
         ),
-        cost=cost_of(session, saved, low=saved / 2, high=wait, basis="modelled"),
+        cost=cost_of(view, saved, low=saved / 2, high=wait, basis="modelled"),
         remedies=(
             Remedy(
                 id="batch-before-map",

@@ -57,22 +57,22 @@ class Params:
     """Of steady wall time, as for a slow stage (INP001)."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    link, cause = session.get(network.build), session.get(input_cause.build)
-    if link is None or cause is None or session.get(hidden_wait.build) or cause.wait_ratio < params.min_wait_ratio:
+    link, cause = view.get(network.build), view.get(input_cause.build)
+    if link is None or cause is None or view.get(hidden_wait.build) or cause.wait_ratio < params.min_wait_ratio:
         return
     if link.rhythm is not None and link.is_choppy:
-        yield _finding(session, link, link.rhythm, cause.wait_ratio, params)
+        yield _finding(view, link, link.rhythm, cause.wait_ratio, params)
 
 
-def _finding(session: SessionView, network: Network, rhythm: Rhythm, wait: float, params: Params) -> Seen:
+def _finding(view: SessionView, network: Network, rhythm: Rhythm, wait: float, params: Params) -> Seen:
     ratio = min(wait, rhythm.overlap_ratio)
     return Seen(
         title=f"the input is downloaded in bursts that steps wait for: {format_ratio(wait)} of the time is waited, and "
         f"the network idles {format_ratio(rhythm.gap_ratio)} of it",
         confidence=0.8,
-        where=input_source.places(session),
+        where=input_source.places(view),
         evidence=(
             Evidence(metric="overlap_ratio", value=rhythm.overlap_ratio, unit="ratio", threshold=0.1),
             Evidence(metric="input_wait_ratio", value=wait, unit="ratio", threshold=params.min_wait_ratio),
@@ -80,7 +80,7 @@ def _finding(session: SessionView, network: Network, rhythm: Rhythm, wait: float
             Evidence(metric="wire_while_working_ratio", value=rhythm.on_working_ratio, unit="ratio"),
             Evidence(metric="network_in", value=network.mean_in / MB, unit="MB/s"),
         ),
-        cost=cost_of(session, ratio, low=0.6 * ratio, high=min(wait, 1.3 * ratio)),
+        cost=cost_of(view, ratio, low=0.6 * ratio, high=min(wait, 1.3 * ratio)),
         remedies=(
             Remedy(
                 id="fetch-ahead",

@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.job import purpose
-from stepscope.causes.system import memory_growth
+from stepscope.causes.system import memory_leak
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_bytes, format_ns
@@ -43,7 +43,7 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.system.memory_growth import MemoryGrowth
+    from stepscope.causes.system.memory_leak import MemoryGrowth
     from stepscope.derive.view import SessionView
 
 FAULT_NS, SLOW_FAULT_NS = 1_600, 5_000
@@ -68,15 +68,15 @@ class Params:
     """A job that was killed with room for no more than so many seconds of growth ran out of memory."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    growth = session.get(memory_growth.build)
+    growth = view.get(memory_leak.build)
     if growth is None or not growth.goes_on or growth.reserved_ratio < params.min_reserved_ratio:
         return
     line = growth.trend
     if line.rise < params.min_growth_bytes or line.rise < params.min_growth_ratio * line.first:
         return
-    if not session.get(purpose.trains):
+    if not view.get(purpose.trains):
         yield Undecided(
             missing=Signal.MEMORY,
             hint=f"memory rises by {format_bytes(line.slope)} a step; a loop that predicts may keep its results",
@@ -88,15 +88,15 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             hint="memory rises, and a Dataset.cache() is still in its first pass: run on until it has been read once",
         )
         return
-    yield _finding(session, growth, params)
+    yield _finding(view, growth, params)
 
 
-def _finding(session: SessionView, growth: MemoryGrowth, params: Params) -> Seen:
+def _finding(view: SessionView, growth: MemoryGrowth, params: Params) -> Seen:
     line = growth.trend
-    left = _bytes_left(session)
+    left = _bytes_left(view)
     seconds = left / growth.per_second if growth.per_second else 0.0
-    killed = session.session.manifest.exit_code in KILLED and seconds <= params.last_seconds
-    ratio = _lost_ratio(session) if killed else line.rise / PAGE_BYTES * _fault_ns(growth) / max(1, growth.span_ns)
+    killed = view.session.manifest.exit_code in KILLED and seconds <= params.last_seconds
+    ratio = _lost_ratio(view) if killed else line.rise / PAGE_BYTES * _fault_ns(growth) / max(1, growth.span_ns)
     each = format_bytes(line.slope)
     until = "it was killed when none was left" if killed else f"full in {_duration(seconds)}"
     return Seen(
@@ -105,7 +105,7 @@ def _finding(session: SessionView, growth: MemoryGrowth, params: Params) -> Seen
         confidence=0.85 if growth.steps else 0.5,
         symptom="Memory: out of memory" if killed else "Memory: memory leak",
         cause="Model: confusion with computation model" if growth.graphs else "unknown",
-        where=_places(session),
+        where=_places(view),
         evidence=(
             Evidence(metric="bytes_per_step", value=line.slope, unit="bytes"),
             Evidence(metric="bytes_per_step_low", value=line.low, unit="bytes"),
@@ -116,7 +116,7 @@ def _finding(session: SessionView, growth: MemoryGrowth, params: Params) -> Seen
             Evidence(metric="major_faults", value=growth.major_faults, unit="faults"),
         ),
         cost=cost_of(
-            session,
+            view,
             ratio,
             low=ratio if killed else ratio * FAULT_NS / _fault_ns(growth) * max(0.0, line.low / line.slope),
             high=ratio if killed else ratio * min(2.0, line.high / line.slope),
@@ -133,9 +133,9 @@ def _fault_ns(growth: MemoryGrowth) -> float:
     return min(SLOW_FAULT_NS, max(FAULT_NS, growth.system_ns / max(1, growth.minor_faults)))
 
 
-def _bytes_left(session: SessionView) -> float:
+def _bytes_left(view: SessionView) -> float:
     """Memory that is left for the job at the end: the host's, as the kernel estimates it, or its cgroup's."""
-    host, memory = session.session.host, session.session.memory
+    host, memory = view.session.host, view.session.memory
     left = [int(host.available_bytes[-1])] if len(host) else []
     if len(memory) and memory.cgroup_limit_bytes[-1] > 0:
         used = int(memory.cgroup_bytes[-1]) - max(0, int(memory.cgroup_file_bytes[-1]))
@@ -150,9 +150,9 @@ def _duration(seconds: float) -> str:
     return format_ns(seconds * 1e9)
 
 
-def _lost_ratio(session: SessionView) -> float:
+def _lost_ratio(view: SessionView) -> float:
     """Share of the steady wall time after the last checkpoint: work that died with the job."""
-    steps = session.steps
+    steps = view.steps
     if steps is None:
         return 0.0
     records = steps.worker.records
@@ -162,13 +162,13 @@ def _lost_ratio(session: SessionView) -> float:
     return min(1.0, max(0, end - max(last, int(steps.windows[0][0]))) / max(1, steps.steady_ns))
 
 
-def _places(session: SessionView) -> tuple[Place, ...]:
+def _places(view: SessionView) -> tuple[Place, ...]:
     """The loop that makes the steps: what is kept from step to step is kept there or below."""
-    fit = session.fit_place()
+    fit = view.fit_place()
     if fit is not None:
         return (fit,)
-    if session.loop is not None and session.call_line is not None:
-        return (session.place(session.loop[0], session.call_line, function=session.loop[1]),)
+    if view.loop is not None and view.call_line is not None:
+        return (view.place(view.loop[0], view.call_line, function=view.loop[1]),)
     return ()
 
 

@@ -61,12 +61,12 @@ class Params:
     """Least over usual rate of the seconds: a plateau, not a curve."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    link, cause = session.get(network.build), session.get(input_cause.build)
+    link, cause = view.get(network.build), view.get(input_cause.build)
     if link is None or link.steadiness < params.min_steadiness:
         return
-    if session.get(hidden_wait.build):
+    if view.get(hidden_wait.build):
         yield Undecided(missing=Signal.INPUT_WAIT, hint="the network is busy; whether steps wait for it is not known")
         return
     if cause is None or cause.wait_ratio < params.min_wait_ratio:
@@ -74,7 +74,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     if link.is_full is None:
         yield Undecided(missing=Signal.RESOURCES, hint=_why_unknown(link))
     elif link.is_full and not link.is_choppy:
-        yield _finding(session, link, cause.wait_ratio, 2 * cause.error_ratio, params)
+        yield _finding(view, link, cause.wait_ratio, 2 * cause.error_ratio, params)
 
 
 def _why_unknown(network: Network) -> str:
@@ -83,8 +83,8 @@ def _why_unknown(network: Network) -> str:
     return "the run was too short for a close look at the network (4 s and more)"
 
 
-def _finding(session: SessionView, network: Network, wait: float, error: float, params: Params) -> Seen:
-    samples = input_source.samples_per_s(session)
+def _finding(view: SessionView, network: Network, wait: float, error: float, params: Params) -> Seen:
+    samples = input_source.samples_per_s(view)
     per_sample = network.mean_in / samples if samples > 0 else 0.0
     rate = f"{format_rate(network.busy_in / MB)} MB/s"
     allowed = f" and lets {format_rate(network.busy_in / per_sample)} samples/s through" if per_sample > 0 else ""
@@ -109,9 +109,9 @@ def _finding(session: SessionView, network: Network, wait: float, error: float, 
         title=f"the network is at its limit: it delivers {rate}{per}{allowed}; steps wait {format_ratio(wait)} of "
         "their time for input",
         confidence=0.85,
-        where=input_source.places(session),
+        where=input_source.places(view),
         evidence=tuple(evidence),
-        cost=cost_of(session, wait, low=wait - max(error, 0.3 * wait), high=wait + error),
+        cost=cost_of(view, wait, low=wait - max(error, 0.3 * wait), high=wait + error),
         remedies=(
             Remedy(
                 id="fewer-bytes",

@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import standstill, thread_deaths
+from stepscope.causes.host import no_progress, thread_deaths
 from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -41,7 +41,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.standstill import Standstill, ThreadAt
+    from stepscope.causes.host.no_progress import Standstill, ThreadAt
     from stepscope.derive.view import SessionView
 
 
@@ -71,12 +71,12 @@ _THREADS_ONLY = frozenset({"queue.py", "threading.py"})
 """Who waits in these waits for a thread of the same process: what other processes do is beside the point."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    still = session.get(standstill.build)
-    if still is None or session.session.manifest.exit_code == 0:
+    still = view.get(no_progress.build)
+    if still is None or view.session.manifest.exit_code == 0:
         return
-    least = params.min_standstill_ns if session.steps is not None else params.min_start_ns
+    least = params.min_standstill_ns if view.steps is not None else params.min_start_ns
     least = max(least, int(params.min_times_before * still.longest_before_ns))
     if still.length_ns < (min(least, params.min_after_death_ns) if still.died else least):
         return
@@ -88,26 +88,26 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     elif busy or main.spot is None or main.same_ratio < params.min_same_ratio:
         return
     elif main.waits_for_cluster:
-        hint = f"{_at(session, main)} waits for another task of its cluster; whether that one runs is not recorded here"
+        hint = f"{_at(view, main)} waits for another task of its cluster; whether that one runs is not recorded here"
         yield Undecided(missing=Signal.STEPS, hint=hint)
-    elif main.inside in _WAITS_FOR_WORK or not (session.get(purpose.trains) or main.framework):
-        hint = f"nothing was done for {format_ns(still.length_ns)}; {_at(session, main)} may wait for requests"
+    elif main.inside in _WAITS_FOR_WORK or not (view.get(purpose.trains) or main.framework):
+        hint = f"nothing was done for {format_ns(still.length_ns)}; {_at(view, main)} may wait for requests"
         yield Undecided(missing=Signal.STEPS, hint=hint)
     else:
-        yield _finding(session, still, main, params)
+        yield _finding(view, still, main, params)
 
 
-def _finding(session: SessionView, still: Standstill, main: ThreadAt, params: Params) -> Seen:
+def _finding(view: SessionView, still: Standstill, main: ThreadAt, params: Params) -> Seen:
     ratio = still.length_ns / max(1, still.work_ns)
-    count = len(session.steps) if session.steps is not None else 0
+    count = len(view.steps) if view.steps is not None else 0
     when = f"after {count:,} steps" if count else "before the first step"
     return Seen(
-        title=f"the job hangs: no progress for {format_ns(still.length_ns)} {when}; {_at(session, main)} waits"
-        f"{_for_what(main)}: {format_ratio(ratio)} of the time{_death(session, still)}",
+        title=f"the job hangs: no progress for {format_ns(still.length_ns)} {when}; {_at(view, main)} waits"
+        f"{_for_what(main)}: {format_ratio(ratio)} of the time{_death(view, still)}",
         confidence=0.9 if main.samples else 0.7,
         introduced_stage="training" if count else "initialization",
         exposed_stage="training" if count else "initialization",
-        where=_places(session, still),
+        where=_places(view, still),
         evidence=(
             Evidence(
                 metric="standstill_ns", value=still.length_ns, unit="ns", threshold=float(params.min_standstill_ns)
@@ -117,9 +117,9 @@ def _finding(session: SessionView, still: Standstill, main: ThreadAt, params: Pa
             Evidence(metric="samples_in_place", value=main.samples, unit="samples"),
             *((Evidence(metric="threads_died", value=len(still.died), unit="threads"),) if still.died else ()),
         ),
-        cost=cost_of(session, ratio, ns_per_step=still.length_ns // max(1, count)),
+        cost=cost_of(view, ratio, ns_per_step=still.length_ns // max(1, count)),
         remedies=_remedies(still, main),
-        explanation=_others(session, still),
+        explanation=_others(view, still),
     )
 
 
@@ -135,20 +135,20 @@ def _remedies(still: Standstill, main: ThreadAt) -> tuple[Remedy, ...]:
     return Remedy(id="hand-errors-over", text=text), remedy
 
 
-def _death(session: SessionView, still: Standstill) -> str:
+def _death(view: SessionView, still: Standstill) -> str:
     """Who died, of what and where; nothing where nobody did."""
-    return f"; {thread_deaths.sentence(session, still.died)}" if still.died else ""
+    return f"; {thread_deaths.sentence(view, still.died)}" if still.died else ""
 
 
 def _function(thread: ThreadAt) -> str:
     return thread.spot.function if thread.spot is not None else thread.name
 
 
-def _at(session: SessionView, thread: ThreadAt) -> str:
+def _at(view: SessionView, thread: ThreadAt) -> str:
     spot = thread.spot
     if spot is None:
         return thread.name
-    place = session.place(spot.file, spot.line)
+    place = view.place(spot.file, spot.line)
     return f"{thread.name} in {spot.function} ({place.file}:{place.line})"
 
 
@@ -160,25 +160,25 @@ def _for_what(main: ThreadAt) -> str:
     return f" in {main.inside}" if main.inside else " for a lock, a sleep or an answer"
 
 
-def _others(session: SessionView, still: Standstill) -> str:
+def _others(view: SessionView, still: Standstill) -> str:
     """Where every other thread stood."""
     parts = []
     for thread in still.threads[1:]:
         if thread.spot is None:
             continue
         if thread.samples:
-            parts.append(f"{_at(session, thread)}{' in ' + thread.inside if thread.inside else ''}")
+            parts.append(f"{_at(view, thread)}{' in ' + thread.inside if thread.inside else ''}")
         else:
             ago = format_ns(still.until_ns - thread.last_ns)
-            parts.append(f"{_at(session, thread)} was last seen {ago} before the end: it has ended, or waits idly")
+            parts.append(f"{_at(view, thread)} was last seen {ago} before the end: it has ended, or waits idly")
     others = "; ".join(parts) or "none was seen in user code"
     return f"The process used {still.cores:.2g} CPUs meanwhile. The other threads: {others}."
 
 
-def _places(session: SessionView, still: Standstill) -> tuple[Place, ...]:
-    died = [session.place(d.file, d.line, function=d.function) for d in still.died if d.file]
+def _places(view: SessionView, still: Standstill) -> tuple[Place, ...]:
+    died = [view.place(d.file, d.line, function=d.function) for d in still.died if d.file]
     spots = [t.spot for t in still.threads if t.spot is not None]
-    return tuple(dict.fromkeys([*died, *(session.place(s.file, s.line, function=s.function) for s in spots)]))
+    return tuple(dict.fromkeys([*died, *(view.place(s.file, s.line, function=s.function) for s in spots)]))
 
 
 DETECTOR = Detector(

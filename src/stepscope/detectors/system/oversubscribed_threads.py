@@ -32,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.system import thread_oversubscription
+from stepscope.causes.system import oversubscribed_threads
 from stepscope.derive.machine import rivals
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -41,7 +41,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.system.thread_oversubscription import Crowd
+    from stepscope.causes.system.oversubscribed_threads import Oversubscription
     from stepscope.derive.view import SessionView
 
 
@@ -61,51 +61,51 @@ class Params:
     """Of the threads' CPU time in the job's own Python threads: then these are named."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    crowding = session.get(thread_oversubscription.build)
-    if crowding is None:
+    found = view.get(oversubscribed_threads.build)
+    if found is None:
         return
-    least = params.min_threads_per_cpu * crowding.available
-    ratio = max(0.0, crowding.switches - params.usual_switches) * params.switch_ns / 1e9
-    if min(crowding.runnable, crowding.sharing) < least or ratio < params.min_ratio:
+    least = params.min_threads_per_cpu * found.available
+    ratio = max(0.0, found.switches - params.usual_switches) * params.switch_ns / 1e9
+    if min(found.runnable, found.sharing) < least or ratio < params.min_ratio:
         return
-    own = crowding.python_ratio >= params.min_python_ratio and crowding.spot is not None
-    where = crowding.spot.function if own and crowding.spot is not None else ""
+    own = found.python_ratio >= params.min_python_ratio and found.spot is not None
+    where = found.spot.function if own and found.spot is not None else ""
     yield Seen(
-        title=f"oversubscribed threads: {crowding.sharing:.0f} threads share {crowding.available:.3g} CPUs, "
-        f"{crowding.runnable:.0f} are runnable at once{f', many in {where}' if where else ''}: switching costs "
+        title=f"oversubscribed threads: {found.sharing:.0f} threads share {found.available:.3g} CPUs, "
+        f"{found.runnable:.0f} are runnable at once{f', many in {where}' if where else ''}: switching costs "
         f"{format_ratio(ratio)} of the time",
         confidence=0.85,
-        where=_places(session, crowding, own=own),
+        where=_places(view, found, own=own),
         evidence=(
-            Evidence(metric="runnable_threads", value=crowding.runnable, unit="threads", threshold=least),
-            Evidence(metric="sharing_threads", value=crowding.sharing, unit="threads", threshold=least),
-            Evidence(metric="available_cores", value=crowding.available, unit="cores"),
+            Evidence(metric="runnable_threads", value=found.runnable, unit="threads", threshold=least),
+            Evidence(metric="sharing_threads", value=found.sharing, unit="threads", threshold=least),
+            Evidence(metric="available_cores", value=found.available, unit="cores"),
             Evidence(
                 metric="switches_per_cpu_second",
-                value=crowding.switches,
+                value=found.switches,
                 unit="switches",
                 threshold=params.usual_switches,
             ),
-            Evidence(metric="python_ratio", value=crowding.python_ratio, unit="ratio"),
+            Evidence(metric="python_ratio", value=found.python_ratio, unit="ratio"),
         ),
-        cost=cost_of(session, ratio, low=0.5 * ratio, high=2.0 * ratio, basis="modelled"),
+        cost=cost_of(view, ratio, low=0.5 * ratio, high=2.0 * ratio, basis="modelled"),
         remedies=_remedies(
             own=own,
-            inference="onnxruntime" in session.frameworks,
-            cores=crowding.available,
-            tasks=rivals.tasks_here(session.session),
+            inference="onnxruntime" in view.frameworks,
+            cores=found.available,
+            tasks=rivals.tasks_here(view.session),
         ),
         explanation="The threads are the job's own: they take turns on its CPUs, whoever else uses the machine.",
     )
 
 
-def _places(session: SessionView, crowd: Crowd, *, own: bool) -> tuple[Place, ...]:
+def _places(view: SessionView, found: Oversubscription, *, own: bool) -> tuple[Place, ...]:
     """Lines that set numbers of threads, then where the job's own threads run."""
-    places = [session.place(file, line) for file, line in crowd.settings]
-    if own and crowd.spot is not None:
-        places.append(session.place(crowd.spot.file, crowd.spot.line, function=crowd.spot.function))
+    places = [view.place(file, line) for file, line in found.settings]
+    if own and found.spot is not None:
+        places.append(view.place(found.spot.file, found.spot.line, function=found.spot.function))
     return tuple(dict.fromkeys(places))
 
 

@@ -32,16 +32,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.system import contention, rising
+from stepscope.causes.system import contention, rising_step_time
+from stepscope.derive.steps.anatomy import NAMED_BY
 from stepscope.detectors import loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
-from stepscope.model.report.finding import Cause, Evidence, PipelineStage, Place, Remedy
+from stepscope.model.report.components import COMPONENTS, Trait, components_with, stage_in_step
+from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.system.rising import Rise
+    from stepscope.causes.system.rising_step_time import Rise
     from stepscope.derive.view import SessionView
 
 
@@ -59,29 +61,25 @@ class Params:
     """On the function, for parts that only samples take apart."""
 
 
-_NAMED = frozenset({"callbacks", "saving", "gc"})
-"""Parts whose records say what it is; the others need samples."""
-_SKIPPED = frozenset({"input-wait", "tracing", "evaluation"})
-"""The input's and the tracing's own detectors name these; an evaluation is as long as its data."""
-_STAGES: dict[str, PipelineStage] = {"call": "forward-backward", "saving": "storage", "host-sync": "device-to-host"}
+_SKIPPED = components_with(Trait.RISE_EXPLAINED)
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield one finding per rising part that can be named, or say undecided for a call that rises alone."""
-    steps = session.steps
+    steps = view.steps
     if steps is None:
         return
     mean = steps.steady_ns / steps.steady_count
-    others = session.get(contention.build)
+    others = view.get(contention.build)
     starved = others is not None and others.lost_ratio >= params.max_lost_ratio
-    for rise in session.get(rising.build):
+    for rise in view.get(rising_step_time.build):
         ratio = rise.excess_ns / mean
         enough = ratio >= params.min_ratio and rise.factor >= params.min_growth * max(1.0, rise.rest_factor)
         if not enough or rise.component in _SKIPPED:
             continue
-        named = rise.name is not None if rise.component in _NAMED else rise.samples >= params.min_samples
+        named = rise.name is not None if rise.component in NAMED_BY else rise.samples >= params.min_samples
         if named:
-            yield _finding(session, rise, ratio, params)
+            yield _finding(view, rise, ratio, params)
         elif rise.component == "call" and not starved:
             yield Undecided(
                 missing=Signal.SIZES,
@@ -90,18 +88,18 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             )
 
 
-def _finding(session: SessionView, rise: Rise, ratio: float, params: Params) -> Seen:
-    steps = session.steps
+def _finding(view: SessionView, rise: Rise, ratio: float, params: Params) -> Seen:
+    steps = view.steps
     count = steps.count if steps else 1
     low, high = (max(0.0, bound / rise.trend.slope) for bound in (rise.trend.low, rise.trend.high))
-    who = _who(session, rise)
+    who = _who(view, rise)
     return Seen(
         title=f"the step time rises: {who} takes longer and longer, {format_ns(rise.start_ns)} a step at "
         f"the start and {format_ns(rise.trend.last)} {count:,} steps later: {format_ratio(ratio)} of the time",
         confidence=0.9,
-        cause=_cause(rise),
-        pipeline_stage=_STAGES.get(rise.component, "output-processing"),
-        where=_places(session, rise),
+        cause=COMPONENTS[rise.component].cause,
+        pipeline_stage=stage_in_step(rise.component),
+        where=_places(view, rise),
         evidence=(
             Evidence(
                 metric="rising_ratio",
@@ -115,41 +113,37 @@ def _finding(session: SessionView, rise: Rise, ratio: float, params: Params) -> 
             Evidence(metric="ns_per_step_per_step", value=rise.trend.slope, unit="ns"),
             Evidence(metric="samples_on_code", value=rise.samples, unit="samples"),
         ),
-        cost=cost_of(session, ratio, low=ratio * low, high=ratio * min(high, 2.0)),
-        remedies=_remedies(session, rise, who),
+        cost=cost_of(view, ratio, low=ratio * low, high=ratio * min(high, 2.0)),
+        remedies=_remedies(view, rise, who),
         explanation="The part grows in every quarter of the run while the rest of the step does not: it works on "
         "something that every step makes larger. At this rate it goes on to grow.",
     )
 
 
-def _who(session: SessionView, rise: Rise) -> str:
+def _who(view: SessionView, rise: Rise) -> str:
     if rise.component == "gc":
         return "the garbage collection"
-    if rise.component in _NAMED and rise.name is not None:
+    if rise.component in NAMED_BY and rise.name is not None:
         text = rise.name.text
         return f"the callback {text}" if rise.component == "callbacks" else text
-    return loop_python.who(session, rise.spot) if rise.spot is not None else rise.component
+    return loop_python.who(view, rise.spot) if rise.spot is not None else rise.component
 
 
-def _cause(rise: Rise) -> Cause:
-    return "API: inefficient API usage" if rise.component in {"callbacks", "saving"} else "Python: interpreter overhead"
-
-
-def _places(session: SessionView, rise: Rise) -> tuple[Place, ...]:
+def _places(view: SessionView, rise: Rise) -> tuple[Place, ...]:
     places = []
     name, spot = rise.name, rise.spot
     if spot is not None and rise.component != "gc":
-        places.append(session.place(spot.file, spot.line, function=spot.function))
+        places.append(view.place(spot.file, spot.line, function=spot.function))
     if name is not None and name.own and name.file:
-        places.append(session.place(name.file, name.line, name.end_line, name.text))
+        places.append(view.place(name.file, name.line, name.end_line, name.text))
     if name is not None and name.call_file:
-        places.append(session.place(name.call_file, name.call_line, function=name.call_function))
-    if session.loop is not None and session.call_line is not None:
-        places.append(session.place(session.loop[0], session.call_line, function=session.loop[1]))
+        places.append(view.place(name.call_file, name.call_line, function=name.call_function))
+    if view.loop is not None and view.call_line is not None:
+        places.append(view.place(view.loop[0], view.call_line, function=view.loop[1]))
     return tuple(dict.fromkeys(places))
 
 
-def _remedies(session: SessionView, rise: Rise, who: str) -> tuple[Remedy, ...]:
+def _remedies(view: SessionView, rise: Rise, who: str) -> tuple[Remedy, ...]:
     if rise.component == "gc":
         return (
             Remedy(
@@ -158,7 +152,7 @@ def _remedies(session: SessionView, rise: Rise, who: str) -> tuple[Remedy, ...]:
             ),
             Remedy(id="freeze-objects", text="or exempt what stays: gc.freeze() before the loop"),
         )
-    in_loop = rise.component not in _NAMED and rise.spot is not None and loop_python.is_loop(session, rise.spot)
+    in_loop = rise.component not in NAMED_BY and rise.spot is not None and loop_python.is_loop(view, rise.spot)
     walks = "walk" if in_loop and "lines" in who else "walks"
     keep = Remedy(
         id="keep-running-value",

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.input import input_cause, input_source
 from stepscope.causes.job import hidden_wait
-from stepscope.causes.system import disk_input
+from stepscope.causes.system import slow_disk_input
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_bytes, format_rate, format_ratio
@@ -44,35 +44,35 @@ from stepscope.units import Ratio, format_bytes, format_rate, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.system.disk_input import DiskInput
+    from stepscope.causes.system.slow_disk_input import DiskInput
     from stepscope.derive.view import SessionView
 
 MB = 1e6
-FEW = 1.5
-"""Requests in flight below which one reads after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; when a disk is full stands in causes/system/disk_input.py."""
+    """Thresholds; when a disk is full stands in causes/system/slow_disk_input.py."""
 
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of steady wall time, as for a slow stage (INP001)."""
+    max_in_flight: float = 1.5
+    """Requests, below which one reads after the other."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    disk, cause = session.get(disk_input.build), session.get(input_cause.build)
+    disk, cause = view.get(slow_disk_input.build), view.get(input_cause.build)
     if disk is None or not disk.is_full:
         return
-    if session.get(hidden_wait.build):
+    if view.get(hidden_wait.build):
         yield Undecided(missing=Signal.INPUT_WAIT, hint="the disk is busy; whether steps wait for it is not known")
         return
     if cause is not None and cause.limit == "disk" and cause.wait_ratio >= params.min_wait_ratio:
-        yield _finding(session, disk, cause.wait_ratio, 2 * cause.error_ratio, params)
+        yield _finding(view, disk, cause.wait_ratio, 2 * cause.error_ratio, params)
 
 
-def _finding(session: SessionView, disk: DiskInput, wait: float, error: float, params: Params) -> Seen:
+def _finding(view: SessionView, disk: DiskInput, wait: float, error: float, params: Params) -> Seen:
     limited = disk.limit_ratio > 0 and disk.limit_ratio >= disk.busy_ratio
     ratio = wait if limited else min(wait, disk.busy_ratio)
     rate = f"{format_rate(disk.job_read / MB)} MB/s"
@@ -96,10 +96,10 @@ def _finding(session: SessionView, disk: DiskInput, wait: float, error: float, p
         confidence=0.85,
         cause="Hardware: improper configuration" if limited else "Data: inefficient data transmission",
         introduced_stage="environment setting" if limited else "data preparation",
-        where=input_source.places(session),
+        where=input_source.places(view),
         evidence=tuple(evidence),
-        cost=cost_of(session, ratio, low=ratio - max(error, 0.3 * ratio), high=max(wait, ratio + error)),
-        remedies=_remedies(disk, limited=limited),
+        cost=cost_of(view, ratio, low=ratio - max(error, 0.3 * ratio), high=max(wait, ratio + error)),
+        remedies=_remedies(disk, params, limited=limited),
         explanation="The bytes come from the disk, not from the page cache, and the disk has no time left. What the "
         "pipeline does with them afterwards does not matter before they are there." + _why_read_again(disk),
     )
@@ -114,11 +114,11 @@ def _why_read_again(disk: DiskInput) -> str:
     )
 
 
-def _remedies(disk: DiskInput, *, limited: bool) -> tuple[Remedy, ...]:
+def _remedies(disk: DiskInput, params: Params, *, limited: bool) -> tuple[Remedy, ...]:
     found = []
     if limited:
         found.append(Remedy(id="raise-limit", text="raise the cgroup's limit (io.max, blkio.throttle.read_bps_device)"))
-    elif disk.in_flight < FEW:
+    elif disk.in_flight < params.max_in_flight:
         text = "read several files at once (interleave or num_parallel_reads): one request is in flight at a time"
         found.append(Remedy(id="parallel-reads", text=text))
     if disk.is_squeezed:

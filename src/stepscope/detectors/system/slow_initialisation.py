@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import startup
+from stepscope.causes.host import slow_initialisation
 from stepscope.derive.python import stack_samples
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -42,7 +42,7 @@ from stepscope.units import Ratio, format_ns, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.host.startup import Startup
+    from stepscope.causes.host.slow_initialisation import Startup
     from stepscope.derive.view import SessionView
 
 
@@ -62,9 +62,9 @@ class Params:
     """Of the function's time in calls that make a session or load a model: then that is what is slow."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    start, steps = session.get(startup.build), session.steps
+    start, steps = view.get(slow_initialisation.build), view.steps
     if start is None or steps is None or start.spot is None or start.span_ns <= 0:
         return
     ratio = start.spot_ns / start.span_ns
@@ -80,7 +80,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         confidence=0.85,
         cause="API: inefficient API usage" if makes else "Data: inefficient data preprocessing",
         introduced_stage="model building" if makes else "data preparation",
-        where=_places(session, start),
+        where=_places(view, start),
         evidence=(
             Evidence(metric="initialisation_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
             Evidence(metric="import_ns", value=start.import_ns, unit="ns"),
@@ -93,7 +93,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             *((Evidence(metric="making_ns", value=start.making_ns, unit="ns"),) if makes else ()),
         ),
         cost=cost_of(
-            session,
+            view,
             ratio,
             low=min(ratio, own * low),
             high=max(ratio, own * high),
@@ -128,9 +128,9 @@ def _remedies(function: str, making: str) -> tuple[Remedy, ...]:
     )
 
 
-def _places(session: SessionView, startup: Startup) -> tuple[Place, ...]:
-    spots = [s for s in (startup.spot, startup.caller) if s is not None]
-    return tuple(dict.fromkeys(session.place(s.file, s.line, function=s.function) for s in spots))
+def _places(view: SessionView, slow_initialisation: Startup) -> tuple[Place, ...]:
+    spots = [s for s in (slow_initialisation.spot, slow_initialisation.caller) if s is not None]
+    return tuple(dict.fromkeys(view.place(s.file, s.line, function=s.function) for s in spots))
 
 
 DETECTOR = Detector(

@@ -59,9 +59,9 @@ class Params:
     """A process that takes less is not named."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    others = session.get(contention.build)
+    others = view.get(contention.build)
     if others is None or others.lost_ratio < params.min_lost_ratio:
         return
     ratio = others.lost_ratio
@@ -71,7 +71,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         title=_title(others, rivals, quota=quota),
         confidence=0.85,
         cause="Hardware: improper configuration" if quota else "System: scheduling",
-        where=_places(session, rivals),
+        where=_places(view, rivals),
         evidence=(
             Evidence(metric="lost_ratio", value=ratio, unit="ratio", threshold=params.min_lost_ratio),
             *_of_thread(others),
@@ -82,7 +82,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             Evidence(metric="steal_cores", value=others.steal, unit="cores"),
             Evidence(metric="throttled_cores", value=others.throttled, unit="cores"),
         ),
-        cost=cost_of(session, ratio, low=others.low, high=others.high, basis="modelled"),
+        cost=cost_of(view, ratio, low=others.low, high=others.high, basis="modelled"),
         remedies=_remedies(quota=quota, child=bool(rivals) and rivals[0].child),
         explanation="The job's threads were ready to run and waited in the kernel's run queue; the CPUs were "
         "busy with other "
@@ -112,10 +112,10 @@ def _title(contention: Contention, rivals: list[Rival], *, quota: bool) -> str:
     return f"CPU contention: {own} ({who}) take {contention.others:.2g} CPUs; the job is starved, it got {have}"
 
 
-def _places(session: SessionView, rivals: list[Rival]) -> tuple[Place, ...]:
+def _places(view: SessionView, rivals: list[Rival]) -> tuple[Place, ...]:
     """Where the job started the rivals that are its own children."""
     started = [r.started for r in rivals if r.started is not None and r.started.file]
-    return tuple(dict.fromkeys(session.place(s.file, s.line, function=s.function) for s in started))
+    return tuple(dict.fromkeys(view.place(s.file, s.line, function=s.function) for s in started))
 
 
 def _remedies(*, quota: bool, child: bool) -> tuple[Remedy, ...]:

@@ -28,9 +28,10 @@ those of the job are at most that many, and at most its faults, which tells thei
 memory is in huge pages, too; a window tells. Only the process that makes the steps is looked at.
 
 ## Remedy
-By allocator, as a setting that `stepscope whatif --try` measures and `run --apply` sets: let it keep what is freed. On
-x86 TensorFlow's oneDNN pool serves the tensors unless it is switched off: another malloc then changes nothing for them,
-and is not advised. ONNX Runtime's arena does the same for its tensors; a session without it is named first.
+By allocator, as a setting that `stepscope whatif --try` measures and `run --apply` sets: let it keep what is freed.
+On x86 TensorFlow's oneDNN pool serves the tensors unless it is switched off: another malloc then changes nothing for
+them, and is not advised. Where TensorFlow's generator dataset (2.21) pins glibc's mmap threshold, that is said, with
+its line. ONNX Runtime's arena does the same for its tensors as oneDNN's pool; a session without it is named first.
 
 ## References
 Library performance by flame graph (Gregg 2022): 10 % of CPU in page faults by madvise. Linux: proc(5), minflt;
@@ -44,7 +45,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.job import purpose
-from stepscope.causes.system import allocators, contention, page_faults
+from stepscope.causes.system import allocators, contention, steady_page_faults
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.model.report.remedies import ENVIRONMENT_REMEDIES
@@ -54,9 +55,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.system.allocators import Serving
-    from stepscope.causes.system.page_faults import Faults
+    from stepscope.causes.system.steady_page_faults import Faults
     from stepscope.derive.machine.fault_causes import FaultCauses
     from stepscope.derive.view import SessionView
+    from stepscope.model.log.events import DatasetMade
     from stepscope.model.report.finding import Place, Stage
 
 PUBLISHED_GAIN = 0.3
@@ -71,8 +73,16 @@ GIVEN_BACK = {
     "heap trim": "brk",
 }
 """Causes that are an allocator's doing, and the call by which it does it."""
+NEW_MAP = "new map"
+"""Cause of faults on maps made within the window. Memory that does not grow is unmapped as often, seen or not."""
 SHOWN = 0.01
 """Causes of fewer faults are not told."""
+PINNED_BYTES, MAX_THRESHOLD_BYTES = 128 << 10, 32 << 20
+"""Sizes of blocks that glibc keeps unless its threshold is pinned. Source: mallopt(3), M_MMAP_THRESHOLD, on 64 bits."""
+_PINNED = (
+    "Since 2.21, TensorFlow's generator dataset calls mallopt(M_MMAP_THRESHOLD, 128 KiB). That ends glibc's dynamic "
+    "threshold, so each larger block is mapped, faulted in and unmapped again."
+)
 _REMEDIES = {"jemalloc": ("jemalloc-keep",), "glibc": ("glibc-keep", "preload-jemalloc")}
 _OTHERWISE = ("preload-jemalloc",)
 
@@ -93,19 +103,19 @@ class Params:
     """Of the window, for a share of CPU time."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
     """Yield at most one finding, and a request where what causes it is not known."""
-    paging = session.get(page_faults.build)
+    paging = view.get(steady_page_faults.build)
     if paging is None or paging.kept_ratio > params.max_kept_ratio:
         return
     if paging.lasting_ratio * paging.busy < params.min_ratio:
         return
-    causes = session.get(allocators.build).causes
+    causes = view.get(allocators.build).causes
     if causes is not None and causes.pid != paging.pid:
         causes = None
     if paging.huge and causes is not None and _cleared(paging, causes, params):
         return
-    yield _finding(session, paging, causes, params)
+    yield _finding(view, paging, causes, params)
     if causes is None:
         yield CaptureRequest(
             kind="native",
@@ -121,7 +131,7 @@ def _cleared(faults: Faults, causes: FaultCauses, params: Params) -> bool:
     return (causes.fault_ratio + causes.release_ratio) * faults.busy < params.min_ratio
 
 
-def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, params: Params) -> Seen:
+def _finding(view: SessionView, faults: Faults, causes: FaultCauses | None, params: Params) -> Seen:
     sampled = causes is not None and causes.fault_ratio is not None and causes.cpu_samples >= params.min_cpu_samples
     if sampled and causes is not None and causes.fault_ratio is not None:
         share, lost = causes.fault_ratio, causes.fault_ratio + causes.release_ratio
@@ -130,28 +140,29 @@ def _finding(session: SessionView, faults: Faults, causes: FaultCauses | None, p
         share, lost = faults.ratio, faults.churn_ratio
         high = lost * faults.cost.high_ns / faults.cost.fault_ns
     ratio = lost * faults.busy
-    others = session.get(contention.build)
+    others = view.get(contention.build)
     starved = others is not None and others.lost_ratio >= params.max_lost_ratio
-    serving = session.get(allocators.build)
+    serving = view.get(allocators.build)
     call = _call(causes, params)
+    pinned = _pinned(causes, serving, call)
     return Seen(
         title=f"page faults {_how_many(faults)} take {format_ratio(share)} of the CPU time; "
-        + _why(causes, serving, call),
+        + _why(causes, serving, call, pinned),
         confidence=(0.6 if starved else 0.8) + (0.15 if call else 0.0),
-        cause="System: allocator" if call else "unknown",
-        introduced_stage="environment setting" if call else "unknown",
-        exposed_stage=_exposed(session),
-        where=_where(session, serving),
+        cause="System: allocator" if call or pinned else "unknown",
+        introduced_stage="environment setting" if call or pinned else "unknown",
+        exposed_stage=_exposed(view),
+        where=_where(view, serving, pinned),
         evidence=_evidence(faults, causes, params),
         cost=cost_of(
-            session,
+            view,
             ratio,
             low=PUBLISHED_GAIN * ratio,
             high=max(high, FURTHER_GAIN * lost) * faults.busy,
             basis="measured" if sampled else "modelled",
         ),
-        remedies=_remedies(session, serving, call),
-        explanation=_explanation(causes, serving, call),
+        remedies=_remedies(view, serving, known=bool(call or pinned)),
+        explanation=_explanation(causes, serving, call, pinned),
     )
 
 
@@ -163,16 +174,34 @@ def _how_many(faults: Faults) -> str:
     return f"all the time: {faults.per_second:,.0f} a second{of_huge}"
 
 
-def _exposed(session: SessionView) -> Stage:
-    if session.steps is None:
+def _exposed(view: SessionView) -> Stage:
+    if view.steps is None:
         return "unknown"
-    return "training" if session.get(purpose.trains) else "prediction"
+    return "training" if view.get(purpose.trains) else "prediction"
 
 
-def _where(session: SessionView, serving: Serving) -> tuple[Place, ...]:
-    """Settings of the environment have no line; a session that was made without its arena has one."""
+def _where(view: SessionView, serving: Serving, pinned: DatasetMade | None) -> tuple[Place, ...]:
+    """Lines of a session made without its arena and of a generator dataset; environment settings have none."""
     made = serving.without_arena
-    return (session.place(made.file, made.line, function=made.function),) if made is not None and made.file else ()
+    arena = view.place(made.file, made.line, function=made.function) if made is not None and made.file else None
+    generator = view.dataset_place(pinned) if pinned is not None else None
+    return tuple(place for place in (arena, generator) if place is not None)
+
+
+def _pinned(causes: FaultCauses | None, serving: Serving, call: str) -> DatasetMade | None:
+    """The generator dataset that is to blame: blocks that glibc would keep are unmapped, or mapped anew in each step.
+
+    With a window, only if the blocks have a size for which glibc would have raised its threshold. Where no window shows
+    who unmaps, only if malloc serves the tensors, as few other blocks are as large.
+    """
+    if call == "munmap" and causes is not None:
+        calls = sum(site.calls for site in causes.sites)
+        size = causes.bytes_back / calls if calls else 0.0
+    elif causes is None:
+        return serving.pinned_by if serving.tensors_on_malloc else None
+    else:
+        size = causes.map_bytes if causes.main[0] == NEW_MAP and serving.tensors_on_malloc else 0.0
+    return serving.pinned_by if PINNED_BYTES <= size < MAX_THRESHOLD_BYTES else None
 
 
 def _call(causes: FaultCauses | None, params: Params) -> str:
@@ -183,20 +212,28 @@ def _call(causes: FaultCauses | None, params: Params) -> str:
     return GIVEN_BACK.get(cause, "") if share >= params.min_cause_ratio else ""
 
 
-def _why(causes: FaultCauses | None, serving: Serving, call: str) -> str:
+def _why(causes: FaultCauses | None, serving: Serving, call: str, pinned: DatasetMade | None) -> str:
+    if causes is None and pinned is not None:
+        return "TensorFlow's generator dataset keeps the C library from reusing blocks above 128 KiB"
     if causes is None:
         return "the same memory is given back and faulted in again"
     who = f"{causes.leaf} in {causes.op}" if causes.op and causes.op != causes.leaf else causes.leaf or "the job"
+    if not call and pinned is not None:
+        why = "because of TensorFlow's generator dataset"
+        return f"{serving.name} maps every block above 128 KiB again, {why}, and {who} faults it in"
     if not call:
         return f"{who} touches pages whose cause is: {causes.main[0]}"
-    return f"{serving.name} gives memory back with {call} that {who} faults in again"
+    why = "; TensorFlow's generator dataset makes it do so" if pinned is not None else ""
+    return f"{serving.name} gives memory back with {call} that {who} faults in again{why}"
 
 
-def _explanation(causes: FaultCauses | None, serving: Serving, call: str) -> str:
+def _explanation(causes: FaultCauses | None, serving: Serving, call: str, pinned: DatasetMade | None) -> str:
     limit = (
         "This share is what faults and releases take themselves. A remedy can bring less, and more: pages that stay "
         "are still in the caches, and threads do not wait for each other to map them."
     )
+    if pinned is not None:
+        limit = f"{_PINNED} {limit}"
     if causes is None:
         return (
             "The process does not grow, yet the kernel hands it new pages in every step: what was freed went back to "
@@ -244,8 +281,8 @@ def _of_huge(faults: Faults) -> tuple[Evidence, ...]:
     return number, Evidence(metric="huge_fault_ns", value=faults.cost.huge_ns, unit="ns")
 
 
-def _remedies(session: SessionView, serving: Serving, call: str) -> tuple[Remedy, ...]:
-    if not call:
+def _remedies(view: SessionView, serving: Serving, *, known: bool) -> tuple[Remedy, ...]:
+    if not known:
         text = (
             "find out which call gives the memory back, and which allocator serves the tensors, before any is changed"
         )
@@ -253,7 +290,7 @@ def _remedies(session: SessionView, serving: Serving, call: str) -> tuple[Remedy
     names = _REMEDIES.get(serving.allocator, _OTHERWISE)
     if serving.tensors_on_malloc:
         names = (*names, "onednn-pool")
-    command = shlex.join(session.session.manifest.command)
+    command = shlex.join(view.session.manifest.command)
     return _arena(serving) + tuple(
         Remedy(
             id=name,

@@ -30,8 +30,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.system import uploads
-from stepscope.causes.system.uploads import MAX_INPUT
+from stepscope.causes.system import uploads_squeeze_input
+from stepscope.causes.system.uploads_squeeze_input import MAX_INPUT
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_rate, format_ratio
@@ -46,15 +46,15 @@ MB = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; what squeezes stands in causes/system/uploads.py."""
+    """Thresholds; what squeezes stands in causes/system/uploads_squeeze_input.py."""
 
     min_lost_ratio: Ratio = Ratio(0.03)
     """Of the time: the least that a report calls low."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    sent = session.get(uploads.build)
+    sent = view.get(uploads_squeeze_input.build)
     if sent is None or sent.input_beside > MAX_INPUT * sent.input_usual:
         return
     if sent.wait_beside is None or sent.wait_usual is None:
@@ -77,7 +77,7 @@ def detect(session: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             Evidence(metric="uploading_ratio", value=sent.share_ratio, unit="ratio"),
             Evidence(metric="network_out", value=sent.sent / MB, unit="MB/s"),
         ),
-        cost=cost_of(session, cost, low=0.6 * cost, high=1.4 * cost),
+        cost=cost_of(view, cost, low=0.6 * cost, high=1.4 * cost),
         remedies=(
             Remedy(id="upload-later", text="upload between epochs or after training, or at a limited rate"),
             Remedy(id="upload-less", text="compress what is uploaded, or keep fewer checkpoints and summaries"),

@@ -27,81 +27,69 @@ Training-pipeline analysis (Rand 2020), utilisation dips with a period.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stepscope.causes.system import dips, stalls
+from stepscope.causes.system import stalls, utilisation_dips
 from stepscope.detectors.base import Detector, Seen, Signal, cost_of
-from stepscope.model.report.finding import Evidence, PipelineStage, Remedy
+from stepscope.model.report.components import COMPONENTS, Trait, components_with, stage_in_step
+from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stepscope.causes.system.dips import Dips
+    from stepscope.causes.system.utilisation_dips import Dips
     from stepscope.derive.view import SessionView
-
-OTHERS = 0.3
-"""Cores of other processes in dips beyond the usual: where the steps compute more slowly then, it is theirs (CFG001);
-where they do something else, the others only take what is left."""
-TOLD = frozenset({"saving", "callbacks", "evaluation", "tracing", "framework"})
-"""Components that detectors of their own tell the cost of, or that are the framework's."""
-WORDS = {
-    "input-wait": "the steps wait for input",
-    "call": "the compiled step itself takes longer",
-    "tracing": "a function is traced",
-    "callbacks": "callbacks run",
-    "evaluation": "the model is evaluated",
-    "saving": "something is saved",
-    "host-sync": "the host waits for a tensor",
-    "gc": "garbage is collected",
-    "framework": "the framework's own loop works",
-    "other-python": "Python of the loop runs",
-}
-STAGES: dict[str, PipelineStage] = {"input-wait": "preprocessing", "call": "forward-backward", "saving": "storage"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; what makes a dip stands in causes/system/dips.py."""
+    """Thresholds."""
 
     min_lost_ratio: Ratio = Ratio(0.03)
     """Of the time: the least that a report calls low. Below it the dips are information."""
+    min_others_cores: float = 0.3
+    """Of other processes, in dips beyond the usual: where the steps compute more slowly then, it is theirs (CFG001);
+    where they do something else, the others only take what is left."""
+    limits: utilisation_dips.Limits = field(default_factory=utilisation_dips.Limits)
+    """What a dip is, and when dips are periodic."""
 
 
-def detect(session: SessionView, params: Params) -> Iterator[Seen]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding: that of the GPU where there is one."""
-    found = session.get(dips.build)[-1:]
+    found = utilisation_dips.build(view, params.limits)[-1:]
     for dip in found:
-        yield _finding(session, dip, params)
+        yield _finding(view, dip, params)
 
 
-def _finding(session: SessionView, dip: Dips, params: Params) -> Seen:
-    by_others = dip.others_cores >= OTHERS and dip.component in {"", "call"}
-    told = by_others or dip.component in TOLD or bool(session.get(stalls.build))
+def _finding(view: SessionView, dip: Dips, params: Params) -> Seen:
+    by_others = dip.others_cores >= params.min_others_cores and dip.component in {"", "call"}
+    told = by_others or dip.component in components_with(Trait.DIP_EXPLAINED) or bool(view.get(stalls.build))
     counted = dip.lost_ratio >= params.min_lost_ratio and not told
     ratio = dip.lost_ratio if counted else 0.0
-    runs = "other processes run" if by_others else WORDS.get(dip.component, "what runs then was not seen")
+    then = COMPONENTS[dip.component].runs if dip.component else "what runs then was not seen"
+    runs = "other processes run" if by_others else then
     unit = "cores" if dip.what == "CPU" else "of the device"
-    places = [s.culprit for s in session.hot_spots(dip.component)][:1] if dip.component == "other-python" else []
+    places = [s.culprit for s in view.hot_spots(dip.component)][:1] if dip.component == "other-python" else []
     return Seen(
         title=f"{dip.what} utilisation dips every {dip.period_s:.1f} s, from {dip.usual:.2g} to {dip.within:.2g} {unit}"
         f": then {runs}; {format_ratio(dip.lost_ratio)} of the time is lost",
         confidence=0.7,
         symptom="Processor: abnormal CPU utilization" if dip.what == "CPU" else "Processor: abnormal GPU utilization",
         cause="System: scheduling" if by_others else "unknown",
-        pipeline_stage=STAGES.get(dip.component, "none"),
-        where=tuple(session.place(p.file, p.line, function=p.function) for p in places),
+        pipeline_stage=stage_in_step(dip.component),
+        where=tuple(view.place(p.file, p.line, function=p.function) for p in places),
         evidence=(
             Evidence(metric="lost_ratio", value=dip.lost_ratio, unit="ratio", threshold=params.min_lost_ratio),
             Evidence(metric="dip_ratio", value=dip.share_ratio, unit="ratio"),
             Evidence(metric="dips", value=dip.count, unit="count"),
             Evidence(metric="period_s", value=dip.period_s, unit="s"),
-            Evidence(metric="period_spread", value=dip.spread, unit="ratio", threshold=0.35),
+            Evidence(metric="period_spread", value=dip.spread, unit="ratio", threshold=params.limits.max_spread),
             Evidence(metric="usual", value=dip.usual, unit="cores" if dip.what == "CPU" else "ratio"),
             Evidence(metric="within", value=dip.within, unit="cores" if dip.what == "CPU" else "ratio"),
         ),
-        cost=cost_of(session, ratio, low=0.5 * ratio, high=1.2 * ratio, basis="modelled"),
+        cost=cost_of(view, ratio, low=0.5 * ratio, high=1.2 * ratio, basis="modelled"),
         remedies=(
             Remedy(
                 id="less-often",

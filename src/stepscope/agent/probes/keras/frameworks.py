@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Log a ``framework`` line with the backend of the Keras that has just been imported."""
     name = module.__name__
     detail = _detail(name)

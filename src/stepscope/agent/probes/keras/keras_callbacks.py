@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import SHORT_NS, defined, lacking, leave, report
+from stepscope.agent.probes.support import SHORT_NS, defined, drop_our_frame, lacking, report
 from stepscope.wire.kinds import Flag, Kind
 from stepscope.wire.ring import count_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
     Heirs = dict[tuple[type, str], dict[type, int]]
     """(class that defines a hook, hook) to name ids by the class of the callback that inherits it."""
@@ -47,7 +48,7 @@ BATCH = "_batch_"
 MARK = "__stepscope_callback__"
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Patch ``CallbackList`` of ``module``."""
     cls = getattr(module, "CallbackList", None)
     if cls is not None and cls.__module__ != module.__name__:
@@ -65,7 +66,7 @@ def attach(state: AgentState, module: Any) -> None:
     report(state, "keras_callbacks:%s" % module.__name__)
 
 
-def _wrap_list(state: AgentState, original: Any, hook: str) -> Callable[..., Any]:
+def _wrap_list(state: AgentState, original: Foreign, hook: str) -> Callable[..., Foreign]:
     if BATCH in hook and _takes_batch(original):
         return _wrap_batch(state, original, hook, state.name(("hook", hook), hook, hook=hook), {}, whole=True)
     common = shared(state)
@@ -77,7 +78,7 @@ def _wrap_list(state: AgentState, original: Any, hook: str) -> Callable[..., Any
     always = "epoch" in hook
 
     @functools.wraps(original)
-    def on_hook(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def on_hook(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
         position = args[0] if args and isinstance(args[0], int) else 0
         me = local.me
         if always and me.loop is not None:
@@ -89,7 +90,7 @@ def _wrap_list(state: AgentState, original: Any, hook: str) -> Callable[..., Any
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
-            flags |= leave(error)
+            flags |= drop_our_frame(error)
             raise
         finally:
             spent = now() - start
@@ -107,7 +108,7 @@ def _rests(hook: str, kind: Kind) -> tuple[int, None] | None:
     return (int(kind), None) if BATCH in hook else None
 
 
-def _takes_batch(function: Any) -> bool:
+def _takes_batch(function: Foreign) -> bool:
     """Whether it is declared as ``(self, batch, logs=None)``: a wrapper without stars saves 0.1 us a step."""
     code = getattr(function, "__code__", None)
     if code is None or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or code.co_kwonlyargcount:
@@ -117,8 +118,8 @@ def _takes_batch(function: Any) -> bool:
 
 
 def _wrap_batch(
-    state: AgentState, original: Any, hook: str, name: int, names: dict[type, int], *, whole: bool
-) -> Callable[..., Any]:
+    state: AgentState, original: Foreign, hook: str, name: int, names: dict[type, int], *, whole: bool
+) -> Callable[..., Foreign]:
     """A batch hook: of the list (``whole``) or of one callback. Hot: several in every step.
 
     ``names``: by the class of the callback, where that inherits the hook.
@@ -129,13 +130,13 @@ def _wrap_batch(
     now = state.now
     write = state.write
     short = state.short
-    counted = state._short.entries
+    counted = state.records.counted
     key = count_key(name, kind, 0)
     begins = whole and hook in BATCH_BEGINS
     depth_alone = 0 if whole else 1
 
     @functools.wraps(original)
-    def on_batch(self: Any, batch: Any, logs: Any = None) -> Any:
+    def on_batch(self: Foreign, batch: Foreign, logs: Foreign = None) -> Foreign:
         me = local.me
         if begins and me.loop is not None:
             me.loop.batch_at = batch
@@ -146,7 +147,7 @@ def _wrap_batch(
         try:
             return original(self, batch, logs)
         except BaseException as error:
-            flags |= leave(error)
+            flags |= drop_our_frame(error)
             raise
         finally:
             spent = now() - start
@@ -169,34 +170,34 @@ def _wrap_batch(
     return on_batch
 
 
-def _epoch(common: Any, loop: Any, hook: str) -> None:
+def _epoch(common: Foreign, loop: Foreign, hook: str) -> None:
     if hook == "on_epoch_begin":
         loop.epochs += 1
     elif loop.consumed and common.read_models is not None:
         common.read_models(loop)
 
 
-def _adopt_on(state: AgentState, cls: Any, method: str, base: Any, heirs: Heirs) -> None:
+def _adopt_on(state: AgentState, cls: Foreign, method: str, base: Foreign, heirs: Heirs) -> None:
     """Wrap the hooks of the callbacks of a list after its ``method``."""
     original = cls.__dict__.get(method)
     if original is None:
         return
 
     @functools.wraps(original)
-    def adopting(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def adopting(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
         with state.guard("keras_callbacks.adopt"):
             for callback in [*self.callbacks, *(args if method == "append" else ())]:
                 _adopt(state, callback, base, heirs)
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
 
     state.patch(cls, method, adopting)
 
 
-def _adopt(state: AgentState, callback: Any, base: Any, heirs: Heirs) -> None:
+def _adopt(state: AgentState, callback: Foreign, base: Foreign, heirs: Heirs) -> None:
     classes = [c for c in type(callback).__mro__[:-1] if c is not base and c.__name__ != "Callback"]
     for hook in HOOKS:
         inherited = False
@@ -216,15 +217,15 @@ def _adopt(state: AgentState, callback: Any, base: Any, heirs: Heirs) -> None:
             setattr(callback, hook, _wrap_hook(state, method, hook, type(callback).__name__, {}, bound=True))
 
 
-def _name(state: AgentState, cls: str, hook: str, method: Any) -> int:
+def _name(state: AgentState, cls: str, hook: str, method: Foreign) -> int:
     text = "%s.%s" % (cls, hook)
     where = defined(method)
     return state.name(("callback", text, where["file"], where["line"]), text, hook=hook, **where)
 
 
 def _wrap_hook(
-    state: AgentState, original: Any, hook: str, cls: str, names: dict[type, int], *, bound: bool = False
-) -> Callable[..., Any]:
+    state: AgentState, original: Foreign, hook: str, cls: str, names: dict[type, int], *, bound: bool = False
+) -> Callable[..., Foreign]:
     local = shared(state).local
     name = _name(state, cls, hook, original)
     if not bound and BATCH in hook and _takes_batch(original):
@@ -241,7 +242,7 @@ def _wrap_hook(
     at = 0 if bound else 1
 
     @functools.wraps(original)
-    def on_hook(*args: Any, **kwargs: Any) -> Any:
+    def on_hook(*args: Foreign, **kwargs: Foreign) -> Foreign:
         me = local.me
         depth = me.hook
         me.hook = depth + 1
@@ -250,7 +251,7 @@ def _wrap_hook(
         try:
             return original(*args, **kwargs)
         except BaseException as error:
-            flags |= leave(error)
+            flags |= drop_our_frame(error)
             raise
         finally:
             spent = now() - start

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import Loop, padding_of, shared
-from stepscope.agent.probes.support import Sites, lacking, leading, leave, report, static_leading
+from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, leading, report, static_leading
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 ON_BATCH = frozenset(("train_on_batch", "test_on_batch", "predict_on_batch"))
 METHODS = {
@@ -35,7 +36,7 @@ MAX_REPEATS = 64
 """``batch`` lines of one role that say the same: a program that calls predict a million times logs this many."""
 
 
-def attach_trainer(state: AgentState, module: Any) -> None:
+def attach_trainer(state: AgentState, module: Foreign) -> None:
     """Patch the trainer class of ``module``."""
     cls = next((found for found in (getattr(module, n, None) for n in ("TensorFlowTrainer", "Model")) if found), None)
     if cls is None:
@@ -50,7 +51,7 @@ def attach_trainer(state: AgentState, module: Any) -> None:
     report(state, "keras_loops:%s" % module.__name__, why)
 
 
-def _wrap(state: AgentState, original: Callable[..., Any], role: str) -> Callable[..., Any]:
+def _wrap(state: AgentState, original: Callable[..., Foreign], role: str) -> Callable[..., Foreign]:
     local = shared(state).local
     common = shared(state)
     sites = Sites(state, ("loop", role), text=role, role=role)
@@ -60,7 +61,7 @@ def _wrap(state: AgentState, original: Callable[..., Any], role: str) -> Callabl
     caller = sys._getframe
 
     @functools.wraps(original)
-    def loop(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def loop(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
         name = sites.name(caller(1))
         me = local.me
         outer = me.loop
@@ -69,7 +70,7 @@ def _wrap(state: AgentState, original: Callable[..., Any], role: str) -> Callabl
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
-            flags |= leave(error)
+            flags |= drop_our_frame(error)
             raise
         finally:
             end = now()
@@ -84,13 +85,13 @@ def _wrap(state: AgentState, original: Callable[..., Any], role: str) -> Callabl
     return loop
 
 
-def _samples(loop: Loop, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+def _samples(loop: Loop, args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> int:
     if loop.role in ON_BATCH:
         return leading(args[0] if args else kwargs.get("x"))
     return loop.samples * (loop.epochs if loop.role == "fit" else 1)
 
 
-def attach_inputs3(state: AgentState, module: Any) -> None:
+def attach_inputs3(state: AgentState, module: Foreign) -> None:
     """Keras 3: ``EpochIterator.__init__`` knows the data adapter."""
     cls = getattr(module, "EpochIterator", None)
     why = "no EpochIterator" if cls is None else lacking(cls, "__init__", ("self", "x", "y"))
@@ -99,7 +100,7 @@ def attach_inputs3(state: AgentState, module: Any) -> None:
     report(state, "keras_loops:%s" % module.__name__, why)
 
 
-def attach_inputs2(state: AgentState, module: Any) -> None:
+def attach_inputs2(state: AgentState, module: Foreign) -> None:
     """Keras 2: ``DataHandler.__init__`` knows the data adapter."""
     cls = getattr(module, "DataHandler", None)
     why = "no DataHandler" if cls is None else lacking(cls, "__init__", ("self", "x", "y"))
@@ -108,14 +109,14 @@ def attach_inputs2(state: AgentState, module: Any) -> None:
     report(state, "keras_loops:%s" % module.__name__, why)
 
 
-def _after_init(state: AgentState, cls: Any, look: Callable[[AgentState, Any], dict[str, Any]]) -> None:
+def _after_init(state: AgentState, cls: Foreign, look: Callable[[AgentState, Foreign], dict[str, Foreign]]) -> None:
     common = shared(state)
     local = common.local
     original = cls.__dict__["__init__"]
     padding = padding_of(state)
-    seen: dict[tuple[Any, ...], int] = {}
+    seen: dict[tuple[Foreign, ...], int] = {}
 
-    def tell(handler: Any) -> None:
+    def tell(handler: Foreign) -> None:
         loop = local.me.loop
         if loop is None or loop.role in ON_BATCH:
             return
@@ -138,11 +139,11 @@ def _after_init(state: AgentState, cls: Any, look: Callable[[AgentState, Any], d
             state.log({"t": "batch", "at": state.now(), "loop": loop.start, "role": role, **found})
 
     @functools.wraps(original)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Foreign, *args: Foreign, **kwargs: Foreign) -> None:
         try:
             original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         with state.guard("keras_loops.inputs"):
             tell(self)
@@ -152,7 +153,7 @@ def _after_init(state: AgentState, cls: Any, look: Callable[[AgentState, Any], d
     state.patch(cls, "__init__", init)
 
 
-def _look3(state: AgentState, handler: Any) -> dict[str, Any]:
+def _look3(state: AgentState, handler: Foreign) -> dict[str, Foreign]:
     adapter = handler.data_adapter
     first = getattr(adapter, "_first_batches", None)
     size = adapter.batch_size or _upstream(state, getattr(adapter, "_dataset", None)) or leading(first)
@@ -163,7 +164,7 @@ def _look3(state: AgentState, handler: Any) -> dict[str, Any]:
     return _batch(adapter, int(size or 0), int(steps), int(partial))
 
 
-def _look2(state: AgentState, handler: Any) -> dict[str, Any]:
+def _look2(state: AgentState, handler: Foreign) -> dict[str, Foreign]:
     adapter = handler._adapter
     size = adapter.batch_size() or _upstream(state, getattr(adapter, "_dataset", None))
     if not size and hasattr(adapter, "representative_batch_size"):
@@ -174,14 +175,14 @@ def _look2(state: AgentState, handler: Any) -> dict[str, Any]:
     return _batch(adapter, int(size or 0), int(steps), int(partial))
 
 
-def _batch(adapter: Any, size: int, steps: int, partial: int) -> dict[str, Any]:
+def _batch(adapter: Foreign, size: int, steps: int, partial: int) -> dict[str, Foreign]:
     samples = size * steps
     if samples and 0 < partial < size:
         samples += partial - size
     return {"size": size, "samples": samples, "steps": steps, "source": type(adapter).__name__}
 
 
-def _upstream(state: AgentState, dataset: Any) -> int:
+def _upstream(state: AgentState, dataset: Foreign) -> int:
     """Batch size of a dataset: of the last batch() upstream, else the static leading dimension."""
     if dataset is None:
         return 0

@@ -11,16 +11,17 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import OTHER, Loop, shared
-from stepscope.agent.probes.support import lacking, leaf, leave, report, user_stack
+from stepscope.agent.probes.support import drop_our_frame, lacking, leaf, report, user_stack
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 ROLES = ("train", "test", "predict")
 MARK = "__stepscope_execution__"
@@ -43,7 +44,7 @@ class Execution:
         return self.batches
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Patch the trainer class of ``module``."""
     cls = next((found for found in (getattr(module, n, None) for n in ("TensorFlowTrainer", "Model")) if found), None)
     label = "keras_steps:%s" % module.__name__
@@ -59,7 +60,7 @@ def attach(state: AgentState, module: Any) -> None:
     report(state, label, why)
 
 
-def _patch_make(state: AgentState, cls: Any, role: str) -> str:
+def _patch_make(state: AgentState, cls: Foreign, role: str) -> str:
     method = "make_%s_function" % role
     original = cls.__dict__.get(method)
     why = lacking(cls, method, ("self",))
@@ -68,11 +69,11 @@ def _patch_make(state: AgentState, cls: Any, role: str) -> str:
     attribute = "%s_function" % role
 
     @functools.wraps(original)
-    def make(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def make(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
         try:
             made = original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         with state.guard("keras_steps.make"):
             before = getattr(self, attribute, None)
@@ -92,12 +93,12 @@ def _patch_make(state: AgentState, cls: Any, role: str) -> str:
     return ""
 
 
-def _set_untracked(model: Any, attribute: str, value: Any) -> None:
+def _set_untracked(model: Foreign, attribute: str, value: Foreign) -> None:
     """Set a plain function on a model. Functions are nothing that Keras tracks, so its ``__setattr__`` may see it."""
     setattr(model, attribute, value)
 
 
-def _adopt(state: AgentState, model: Any, function: Any, role: str) -> Any:
+def _adopt(state: AgentState, model: Foreign, function: Foreign, role: str) -> Foreign:
     """What ``model`` shall call: ``function`` itself when it is a tf.function, else a wrapper of it."""
     common = shared(state)
     if function is None or hasattr(function, MARK) or common.executions.get(function) is not None:
@@ -111,7 +112,7 @@ def _adopt(state: AgentState, model: Any, function: Any, role: str) -> Any:
     return function
 
 
-def _batches(model: Any) -> int:
+def _batches(model: Foreign) -> int:
     value = getattr(model, "_steps_per_execution", None)
     if value is None:
         value = getattr(model, "steps_per_execution", None)
@@ -121,8 +122,8 @@ def _batches(model: Any) -> int:
 
 
 def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed ones
-    state: AgentState, execution: Execution, original: Any
-) -> Callable[..., Any]:
+    state: AgentState, execution: Execution, original: Foreign
+) -> Callable[..., Foreign]:
     """The same as the EXECUTION branch of ``tf_function``, for a plain function."""
     local = shared(state).local
     iterators = shared(state).iterators.entries
@@ -135,18 +136,18 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
     write = state.write
     thread = state.thread
 
-    def step(iterator: Any) -> Any:
+    def step(iterator: Foreign) -> Foreign:
         me = local.me
         if me.tracing:
             try:
                 return original(iterator)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         traces = me.traces
         loop = me.loop
         flags = 0
-        consumed: Any = None
+        consumed: Foreign = None
         held = iterators.get(id(iterator)) or distributed(iterator)
         if held is not None:
             consumed = held[1]
@@ -158,7 +159,7 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
         try:
             return original(iterator)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start
@@ -171,11 +172,11 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
             me.thread = number = me.thread or thread()
             write(start, spent, batches_now(loop), name, kind, flags, number)
 
-    def general(*args: Any, **kwargs: Any) -> Any:
+    def general(*args: Foreign, **kwargs: Foreign) -> Foreign:
         try:
             return step(*args) if len(args) == 1 and not kwargs else original(*args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
 
     wrapper = step if _takes_iterator(original) else general
@@ -187,14 +188,14 @@ def _wrap(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed 
     return wrapper
 
 
-def _takes_iterator(function: Any) -> bool:
+def _takes_iterator(function: Foreign) -> bool:
     """Whether its one parameter is called as ours is: then the wrapper needs no star, which saves 0.1 us."""
     code = function.__code__
     variadic = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
     return code.co_argcount == 1 and not variadic and code.co_varnames[:1] == ("iterator",)
 
 
-def attach_compile(state: AgentState, module: Any) -> None:
+def attach_compile(state: AgentState, module: Foreign) -> None:
     """``model`` events, and the ``make_*`` of subclasses that override it."""
     cls = getattr(module, "Trainer", None) or getattr(module, "Model", None)
     label = "keras_steps.compile:%s" % module.__name__
@@ -203,11 +204,11 @@ def attach_compile(state: AgentState, module: Any) -> None:
         original = cls.__dict__["compile"]
 
         @functools.wraps(original)
-        def compiled(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def compiled(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
             try:
                 result = original(self, *args, **kwargs)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
             with state.guard("keras_steps.compile"):
                 _tell(state, self)
@@ -221,7 +222,7 @@ def attach_compile(state: AgentState, module: Any) -> None:
     report(state, label, why)
 
 
-def _tell(state: AgentState, model: Any) -> None:
+def _tell(state: AgentState, model: Foreign) -> None:
     file, _, line = leaf(user_stack())
     built = bool(getattr(model, "built", False))
     state.log(

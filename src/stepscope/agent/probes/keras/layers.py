@@ -11,20 +11,21 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import lacking, leave, report
+from stepscope.agent.probes.support import drop_our_frame, lacking, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
-    Keras = Any
+    Keras = Foreign
     """A layer, optimizer, metric or loss; a module or function of Keras."""
 
 MAX_OWNERS = 20_000
@@ -176,15 +177,15 @@ def _either(first: Callable[[], int], second: Callable[[], int]) -> Callable[[],
     return lambda: first() or second()
 
 
-def _wrap(state: AgentState, original: Callable[..., Any], built: Callable[..., object]) -> Callable[..., Any]:
+def _wrap(state: AgentState, original: Callable[..., Foreign], built: Callable[..., object]) -> Callable[..., Foreign]:
     caller = sys._getframe
 
     @functools.wraps(original)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Foreign, *args: Foreign, **kwargs: Foreign) -> None:
         try:
             original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         with state.guard("layers.built"):
             built(self, _built(self, caller(1)))

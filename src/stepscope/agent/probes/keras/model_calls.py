@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import Sites, eager_test, lacking, leading, leave, report
+from stepscope.agent.probes.support import Sites, drop_our_frame, eager_test, lacking, leading, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 SYMBOLIC = "KerasTensor"
 
 
-def attach_model(state: AgentState, module: Any) -> None:
+def attach_model(state: AgentState, module: Foreign) -> None:
     """Patch ``Model.__call__``; where the class inherits it (Keras 3), the wrapper is set on the class."""
     cls = getattr(module, "Model", None)
     why = "no Model" if cls is None else lacking(cls, "__call__", ("self",))
@@ -28,7 +29,7 @@ def attach_model(state: AgentState, module: Any) -> None:
     report(state, "model_calls:%s" % module.__name__, why)
 
 
-def _wrap_call(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_call(state: AgentState, original: Callable[..., Foreign]) -> Callable[..., Foreign]:
     local = shared(state).local
     eager = eager_test()
     sites: dict[str, Sites] = {}
@@ -37,19 +38,19 @@ def _wrap_call(state: AgentState, original: Callable[..., Any]) -> Callable[...,
     kind = int(Kind.MODEL_CALL)
 
     @functools.wraps(original)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
         me = local.me
         if me.call or me.loop is not None or me.function or me.tracing or not eager():
             try:
                 return original(self, *args, **kwargs)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         if args and type(args[0]).__name__ == SYMBOLIC:
             try:
                 return original(self, *args, **kwargs)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         me.call = 1
         flags = 0
@@ -57,7 +58,7 @@ def _wrap_call(state: AgentState, original: Callable[..., Any]) -> Callable[...,
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start
@@ -71,8 +72,8 @@ def _wrap_call(state: AgentState, original: Callable[..., Any]) -> Callable[...,
     return call
 
 
-def _attach_optimizer(*classes: str) -> Callable[[AgentState, Any], None]:
-    def attach(state: AgentState, module: Any) -> None:
+def _attach_optimizer(*classes: str) -> Callable[[AgentState, Foreign], None]:
+    def attach(state: AgentState, module: Foreign) -> None:
         found = [cls for cls in (getattr(module, name, None) for name in classes) if cls is not None]
         why = "" if found else "none of %s" % ", ".join(classes)
         for cls in found:
@@ -85,7 +86,7 @@ def _attach_optimizer(*classes: str) -> Callable[[AgentState, Any], None]:
     return attach
 
 
-def _wrap_apply(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_apply(state: AgentState, original: Callable[..., Foreign]) -> Callable[..., Foreign]:
     local = shared(state).local
     eager = eager_test()
     sites = Sites(state, "apply", text="apply_gradients")
@@ -94,13 +95,13 @@ def _wrap_apply(state: AgentState, original: Callable[..., Any]) -> Callable[...
     kind = int(Kind.APPLY)
 
     @functools.wraps(original)
-    def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def apply(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
         me = local.me
         if me.apply or me.loop is not None or me.tracing or not eager():
             try:
                 return original(self, *args, **kwargs)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         me.apply = 1
         flags = 0
@@ -108,7 +109,7 @@ def _wrap_apply(state: AgentState, original: Callable[..., Any]) -> Callable[...
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start

@@ -10,19 +10,18 @@ import functools
 import itertools
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.probes.support import Sites, lacking, leading, leaf, leave, report, user_stack
+from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, leading, leaf, report, user_stack
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
-    Foreign = Any
-    """An object of ONNX Runtime's, or what it takes for one."""
     Method = Callable[..., Foreign]
 
 RUNS = {
@@ -177,7 +176,7 @@ def _wrap_run(state: AgentState, original: Method, models: Models, parameter: st
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start
@@ -204,7 +203,7 @@ def _wrap_making(state: AgentState, original: Method, models: Models) -> Method:
         try:
             original(self, *args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             state.write(start, now() - start, 0, sites.name(caller(1)), kind, flags, state.thread())
@@ -222,7 +221,7 @@ def _wrap_bind(state: AgentState, original: Method, bound: WeakIds, parameter: s
         try:
             result = original(self, name, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         with state.guard("inference.bind"):
             value = args[place - 1] if len(args) >= place else kwargs.get(parameter)

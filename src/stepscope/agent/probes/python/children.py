@@ -11,19 +11,18 @@ from stepscope.agent.core import frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 _MAX_COMMAND = 300
 
 
-def attach_subprocess(state: AgentState, module: Any) -> None:
+def attach_subprocess(state: AgentState, module: Foreign) -> None:
     """Wrap ``subprocess.Popen.__init__``."""
     original = module.Popen.__init__
 
     @functools.wraps(original)
-    def __init__(self: Any, args: Any, *rest: Any, **kwargs: Any) -> None:  # noqa: N807
+    def __init__(self: Foreign, args: Foreign, *rest: Foreign, **kwargs: Foreign) -> None:  # noqa: N807
         original(self, args, *rest, **kwargs)
         with guard:
             _started(state, self.pid, _words(args))
@@ -33,12 +32,12 @@ def attach_subprocess(state: AgentState, module: Any) -> None:
     state.log({"t": "probe", "at": state.now(), "name": "children.subprocess", "attached": True})
 
 
-def attach_multiprocessing(state: AgentState, module: Any) -> None:
+def attach_multiprocessing(state: AgentState, module: Foreign) -> None:
     """Wrap ``multiprocessing.process.BaseProcess.start``."""
     original = module.BaseProcess.start
 
     @functools.wraps(original)
-    def start(self: Any) -> None:
+    def start(self: Foreign) -> None:
         original(self)
         with guard:
             _started(state, self.pid or 0, "%s %s" % (type(self).__name__, self.name))
@@ -48,14 +47,14 @@ def attach_multiprocessing(state: AgentState, module: Any) -> None:
     state.log({"t": "probe", "at": state.now(), "name": "children.multiprocessing", "attached": True})
 
 
-def _words(args: Any) -> str:
+def _words(args: Foreign) -> str:
     if isinstance(args, (list, tuple)):
         return " ".join(word for word in args if isinstance(word, str))
     return args if isinstance(args, str) else ""
 
 
 def _started(state: AgentState, pid: int, command: str) -> None:
-    if state.dormant:
+    if state.lines.dormant:
         return
     file, function, line = frames.user_frame() or ("", "", 0)
     entry: dict[str, object] = {"t": "child", "at": state.now(), "pid": pid, "command": command[:_MAX_COMMAND]}

@@ -12,15 +12,15 @@ from stepscope.wire.kinds import Kind
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 _GC = int(Kind.GC)
 _SHORT_NS = 20_000
 
 
-def attach(state: AgentState, _module: Any) -> None:
+def attach(state: AgentState, _module: Foreign) -> None:
     """Append our callback to ``gc.callbacks``."""
     callback = _make_callback(state)
     gc.callbacks.append(callback)
@@ -29,13 +29,14 @@ def attach(state: AgentState, _module: Any) -> None:
         if callback in gc.callbacks:
             gc.callbacks.remove(callback)
 
-    state.on_uninstall(remove)
+    state.hooks.on_uninstall(remove)
     state.log({"t": "probe", "at": state.now(), "name": "gc", "attached": True})
 
 
 def _make_callback(state: AgentState) -> Callable[[str, dict[str, int]], None]:
     names = [state.name(("gc", n), "gc generation %d" % n) for n in range(3)]
     now, write, thread, short = state.now, state.write, state.thread, state.short
+    lines = state.lines
     started = 0
 
     def callback(phase: str, info: dict[str, int]) -> None:
@@ -43,7 +44,7 @@ def _make_callback(state: AgentState) -> Callable[[str, dict[str, int]], None]:
         if phase == "start":
             started = now()
             return
-        if state.dormant or not started:
+        if lines.dormant or not started:
             return
         try:
             dur = now() - started
@@ -53,7 +54,7 @@ def _make_callback(state: AgentState) -> Callable[[str, dict[str, int]], None]:
             else:
                 write(started, dur, generation, names[generation], _GC, 0, thread())
         except Exception as error:
-            state.fail("gc", error)
+            state.failures.add("gc", error)
 
     return callback
 

@@ -7,18 +7,19 @@ registry calls them by token, a PyDataset's ``__getitem__`` in the class that de
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.sources import generator_function, user_source
-from stepscope.agent.probes.support import defined, lacking, leading, leave, name_of, report, user_stack
+from stepscope.agent.probes.support import defined, drop_our_frame, lacking, leading, name_of, report, user_stack
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 MARK = "__stepscope_item__"
 GENERATOR_MODULE = "from_generator_op.py"
@@ -31,12 +32,12 @@ class Making:
 
     __slots__ = ("function", "role")
 
-    def __init__(self, function: Any, role: str) -> None:
+    def __init__(self, function: Foreign, role: str) -> None:
         self.function = function
         self.role = role
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Patch ``script_ops``: where functions enter the registry, and where TensorFlow calls them."""
     registry = getattr(module, "FuncRegistry", None)
     why = lacking(module, "_internal_py_func", ("func", "inp", "Tout"))
@@ -46,18 +47,18 @@ def attach(state: AgentState, module: Any) -> None:
         why = why or lacking(registry, "insert", ("self", "func"))
         why = why or lacking(registry, "__call__", ("self", "token", "device", "args"))
     if not why:
-        names: dict[Any, int] = {}
+        names: dict[Foreign, int] = {}
         state.patch(module, "_internal_py_func", _wrap_making(state, module._internal_py_func))
         state.patch(registry, "insert", _wrap_insert(state, registry.__dict__["insert"], names))
         state.patch(registry, "__call__", _wrap_call(state, registry.__dict__["__call__"], names))
     report(state, "py_functions", why)
 
 
-def _wrap_making(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_making(state: AgentState, original: Callable[..., Foreign]) -> Callable[..., Foreign]:
     local = shared(state).local
 
     @functools.wraps(original)
-    def make(func: Any, inp: Any, Tout: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N803 - TensorFlow's name
+    def make(func: Foreign, inp: Foreign, Tout: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:  # noqa: N803 - TensorFlow's name
         me = local.me
         outer = me.making
         eager = bool(kwargs.get("use_eager_py_func", args[1] if len(args) > 1 else False))
@@ -66,7 +67,7 @@ def _wrap_making(state: AgentState, original: Callable[..., Any]) -> Callable[..
         try:
             return original(func, inp, Tout, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         finally:
             me.making = outer
@@ -74,10 +75,12 @@ def _wrap_making(state: AgentState, original: Callable[..., Any]) -> Callable[..
     return make
 
 
-def _wrap_insert(state: AgentState, original: Callable[..., Any], names: dict[Any, int]) -> Callable[..., Any]:
+def _wrap_insert(
+    state: AgentState, original: Callable[..., Foreign], names: dict[Foreign, int]
+) -> Callable[..., Foreign]:
     local = shared(state).local
 
-    def tell(token: Any, making: Making) -> None:
+    def tell(token: Foreign, making: Making) -> None:
         role, function = _user_part(state, making)
         if not role:
             return
@@ -89,7 +92,7 @@ def _wrap_insert(state: AgentState, original: Callable[..., Any], names: dict[An
             state.log({"t": "pyfunction", "at": state.now(), "name": name, "role": role, "stack": user_stack()})
 
     @functools.wraps(original)
-    def insert(self: Any, func: Any) -> Any:
+    def insert(self: Foreign, func: Foreign) -> Foreign:
         token = original(self, func)
         making = local.me.making
         if making is not None:
@@ -100,7 +103,7 @@ def _wrap_insert(state: AgentState, original: Callable[..., Any], names: dict[An
     return insert
 
 
-def _user_part(state: AgentState, making: Making) -> tuple[str, Any]:
+def _user_part(state: AgentState, making: Making) -> tuple[str, Foreign]:
     """(role, function) to record; role "" for helpers of TensorFlow's own that run no user code."""
     file, _, _ = frames.code_lines(making.function)
     if not file.endswith(GENERATOR_MODULE) and "dataset_ops.py" not in file:
@@ -112,27 +115,29 @@ def _user_part(state: AgentState, making: Making) -> tuple[str, Any]:
     return user_source(state, generator)
 
 
-def _wrap_call(state: AgentState, original: Callable[..., Any], names: dict[Any, int]) -> Callable[..., Any]:
+def _wrap_call(
+    state: AgentState, original: Callable[..., Foreign], names: dict[Foreign, int]
+) -> Callable[..., Foreign]:
     now = state.now
     write = state.write
-    thread = state.pool_thread
+    thread = state.threads.of_pool
     kind = int(Kind.PYFUNC)
 
     @functools.wraps(original)
-    def call(self: Any, token: Any, device: Any, args: Any) -> Any:
+    def call(self: Foreign, token: Foreign, device: Foreign, args: Foreign) -> Foreign:
         name = names.get(token)
         if name is None:
             try:
                 return original(self, token, device, args)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         flags = 0
         start = now()
         try:
             return original(self, token, device, args)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             write(start, now() - start, 0, name, kind, flags, thread())
@@ -140,7 +145,7 @@ def _wrap_call(state: AgentState, original: Callable[..., Any], names: dict[Any,
     return call
 
 
-def attach_adapter(state: AgentState, module: Any) -> None:
+def attach_adapter(state: AgentState, module: Foreign) -> None:
     """Patch Keras' adapters of PyDataset, Sequence and Python generators."""
     label = "py_functions:%s" % module.__name__
     why = "no adapter"
@@ -159,10 +164,10 @@ def attach_adapter(state: AgentState, module: Any) -> None:
 
 
 def _wrap_adapter(
-    state: AgentState, original: Callable[..., Any], look: Callable[[AgentState, Any, Any], None]
-) -> Callable[..., Any]:
+    state: AgentState, original: Callable[..., Foreign], look: Callable[[AgentState, Foreign, Foreign], None]
+) -> Callable[..., Foreign]:
     @functools.wraps(original)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Foreign, *args: Foreign, **kwargs: Foreign) -> None:
         with state.guard("py_functions.adapter"):
             data = args[0] if args else kwargs.get("x", kwargs.get("generator"))
             if shared(state).adapters.get(self) is None:
@@ -170,19 +175,19 @@ def _wrap_adapter(
         try:
             original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
 
     return init
 
 
-def _meet_generator(state: AgentState, adapter: Any, generator: Any) -> None:
+def _meet_generator(state: AgentState, adapter: Foreign, generator: Foreign) -> None:
     function = generator_function(generator)
     if function is not None:
         shared(state).adapters.set(adapter, ("generator", function))
 
 
-def _meet_dataset(state: AgentState, adapter: Any, dataset: Any) -> None:
+def _meet_dataset(state: AgentState, adapter: Foreign, dataset: Foreign) -> None:
     shared(state).adapters.set(adapter, ("", type(dataset).__getitem__))
     for cls in type(dataset).__mro__:
         method = cls.__dict__.get("__getitem__")
@@ -192,7 +197,7 @@ def _meet_dataset(state: AgentState, adapter: Any, dataset: Any) -> None:
             return
 
 
-def _wrap_item(state: AgentState, original: Callable[..., Any], cls: str) -> Callable[..., Any]:
+def _wrap_item(state: AgentState, original: Callable[..., Foreign], cls: str) -> Callable[..., Foreign]:
     text = "%s.__getitem__" % cls
     where = defined(original)
     name = state.name(("pyfunc", "pydataset", text, where["file"], where["line"]), text, role="pydataset", **where)
@@ -202,14 +207,14 @@ def _wrap_item(state: AgentState, original: Callable[..., Any], cls: str) -> Cal
     state.log({"t": "pyfunction", "at": now(), "name": name, "role": "pydataset", "stack": user_stack()})
 
     @functools.wraps(original)
-    def item(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def item(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
         flags = 0
-        batch: Any = None
+        batch: Foreign = None
         start = now()
         try:
             batch = original(self, *args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         else:
             return batch
@@ -225,7 +230,7 @@ def _wrap_item(state: AgentState, original: Callable[..., Any], cls: str) -> Cal
     return item
 
 
-def _tell_size(state: AgentState, dataset: Any, size: int) -> None:
+def _tell_size(state: AgentState, dataset: Foreign, size: int) -> None:
     """Log the ``batch`` line that waited for the first batch of ``dataset``."""
     sizes = shared(state).sizes
     line, loop = sizes.get(dataset)

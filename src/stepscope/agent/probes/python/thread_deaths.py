@@ -9,29 +9,30 @@ from __future__ import annotations
 import functools
 
 from stepscope.agent.core import frames
-from stepscope.agent.probes.support import leave
+from stepscope.agent.probes.support import drop_our_frame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any, Optional
+    from typing import Optional
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 MAX_TOLD = 100
 """Deaths that are told of one process: a server may lose a thread with each request."""
 _STACK = 8
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Put our hook before the one that is there."""
     original = module.excepthook
     guard = state.guard("thread_deaths")
     told = 0
 
-    def tell(error: Any, trace: Optional[TracebackType], thread: Any) -> None:
+    def tell(error: Foreign, trace: Optional[TracebackType], thread: Foreign) -> None:
         nonlocal told
-        if state.dormant or told >= MAX_TOLD or error is None or issubclass(error, SystemExit):
+        if state.lines.dormant or told >= MAX_TOLD or error is None or issubclass(error, SystemExit):
             return
         told += 1
         stack = _user_stack(trace)
@@ -42,13 +43,13 @@ def attach(state: AgentState, module: Any) -> None:
         state.log(entry)
 
     @functools.wraps(original)
-    def excepthook(args: Any, /) -> Any:
+    def excepthook(args: Foreign, /) -> Foreign:
         with guard:
             tell(args.exc_type, args.exc_traceback, args.thread)
         try:
             return original(args)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
 
     state.patch(module, "excepthook", excepthook)

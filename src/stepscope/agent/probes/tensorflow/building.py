@@ -8,19 +8,20 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import Sites, lacking, leave, report
+from stepscope.agent.probes.support import Sites, drop_our_frame, lacking, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
-    Attach = Callable[[AgentState, Any], None]
+    Attach = Callable[[AgentState, Foreign], None]
 
 READ_NS = 250_000_000
 """Between two looks at the graphs."""
@@ -33,7 +34,7 @@ MAX_GRAPHS = 8
 def _attach_builds(owner: str, **roles: str) -> Attach:
     """An ``attach`` that wraps functions that build: of the module, or methods of its class ``owner``."""
 
-    def attach(state: AgentState, module: Any) -> None:
+    def attach(state: AgentState, module: Foreign) -> None:
         place = getattr(module, owner, None) if owner else module
         why = "no %s" % owner if place is None else ""
         for function, role in roles.items():
@@ -48,25 +49,25 @@ def _attach_builds(owner: str, **roles: str) -> Attach:
 
 def _wrap(
     state: AgentState,
-    original: Callable[..., Any],
+    original: Callable[..., Foreign],
     function: str,
     role: str,
-    made: Callable[[Any], object] | None = None,
-) -> Callable[..., Any]:
+    made: Callable[[Foreign], object] | None = None,
+) -> Callable[..., Foreign]:
     """The wrapper; ``made`` is told the first argument once the call has ended well."""
     sites = Sites(state, ("build", function), text=function, role=role)
-    local = state.local
+    local = state.threads.local
     now = state.now
     caller = sys._getframe
     kind = int(Kind.BUILD)
 
     @functools.wraps(original)
-    def build(*args: Any, **kwargs: Any) -> Any:
+    def build(*args: Foreign, **kwargs: Foreign) -> Foreign:
         if getattr(local, "building", False):
             try:
                 return original(*args, **kwargs)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         local.building = True
         flags = 0
@@ -74,7 +75,7 @@ def _wrap(
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start
@@ -102,19 +103,19 @@ class Graphs:
 
     def __init__(self, state: AgentState) -> None:
         self._state = state
-        self._graphs: list[list[Any]] = []
+        self._graphs: list[list[Foreign]] = []
         """[weak reference, id, ops told, when to tell again, wait]."""
         self._looked = 0
         self._watched = False
 
-    def of_session(self, session: Any) -> None:
+    def of_session(self, session: Foreign) -> None:
         """Remember the graph of a session that was made."""
         graph = session.graph
         if not hasattr(graph, "num_operations") or any(entry[0]() is graph for entry in self._graphs):
             return
         if not self._watched:
             self._watched = True
-            self._state.on_tick(self._state.guard("building.graphs")(self.look))
+            self._state.hooks.on_tick(self._state.guard("building.graphs")(self.look))
         self._graphs = [e for e in self._graphs if e[0]() is not None][1 - MAX_GRAPHS :]
         self._graphs.append([weakref.ref(graph), self._state.new_id("graph"), 0, 0, float(READ_NS)])
 
@@ -134,14 +135,14 @@ class Graphs:
                 self._state.log({"t": "graph", "at": now_ns, "id": identity, "ops": ops})
 
 
-def attach_session(state: AgentState, module: Any) -> None:
+def attach_session(state: AgentState, module: Foreign) -> None:
     """Patch ``BaseSession.__init__``: a session is made, with a graph."""
     cls = getattr(module, "BaseSession", None)
     why = "no BaseSession" if cls is None else lacking(cls, "__init__", ("self", "target", "graph"))
     if not why:
         graphs = Graphs(state)
 
-        def remember(session: Any) -> None:
+        def remember(session: Foreign) -> None:
             graphs.of_session(session)
             reader = shared(state).reader
             if reader is not None:

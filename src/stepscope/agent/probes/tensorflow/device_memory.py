@@ -16,7 +16,7 @@ from stepscope.agent.probes.support import report
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.state import AgentState
 
 EVERY_NS = 10_000_000_000
 FIRST_NS = 3_000_000_000
@@ -67,7 +67,7 @@ def attach(state: AgentState, module: ModuleType) -> None:
     if not hasattr(module, "_context") or not hasattr(getattr(module, "Context", None), "get_memory_info"):
         report(state, "device_memory", "no-memory-info")
         return
-    state.on_tick(Reader(state, module).tick)
+    state.hooks.on_tick(Reader(state, module).tick)
     report(state, "device_memory")
 
 

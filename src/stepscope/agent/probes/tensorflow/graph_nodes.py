@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.graphs.node_reader import Reader
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import lacking, leave, report
+from stepscope.agent.probes.support import drop_our_frame, lacking, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Patch ``Graph._create_op_helper``: an op was added to a graph."""
     cls = getattr(module, "Graph", None)
     why = "no Graph" if cls is None else lacking(cls, "_create_op_helper", ("self", "op", "compute_device"))
@@ -27,26 +28,26 @@ def attach(state: AgentState, module: Any) -> None:
         common = shared(state)
         state.patch(cls, "_create_op_helper", _wrap(state, cls.__dict__["_create_op_helper"]))
         common.reader = reader = Reader(state, common.lines, common.graphs, WeakIds())
-        state.on_tick(reader.errand)
-        state.on_finish(state.guard("graph_nodes.tell")(reader.tell))
+        state.hooks.on_tick(reader.errand)
+        state.hooks.on_finish(state.guard("graph_nodes.tell")(reader.tell))
     report(state, "graph_nodes", why)
 
 
-def _wrap(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap(state: AgentState, original: Callable[..., Foreign]) -> Callable[..., Foreign]:
     note = shared(state).lines.note
     caller = sys._getframe
 
     @functools.wraps(original)
-    def helper(self: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
+    def helper(self: Foreign, op: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
         try:
             result = original(self, op, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         try:
             note(self, op, caller(1))
         except Exception as error:
-            if not state.swallow("graph_nodes.note", error):
+            if not state.failures.swallow("graph_nodes.note", error):
                 raise
         return result
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.padding import MAX_TOLD
 from stepscope.agent.probes.common import padding_of
 from stepscope.agent.probes.support import followed, lacking, leaf, report, user_stack
 
 if TYPE_CHECKING:
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
-    Array = Any
+    Array = Foreign
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Patch ``pad_sequences``: its line is the one to change."""
     why = lacking(module, "pad_sequences", ("sequences", "maxlen"))
     if not why:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.capture.orders import PROFILER
 from stepscope.agent.capture.profiler import Profiler
-from stepscope.agent.probes.support import lacking, leaf, leave, report, user_stack
+from stepscope.agent.probes.support import drop_our_frame, lacking, leaf, report, user_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Patch ``start``, ``stop`` and ``start_server``; ``Profile`` and TensorBoard's callback call the first two."""
     why = lacking(module, "start", ("logdir",))
     ours = None
@@ -25,7 +26,7 @@ def attach(state: AgentState, module: Any) -> None:
         if missing:
             report(state, "profiler.captures", "ProfilerSession has no %s" % " and no ".join(missing))
         else:
-            ours = state.captures.tracers[PROFILER] = Profiler(state, module)
+            ours = state.captures.tracers[PROFILER] = Profiler(state.lines, module)
             state.captures.profiled = ours.of_user
         state.patch(module, "start", _wrap_start(state, module.start, ours))
     for function, action in (("stop", "stop"), ("start_server", "server")):
@@ -36,9 +37,9 @@ def attach(state: AgentState, module: Any) -> None:
     report(state, "profiler", why)
 
 
-def _wrap_start(state: AgentState, original: Callable[..., Any], ours: Profiler | None) -> Callable[..., Any]:
+def _wrap_start(state: AgentState, original: Callable[..., Foreign], ours: Profiler | None) -> Callable[..., Foreign]:
     @functools.wraps(original)
-    def start(*args: Any, **kwargs: Any) -> Any:
+    def start(*args: Foreign, **kwargs: Foreign) -> Foreign:
         began = state.now()
         told: dict[str, object] = {"t": "profiler", "at": began, "action": "start"}
         with state.guard("profiler.where"):
@@ -50,7 +51,7 @@ def _wrap_start(state: AgentState, original: Callable[..., Any], ours: Profiler 
                     state.captures.give_way()
             return original(*args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             state.log({"t": "profiler", "at": began, "action": "failed"})
             raise
         finally:
@@ -60,9 +61,9 @@ def _wrap_start(state: AgentState, original: Callable[..., Any], ours: Profiler 
     return start
 
 
-def _wrap(state: AgentState, original: Callable[..., Any], action: str) -> Callable[..., Any]:
+def _wrap(state: AgentState, original: Callable[..., Foreign], action: str) -> Callable[..., Foreign]:
     @functools.wraps(original)
-    def observed(*args: Any, **kwargs: Any) -> Any:
+    def observed(*args: Foreign, **kwargs: Foreign) -> Foreign:
         began = state.now()
         state.log({"t": "profiler", "at": began, "action": action})
         found = original(*args, **kwargs)

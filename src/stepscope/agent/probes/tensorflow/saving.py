@@ -5,18 +5,19 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import SHORT_NS, Sites, lacking, leave, report
+from stepscope.agent.probes.support import SHORT_NS, Sites, drop_our_frame, lacking, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
-    Attach = Callable[[AgentState, Any], None]
+    Attach = Callable[[AgentState, Foreign], None]
 
 SUFFIXES = (".index", ".data-00000-of-00001")
 """Files of a checkpoint with one shard, after its prefix."""
@@ -25,7 +26,7 @@ SUFFIXES = (".index", ".data-00000-of-00001")
 def _attach_saves(owner: str, **roles: str) -> Attach:
     """An ``attach`` that wraps methods of ``owner`` (a class of the module; "" for the module itself)."""
 
-    def attach(state: AgentState, module: Any) -> None:
+    def attach(state: AgentState, module: Foreign) -> None:
         place = getattr(module, owner, None) if owner else module
         label = "saving:%s.%s" % (module.__name__, owner) if owner else "saving:%s" % module.__name__
         why = "no %s" % owner if place is None else ""
@@ -39,7 +40,7 @@ def _attach_saves(owner: str, **roles: str) -> Attach:
     return attach
 
 
-def _wrap_save(state: AgentState, original: Callable[..., Any], role: str) -> Callable[..., Any]:
+def _wrap_save(state: AgentState, original: Callable[..., Foreign], role: str) -> Callable[..., Foreign]:
     local = shared(state).local
     sites = Sites(state, ("save", role), text="save " + role, role=role)
     now = state.now
@@ -47,22 +48,22 @@ def _wrap_save(state: AgentState, original: Callable[..., Any], role: str) -> Ca
     kind = int(Kind.SAVE)
 
     @functools.wraps(original)
-    def save(*args: Any, **kwargs: Any) -> Any:
+    def save(*args: Foreign, **kwargs: Foreign) -> Foreign:
         me = local.me
         if me.save:
             try:
                 return original(*args, **kwargs)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         me.save = 1
         flags = 0
-        result: Any = None
+        result: Foreign = None
         start = now()
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         else:
             return result
@@ -75,7 +76,7 @@ def _wrap_save(state: AgentState, original: Callable[..., Any], role: str) -> Ca
     return save
 
 
-def _bytes(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+def _bytes(result: Foreign, args: tuple[Foreign, ...], kwargs: dict[str, Foreign]) -> int:
     """Size of what was written, where one or two stat calls tell it; 0 otherwise."""
     for candidate in (result, *args[1:3], kwargs.get("filepath"), kwargs.get("file_prefix"), *args[:1]):
         if isinstance(candidate, bytes):
@@ -97,7 +98,7 @@ def _bytes(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
 def _attach_summaries(owner: str, *methods: str) -> Attach:
     """An ``attach`` that wraps writers of summaries."""
 
-    def attach(state: AgentState, module: Any) -> None:
+    def attach(state: AgentState, module: Foreign) -> None:
         place = getattr(module, owner, None) if owner else module
         label = "saving.summary:%s.%s" % (module.__name__, owner)
         why = "no %s" % owner if place is None else ""
@@ -111,7 +112,7 @@ def _attach_summaries(owner: str, *methods: str) -> Attach:
     return attach
 
 
-def _wrap_summary(state: AgentState, original: Callable[..., Any], method: str) -> Callable[..., Any]:
+def _wrap_summary(state: AgentState, original: Callable[..., Foreign], method: str) -> Callable[..., Foreign]:
     role = "flush" if method in ("flush", "close") else "write"
     sites = Sites(state, ("summary", role), text="summary " + role, role=role)
     short_name = state.name(("summary", role), "summary " + role, role=role)
@@ -120,13 +121,13 @@ def _wrap_summary(state: AgentState, original: Callable[..., Any], method: str) 
     kind = int(Kind.SUMMARY)
 
     @functools.wraps(original)
-    def summary(*args: Any, **kwargs: Any) -> Any:
+    def summary(*args: Foreign, **kwargs: Foreign) -> Foreign:
         flags = 0
         start = now()
         try:
             return original(*args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start

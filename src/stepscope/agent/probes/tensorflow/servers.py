@@ -6,19 +6,20 @@ A parameter server makes no step of its own: without this line it would look lik
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from stepscope.agent.probes.support import lacking, leave, report
+from stepscope.agent.probes.support import drop_our_frame, lacking, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
-    Method = Callable[..., Any]
+    Method = Callable[..., Foreign]
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Patch ``Server.__init__`` and ``join``."""
     cls = getattr(module, "Server", None)
     why = "no Server" if cls is None else lacking(cls, "__init__", ("self", "server_or_cluster_def"))
@@ -37,7 +38,7 @@ def _wrap(state: AgentState, original: Method, *, joined: bool) -> Method:
         try:
             result = original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         if not joined:
             _tell(state, self, joined=False)
@@ -46,7 +47,7 @@ def _wrap(state: AgentState, original: Method, *, joined: bool) -> Method:
     return serve
 
 
-def _tell(state: AgentState, server: Any, *, joined: bool) -> None:
+def _tell(state: AgentState, server: Foreign, *, joined: bool) -> None:
     with state.guard("servers.tell"):
         about = server.server_def
         jobs = {str(job.name): len(job.tasks) for job in about.cluster.job}

@@ -12,22 +12,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.capture.orders import RUN_METADATA
 from stepscope.agent.capture.runs import Runs
 from stepscope.agent.core import frames
 from stepscope.agent.core.weak_ids import WeakIds
-from stepscope.agent.probes.support import Sites, examples, is_open, lacking, leave, report
+from stepscope.agent.probes.support import Sites, drop_our_frame, examples, is_open, lacking, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
-    Method = Callable[..., Any]
+    Method = Callable[..., Foreign]
 
 MAX_NAMES = 200
 """Distinct fetches told apart; what comes later is "other fetches"."""
@@ -54,13 +55,13 @@ class Fetches:
         self.tracing = Runs(state)
         self._other = Sites(state, ("session", OTHER), text=OTHER)
 
-    def traced(self, original: Method, fetches: Any) -> Method:
+    def traced(self, original: Method, fetches: Foreign) -> Method:
         """What to call for a run: ``original``, or what traces it too where this run is asked for."""
         if type(fetches) is dict and CALLER in fetches:
             fetches = fetches[CALLER]
         return self.tracing.claim(original, fetched(fetches))
 
-    def name(self, fetches: Any, frame: FrameType) -> int:
+    def name(self, fetches: Foreign, frame: FrameType) -> int:
         """Id of the name of a run that ``frame`` calls."""
         added = NOTHING
         if type(fetches) is dict and CALLER in fetches:
@@ -75,7 +76,7 @@ class Fetches:
             frame = _outside(frame)
         return self._named(fetched(fetches), added, fetches).name(frame)
 
-    def _told(self, hook: Any, more: Any) -> str:
+    def _told(self, hook: Foreign, more: Foreign) -> str:
         """What a hook fetches; it usually asks for the same object each time, which is remembered while it lives."""
         text = "%s: %s" % (type(hook).__name__, fetched(more))
         with contextlib.suppress(TypeError):  # a hook that cannot be weakly referenced is asked again
@@ -103,7 +104,7 @@ def _outside(frame: FrameType) -> FrameType:
     return frame
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Patch ``BaseSession.run`` and ``make_callable``."""
     cls = getattr(module, "BaseSession", None)
     why = "no BaseSession" if cls is None else lacking(cls, "run", ("self", "fetches", "feed_dict"))
@@ -125,7 +126,7 @@ def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
     tracing = names.tracing
 
     @functools.wraps(original)
-    def run(self: object, fetches: Any, feed_dict: Any = None, *args: object, **kwargs: object) -> object:
+    def run(self: object, fetches: Foreign, feed_dict: Foreign = None, *args: object, **kwargs: object) -> object:
         flags = 0
         call = original
         if tracing.task is not None:
@@ -135,7 +136,7 @@ def _wrap(state: AgentState, original: Method, names: Fetches) -> Method:
         try:
             return call(self, fetches, feed_dict, *args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start
@@ -157,11 +158,13 @@ def _wrap_callables(state: AgentState, original: Method, names: Fetches) -> Meth
     kind = int(Kind.SESSION_RUN)
 
     @functools.wraps(original)
-    def make_callable(self: object, fetches: Any, feed_list: Any = None, *args: object, **kwargs: object) -> Any:
+    def make_callable(
+        self: object, fetches: Foreign, feed_list: Foreign = None, *args: object, **kwargs: object
+    ) -> Foreign:
         try:
             made = original(self, fetches, feed_list, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         if feed_list is not None or fills_a_queue(caller(1)):
             return made
@@ -173,7 +176,7 @@ def _wrap_callables(state: AgentState, original: Method, names: Fetches) -> Meth
             try:
                 return made(*args, **kwargs)
             except BaseException as error:
-                flags = leave(error)
+                flags = drop_our_frame(error)
                 raise
             finally:
                 spent = now() - start
@@ -214,7 +217,7 @@ def fed(feed_dict: dict[object, object]) -> int:
     return examples(list(feed_dict.values())) or examples([feed_dict[first]], batched=is_open(first))
 
 
-def fetched(fetches: Any) -> str:
+def fetched(fetches: Foreign) -> str:
     """Stable short text of what a run fetches: names of operations and tensors, in the order given."""
     names: list[str] = []
     _collect(fetches, names)
@@ -224,7 +227,7 @@ def fetched(fetches: Any) -> str:
     return text[:MAX_TEXT]
 
 
-def _collect(fetches: Any, names: list[str]) -> None:
+def _collect(fetches: Foreign, names: list[str]) -> None:
     if isinstance(fetches, (list, tuple)):
         for part in fetches:
             _collect(part, names)

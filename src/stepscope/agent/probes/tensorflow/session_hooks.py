@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import SHORT_NS, defined, lacking, leaf, leave, report
+from stepscope.agent.probes.support import SHORT_NS, defined, drop_our_frame, lacking, leaf, report
 from stepscope.wire.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
-    Method = Callable[..., Any]
+    Method = Callable[..., Foreign]
     Known = dict[tuple[type, str], dict[type, int]]
     """Wrapped methods by (class, name): name ids by the class of the hook."""
 
@@ -29,7 +30,7 @@ EACH_RUN = ("before_run", "after_run")
 ONCE = ("begin", "after_create_session", "end")
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Patch the making of ``_MonitoredSession``: hooks get their wrappers before the first of them is called."""
     cls = getattr(module, "_MonitoredSession", None)
     base = getattr(getattr(module, "session_run_hook", None), "SessionRunHook", None)
@@ -56,7 +57,7 @@ def _wrap_making(state: AgentState, original: Method, base: object) -> Method:
         try:
             return original(self, session_creator, hooks, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
 
     return make
@@ -100,7 +101,7 @@ def _wrap(state: AgentState, original: Method, names: dict[type, int], *, always
             try:
                 return original(self, *args, **kwargs)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         me.hook = 1
         flags = 0
@@ -108,7 +109,7 @@ def _wrap(state: AgentState, original: Method, names: dict[type, int], *, always
         try:
             return original(self, *args, **kwargs)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from stepscope.agent.probes.support import followed, lacking, leaf, report, user_stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 
 class Switch(NamedTuple):
@@ -42,7 +43,7 @@ SWITCHES = {
 """By the module that defines them: they are patched there before TensorFlow's API takes them from it."""
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Patch the switches of a module."""
     for switch in SWITCHES[module.__name__]:
         why = lacking(module, switch.function, switch.parameters)

@@ -7,13 +7,15 @@ Works on the public shape of ``tensorflow.core.function.polymorphism.FunctionTyp
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from stepscope.agent.core.foreign import Foreign
 
 TEXT_LIMIT = 120
 PLAIN = {"Literal": "python-value", "Weakref": "object"}
 
 
-def text_of(value: Any, limit: int = TEXT_LIMIT) -> str:
+def text_of(value: Foreign, limit: int = TEXT_LIMIT) -> str:
     """Short text of a type; never raises."""
     try:
         text = _text(value)
@@ -22,7 +24,7 @@ def text_of(value: Any, limit: int = TEXT_LIMIT) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def _text(value: Any) -> str:
+def _text(value: Foreign) -> str:
     kind = type(value).__name__
     if kind == "Literal":
         return repr(value.value)
@@ -34,7 +36,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def change(before: Any, after: Any) -> tuple[str, str, str, str]:
+def change(before: Foreign, after: Foreign) -> tuple[str, str, str, str]:
     """(cause, argument, before, after); cause as in ``model.log.events.Traced``."""
     try:
         return _change(before, after)
@@ -42,7 +44,7 @@ def change(before: Any, after: Any) -> tuple[str, str, str, str]:
         return "other", "", text_of(before), "%s (%s)" % (text_of(after), error)
 
 
-def _change(before: Any, after: Any) -> tuple[str, str, str, str]:
+def _change(before: Foreign, after: Foreign) -> tuple[str, str, str, str]:
     old = {name: p.type_constraint for name, p in before.parameters.items()}
     new = {name: p.type_constraint for name, p in after.parameters.items()}
     if list(old) != list(new):
@@ -55,7 +57,7 @@ def _change(before: Any, after: Any) -> tuple[str, str, str, str]:
     return "other", "", text_of(before), text_of(after)
 
 
-def _differ(was: Any, now: Any, path: str) -> tuple[str, str, Any, Any] | None:
+def _differ(was: Foreign, now: Foreign, path: str) -> tuple[str, str, Foreign, Foreign] | None:
     """The first difference below ``path``: (cause, path, before, after)."""
     if _same(was, now):
         return None
@@ -72,14 +74,14 @@ def _differ(was: Any, now: Any, path: str) -> tuple[str, str, Any, Any] | None:
     return _leaf(was, now, path)
 
 
-def _same(was: Any, now: Any) -> bool:
+def _same(was: Foreign, now: Foreign) -> bool:
     if type(was).__name__ == "Weakref" and type(now).__name__ == "Weakref":
         left, right = was._ref(), now._ref()
         return left is not None and left is right
     return bool(was == now)
 
 
-def _leaf(was: Any, now: Any, path: str) -> tuple[str, str, Any, Any]:
+def _leaf(was: Foreign, now: Foreign, path: str) -> tuple[str, str, Foreign, Foreign]:
     if hasattr(was, "dtype") and was.dtype != getattr(now, "dtype", None):
         return "dtype", path, was, now
     if hasattr(was, "shape") and str(was.shape) != str(getattr(now, "shape", None)):
@@ -87,7 +89,7 @@ def _leaf(was: Any, now: Any, path: str) -> tuple[str, str, Any, Any]:
     return "structure", path, was, now
 
 
-def _children(value: Any) -> dict[str, Any]:
+def _children(value: Foreign) -> dict[str, Foreign]:
     """Parts of a composite by their path; none for what has none."""
     if isinstance(value, (list, tuple)):
         return {"[%d]" % i: part for i, part in enumerate(value)}

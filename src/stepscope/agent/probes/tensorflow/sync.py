@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import shared
-from stepscope.agent.probes.support import SHORT_NS, Sites, lacking, leave, report
+from stepscope.agent.probes.support import SHORT_NS, Sites, drop_our_frame, lacking, report
 from stepscope.wire.kinds import Kind
 from stepscope.wire.ring import count_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 METHODS = ("numpy", "__float__", "__int__", "__bool__", "__index__", "__array__")
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Patch the Python base class of eager tensors."""
     cls = getattr(module, "_EagerTensorBase", None)
     why = "no _EagerTensorBase" if cls is None else ""
@@ -31,7 +32,7 @@ def attach(state: AgentState, module: Any) -> None:
     report(state, "sync", why)
 
 
-def _wrap(state: AgentState, original: Callable[..., Any], method: str) -> Callable[..., Any]:
+def _wrap(state: AgentState, original: Callable[..., Foreign], method: str) -> Callable[..., Foreign]:
     """Two readings of the clock and a comparison around the call: most of them take below a microsecond."""
     text = method.strip("_")
     sites = Sites(state, ("sync", method), text=text)
@@ -42,15 +43,15 @@ def _wrap(state: AgentState, original: Callable[..., Any], method: str) -> Calla
     short = state.short
     caller = sys._getframe
     local = shared(state).local
-    counted = state._short.entries
+    counted = state.records.counted
     key = count_key(short_name, kind, 0)
 
-    def alone(self: Any) -> Any:
+    def alone(self: Foreign) -> Foreign:
         start = now()
         try:
             value = original(self)
         except BaseException as error:
-            write(start, now() - start, 0, short_name, kind, leave(error), state.thread())
+            write(start, now() - start, 0, short_name, kind, drop_our_frame(error), state.thread())
             raise
         spent = now() - start
         if spent >= SHORT_NS:
@@ -66,12 +67,12 @@ def _wrap(state: AgentState, original: Callable[..., Any], method: str) -> Calla
             entry.total_ns += spent
         return value
 
-    def with_arguments(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def with_arguments(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
         start = now()
         try:
             value = original(self, *args, **kwargs)
         except BaseException as error:
-            write(start, now() - start, 0, short_name, kind, leave(error), state.thread())
+            write(start, now() - start, 0, short_name, kind, drop_our_frame(error), state.thread())
             raise
         spent = now() - start
         if spent < SHORT_NS:

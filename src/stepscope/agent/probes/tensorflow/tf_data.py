@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import Consumed, Loop, padding_of, shared
 from stepscope.agent.probes.sources import user_source
 from stepscope.agent.probes.support import (
     defined,
+    drop_our_frame,
     eager_test,
     lacking,
     leaf,
-    leave,
     name_of,
     report,
     static_leading,
@@ -26,7 +26,8 @@ from stepscope.wire.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 FUNCTIONS = ("_map_func", "_predicate", "_scan_func", "_key_func", "_reduce_func", "_finalize_func", "_init_func")
 """Attributes of datasets that hold a ``StructuredFunctionWrapper``; ``_func`` of it is the user's function."""
@@ -50,7 +51,7 @@ class Made:
         self.cardinality = cardinality
 
 
-def attach_datasets(state: AgentState, module: Any) -> None:
+def attach_datasets(state: AgentState, module: Foreign) -> None:
     """Patch ``DatasetV2.__init__`` and ``from_generator``."""
     cls = getattr(module, "DatasetV2", None)
     why = "no DatasetV2" if cls is None else lacking(cls, "__init__", ("self", "variant_tensor"))
@@ -63,16 +64,16 @@ def attach_datasets(state: AgentState, module: Any) -> None:
     report(state, "tf_data.datasets", why)
 
 
-def _wrap_init(state: AgentState, original: Callable[..., Any], module: Any) -> Callable[..., Any]:
+def _wrap_init(state: AgentState, original: Callable[..., Foreign], module: Foreign) -> Callable[..., Foreign]:
     common = shared(state)
     local = common.local
     datasets = common.datasets
     eager = eager_test()
     padding = padding_of(state)
     adapter_class = getattr(module, "DatasetV1Adapter", ())
-    repeats: dict[tuple[Any, ...], Made] = {}
+    repeats: dict[tuple[Foreign, ...], Made] = {}
 
-    def tell(dataset: Any) -> None:
+    def tell(dataset: Foreign) -> None:
         if adapter_class and isinstance(dataset, adapter_class):
             inner = datasets.get(dataset._dataset)
             if inner is not None:
@@ -117,11 +118,11 @@ def _wrap_init(state: AgentState, original: Callable[..., Any], module: Any) -> 
             padding.look([_in_memory(tensor) for tensor in dataset._tensors])
 
     @functools.wraps(original)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Foreign, *args: Foreign, **kwargs: Foreign) -> None:
         try:
             original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         with state.guard("tf_data.dataset"):
             tell(self)
@@ -129,13 +130,13 @@ def _wrap_init(state: AgentState, original: Callable[..., Any], module: Any) -> 
     return init
 
 
-def _in_memory(tensor: Any) -> object:
+def _in_memory(tensor: Foreign) -> object:
     """The array of an eager tensor of integers on the host, which is no copy; else the tensor."""
     read = getattr(tensor, "_numpy_internal", None)
     return read() if read is not None and tensor.dtype.is_integer and "CPU" in tensor.device else tensor
 
 
-def _construction(loop: Loop | None, cls: str, inputs: list[Made]) -> tuple[Any, ...] | None:
+def _construction(loop: Loop | None, cls: str, inputs: list[Made]) -> tuple[Foreign, ...] | None:
     """What makes a dataset inside of a loop the same as one of an earlier call of that loop from the same line.
 
     A program that calls predict for every row makes thirteen datasets each time: they are told once.
@@ -146,18 +147,18 @@ def _construction(loop: Loop | None, cls: str, inputs: list[Made]) -> tuple[Any,
     return (loop.name, loop.made, cls, tuple(m.identity for m in inputs))
 
 
-def _wrap_generator(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_generator(state: AgentState, original: Callable[..., Foreign]) -> Callable[..., Foreign]:
     local = shared(state).local
 
     @functools.wraps(original)
-    def from_generator(generator: Any, *args: Any, **kwargs: Any) -> Any:
+    def from_generator(generator: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
         me = local.me
         outer = me.generator
         me.generator = generator
         try:
             return original(generator, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         finally:
             me.generator = outer
@@ -165,7 +166,7 @@ def _wrap_generator(state: AgentState, original: Callable[..., Any]) -> Callable
     return from_generator
 
 
-def _function(state: AgentState, dataset: Any, generator: Any) -> dict[str, Any]:
+def _function(state: AgentState, dataset: Foreign, generator: Foreign) -> dict[str, Foreign]:
     """The ``fn_*`` fields: the function that the dataset was given."""
     function = generator
     if function is None:
@@ -187,7 +188,7 @@ def _function(state: AgentState, dataset: Any, generator: Any) -> dict[str, Any]
     }
 
 
-def _number(tensor: Any, default: int) -> int:
+def _number(tensor: Foreign, default: int) -> int:
     """Value of an eager scalar or a Python number."""
     if tensor is None:
         return default
@@ -202,11 +203,11 @@ def _number(tensor: Any, default: int) -> int:
         return default
 
 
-def _own_batch(dataset: Any) -> int:
+def _own_batch(dataset: Foreign) -> int:
     return _number(getattr(dataset, "_batch_size", None), 0)
 
 
-def _batch(dataset: Any, cls: str, inputs: list[Made]) -> int:
+def _batch(dataset: Foreign, cls: str, inputs: list[Made]) -> int:
     """Elements per batch of what comes out: of the last batch() upstream, else 0."""
     own = _own_batch(dataset)
     if own > 0:
@@ -216,7 +217,7 @@ def _batch(dataset: Any, cls: str, inputs: list[Made]) -> int:
     return next((m.batch for m in inputs if m.batch), 0)
 
 
-def _cardinality(dataset: Any, cls: str, inputs: list[Made], *, eager: bool) -> int:
+def _cardinality(dataset: Foreign, cls: str, inputs: list[Made], *, eager: bool) -> int:
     """tf.data's cardinality, from what Python knows already: no op is run. -1 infinite, -2 unknown."""
     if eager and cls in SOURCES:
         return SOURCES[cls](dataset)
@@ -233,19 +234,19 @@ def _cardinality(dataset: Any, cls: str, inputs: list[Made], *, eager: bool) -> 
     return _counted(cls, below, _number(getattr(dataset, "_count", None), UNKNOWN))
 
 
-def _batched(dataset: Any, below: int) -> int:
+def _batched(dataset: Foreign, below: int) -> int:
     size = _own_batch(dataset)
     if below < 0 or size <= 0:
         return below
     return below // size if _number(getattr(dataset, "_drop_remainder", None), 0) else -(-below // size)
 
 
-def _range(dataset: Any) -> int:
+def _range(dataset: Foreign) -> int:
     start, stop, step = (_number(getattr(dataset, a, None), 0) for a in ("_start", "_stop", "_step"))
     return max(0, -((start - stop) // step)) if step else UNKNOWN
 
 
-def _slices(dataset: Any) -> int:
+def _slices(dataset: Foreign) -> int:
     tensors = getattr(dataset, "_tensors", None) or ()
     return static_leading(list(tensors)) if tensors else UNKNOWN
 
@@ -262,7 +263,7 @@ def _counted(cls: str, below: int, count: int) -> int:
     return UNKNOWN
 
 
-SOURCES: dict[str, Callable[[Any], int]] = {
+SOURCES: dict[str, Callable[[Foreign], int]] = {
     "TensorDataset": lambda _: 1,
     "TensorSliceDataset": _slices,
     "RangeDataset": _range,
@@ -281,7 +282,7 @@ SAME = frozenset(
 """Datasets with as many elements as their input."""
 
 
-def attach_iterators(state: AgentState, module: Any) -> None:
+def attach_iterators(state: AgentState, module: Foreign) -> None:
     """Patch ``OwnedIterator``: construction, ``__next__``, ``get_next``."""
     cls = getattr(module, "OwnedIterator", None)
     why = "no OwnedIterator" if cls is None else lacking(cls, "__init__", ("self", "dataset"))
@@ -296,12 +297,12 @@ def attach_iterators(state: AgentState, module: Any) -> None:
     report(state, "tf_data.iterators", why)
 
 
-def _wrap_iterator(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_iterator(state: AgentState, original: Callable[..., Foreign]) -> Callable[..., Foreign]:
     common = shared(state)
     repeats: dict[tuple[int, int], Consumed] = {}
     eager = eager_test()
 
-    def tell(iterator: Any, dataset: Any) -> None:
+    def tell(iterator: Foreign, dataset: Foreign) -> None:
         made = common.datasets.get(dataset)
         loop = common.local.me.loop
         key = (loop.name, made.identity) if loop is not None and made is not None and loop.role != "fit" else None
@@ -333,11 +334,11 @@ def _wrap_iterator(state: AgentState, original: Callable[..., Any]) -> Callable[
         )
 
     @functools.wraps(original)
-    def init(self: Any, dataset: Any = None, *args: Any, **kwargs: Any) -> None:
+    def init(self: Foreign, dataset: Foreign = None, *args: Foreign, **kwargs: Foreign) -> None:
         try:
             original(self, dataset, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         if dataset is not None and eager():
             with state.guard("tf_data.iterator"):
@@ -346,7 +347,7 @@ def _wrap_iterator(state: AgentState, original: Callable[..., Any]) -> Callable[
     return init
 
 
-def _wrap_next(state: AgentState, original: Callable[..., Any], method: str) -> Callable[..., Any]:
+def _wrap_next(state: AgentState, original: Callable[..., Foreign], method: str) -> Callable[..., Foreign]:
     common = shared(state)
     local = common.local
     known = common.iterators.entries
@@ -356,14 +357,14 @@ def _wrap_next(state: AgentState, original: Callable[..., Any], method: str) -> 
     kind = int(Kind.NEXT)
 
     @functools.wraps(original)
-    def next_(self: Any) -> Any:
+    def next_(self: Foreign) -> Foreign:
         hit = known.get(id(self))
         me = local.me
         if hit is None or me.tracing:
             try:
                 return original(self)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         consumed = hit[1]
         consumed.running += 1
@@ -372,7 +373,7 @@ def _wrap_next(state: AgentState, original: Callable[..., Any], method: str) -> 
         try:
             return original(self)
         except BaseException as error:
-            flags = leave(error)
+            flags = drop_our_frame(error)
             raise
         finally:
             spent = now() - start

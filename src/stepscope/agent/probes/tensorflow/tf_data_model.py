@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.probes.common import Consumed, Loop, shared
 from stepscope.agent.probes.support import report
 
 if TYPE_CHECKING:
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 ENOUGH = 80
 """Executions after which a read is worth it: the model keeps the last 100 gaps."""
@@ -41,7 +42,7 @@ RESOURCE = "_iterator_resource"
 class Reader:
     """Reads models of iterators; all its state belongs to one process."""
 
-    def __init__(self, state: AgentState, operation: Any) -> None:
+    def __init__(self, state: AgentState, operation: Foreign) -> None:
         self._state = state
         self._operation = operation
         self._common = shared(state)
@@ -114,10 +115,10 @@ class Reader:
     def _affordable(self, now_ns: int, ratio: float) -> bool:
         return self._spent <= FREE_NS + ratio * (now_ns - self._began)
 
-    def _read(self, iterator: Any, consumed: Consumed) -> None:
+    def _read(self, iterator: Foreign, consumed: Consumed) -> None:
         """Read and log one model; again if a call began or ended meanwhile."""
         used = time.thread_time_ns()
-        line: dict[str, Any] = {"t": "itermodel", "iterator": consumed.identity}
+        line: dict[str, Foreign] = {"t": "itermodel", "iterator": consumed.identity}
         proto = b""
         for _ in range(TRIES):
             ended, running = consumed.ended, consumed.running
@@ -138,7 +139,7 @@ class Reader:
         self._spent += time.thread_time_ns() - used
 
 
-def attach(state: AgentState, module: Any) -> None:
+def attach(state: AgentState, module: Foreign) -> None:
     """Start reading, on the agent's ticks and at the ends of loops; say once if TensorFlow lacks the op."""
     operation = getattr(module, "iterator_get_model_proto", None)
     if operation is None:
@@ -147,7 +148,7 @@ def attach(state: AgentState, module: Any) -> None:
         return
     context = sys.modules["tensorflow.python.eager.context"]
 
-    def read(resource: Any) -> bytes:
+    def read(resource: Foreign) -> bytes:
         if not context.executing_eagerly():
             raise RuntimeError("the calling thread builds a graph")
         tensor = operation(resource)
@@ -156,7 +157,7 @@ def attach(state: AgentState, module: Any) -> None:
 
     reader = Reader(state, read)
     shared(state).read_models = state.guard("tf_data_model.loop")(reader.loop_ends)
-    state.on_tick(reader.tick)
+    state.hooks.on_tick(reader.tick)
     state.rest.before.append(reader.window_ends)
     state.rest.enough.append(reader.enough)
     report(state, "tf_data_model")
@@ -187,7 +188,7 @@ def _tell_absence(state: AgentState) -> None:
                 return
 
     common.read_models = state.guard("tf_data_model.absence")(loop_ends)
-    state.on_tick(tick)
+    state.hooks.on_tick(tick)
 
 
 TARGETS = (("tensorflow.python.ops.gen_experimental_dataset_ops", attach),)

@@ -10,37 +10,35 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.agent.core import frames
 from stepscope.agent.core.weak_ids import WeakIds
 from stepscope.agent.probes.common import shared
 from stepscope.agent.probes.sources import data_function
 from stepscope.agent.probes.support import (
-    NO_ITERATOR,
     REPEATS,
-    Entry,
     defined,
+    drop_our_frame,
     eager_test,
     examples,
     graph_stack,
-    grown,
     is_open,
     lacking,
-    leave,
     name_of,
     owner,
     report,
-    updates_of,
     user_stack,
 )
 from stepscope.agent.probes.tensorflow.signatures import change, text_of
+from stepscope.agent.probes.variants import NO_ITERATOR, Entry, grown, updates_of
 from stepscope.wire.kinds import Flag, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stepscope.agent.core.state import AgentState
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.state import AgentState
 
 SIGNATURE_LIMIT = 400
 MAX_REPEATS = 20_000
@@ -64,18 +62,18 @@ class History:
     def __init__(self, key: int) -> None:
         self.key = key
         self.ordinal = 0
-        self.previous: Any = None
-        self.scope: Any = None
+        self.previous: Foreign = None
+        self.scope: Foreign = None
 
 
-def attach_calls(state: AgentState, module: Any) -> None:
+def attach_calls(state: AgentState, module: Foreign) -> None:
     """Patch ``Function.__call__``."""
     cls = getattr(module, "Function", None)
     why = "no Function" if cls is None else lacking(cls, "__call__", ("self",))
     if not why:
         entries = WeakIds()
 
-        def make(function: Any) -> Entry:
+        def make(function: Foreign) -> Entry:
             execution = shared(state).executions.get(function)
             python = getattr(function, "_python_function", None)
             where = defined(python)
@@ -92,14 +90,14 @@ def attach_calls(state: AgentState, module: Any) -> None:
     report(state, "tf_function.calls", why)
 
 
-def attach_concrete(state: AgentState, module: Any) -> None:
+def attach_concrete(state: AgentState, module: Foreign) -> None:
     """Patch ``ConcreteFunction.__call__``: signatures of loaded models, and what get_concrete_function gave."""
     cls = getattr(module, "ConcreteFunction", None)
     why = "no ConcreteFunction" if cls is None else lacking(cls, "__call__", ("self",))
     if not why:
         entries = WeakIds()
 
-        def make(function: Any) -> Entry:
+        def make(function: Foreign) -> Entry:
             text = str(getattr(function, "name", "")) or "concrete function"
             if isinstance(getattr(function, "name", ""), bytes):
                 text = function.name.decode("utf-8", "replace")
@@ -114,8 +112,8 @@ def attach_concrete(state: AgentState, module: Any) -> None:
 
 
 def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the needed ones
-    state: AgentState, original: Callable[..., Any], entries: WeakIds, make: Callable[[Any], Entry]
-) -> Callable[..., Any]:
+    state: AgentState, original: Callable[..., Foreign], entries: WeakIds, make: Callable[[Foreign], Entry]
+) -> Callable[..., Foreign]:
     """``__call__`` of a Function, or of a ConcreteFunction."""
     local = shared(state).local
     iterators = shared(state).iterators.entries
@@ -132,7 +130,7 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
     nested = int(Flag.NESTED)
     caller = sys._getframe
 
-    def meet(function: Any) -> Entry:
+    def meet(function: Foreign) -> Entry:
         entry = Entry(0, None)
         with state.guard("tf_function.meet"):
             entry = make(function)
@@ -143,7 +141,7 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
             entries.set(function, entry)
         return entry
 
-    def slot_of(args: tuple[Any, ...]) -> int:
+    def slot_of(args: tuple[Foreign, ...]) -> int:
         """The first of a few arguments that is an iterator."""
         for slot, arg in enumerate(args[:LOOK_ARGS]):
             if id(arg) in iterators or distributed(arg) is not None:
@@ -152,14 +150,14 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
         return NO_ITERATOR
 
     @functools.wraps(original)
-    def call(self: Any, *args: Any, **kwds: Any) -> Any:  # noqa: C901, PLR0912, PLR0915 - as above
+    def call(self: Foreign, *args: Foreign, **kwds: Foreign) -> Foreign:  # noqa: C901, PLR0912, PLR0915 - as above
         me = local.me
         hit = known.get(id(self))
         if me.tracing or ((hit is None or graphs.stack) and not eager()):
             try:
                 return original(self, *args, **kwds)
             except BaseException as error:
-                leave(error)
+                drop_our_frame(error)
                 raise
         entry = hit[1] if hit is not None else meet(self)
         execution = entry.execution
@@ -168,7 +166,7 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
         depth = me.function
         me.function = depth + 1
         flags = nested if depth else 0
-        consumed: Any = None
+        consumed: Foreign = None
         if execution is not None:
             me.execution = inside + 1
             held = (iterators.get(id(args[0])) or distributed(args[0])) if args else None
@@ -189,7 +187,7 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
         try:
             return original(self, *args, **kwds)
         except BaseException as error:
-            flags |= leave(error)
+            flags |= drop_our_frame(error)
             raise
         finally:
             spent = now() - start
@@ -215,7 +213,7 @@ def _wrap_call(  # noqa: C901, PLR0915 - hot: one frame, and no calls but the ne
     return call
 
 
-def _remember_options(state: AgentState, cls: Any) -> None:
+def _remember_options(state: AgentState, cls: Foreign) -> None:
     """Note which Function object each ``TracingOptions`` belongs to."""
     method = "_generate_scoped_tracing_options"
     why = lacking(cls, method, ("self", "scope", "scope_type"))
@@ -226,11 +224,11 @@ def _remember_options(state: AgentState, cls: Any) -> None:
     common = shared(state)
 
     @functools.wraps(original)
-    def generate(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def generate(self: Foreign, *args: Foreign, **kwargs: Foreign) -> Foreign:
         try:
             options = original(self, *args, **kwargs)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         with state.guard("tf_function.options"):
             history = common.histories.get(self)
@@ -243,7 +241,7 @@ def _remember_options(state: AgentState, cls: Any) -> None:
     state.patch(cls, method, generate)
 
 
-def attach_traces(state: AgentState, module: Any) -> None:
+def attach_traces(state: AgentState, module: Foreign) -> None:
     """Patch ``tracing_compilation._create_concrete_function``."""
     name = "_create_concrete_function"
     why = lacking(module, name, ("function_type", "type_context", "func_graph", "tracing_options"))
@@ -263,7 +261,7 @@ class Traces:
         self._definitions: dict[str, int] = {}
         """Place of a Python function -> key of the first Function object that traced it."""
 
-    def begin(self, function_type: Any, options: Any) -> dict[str, Any]:
+    def begin(self, function_type: Foreign, options: Foreign) -> dict[str, Foreign]:
         """The fields of the ``trace`` line that are known before the trace."""
         known = self._options.get(options)
         if known is None:
@@ -300,7 +298,7 @@ class Traces:
         return line
 
     @staticmethod
-    def _reason(history: History, function_type: Any, options: Any, first_key: int) -> dict[str, Any]:
+    def _reason(history: History, function_type: Foreign, options: Foreign, first_key: int) -> dict[str, Foreign]:
         """``ordinal``, ``cause`` and what changed. A first call that makes variables traces twice: once."""
         again = history.previous is not None and options is not history.scope and function_type == history.previous
         if not again:
@@ -311,7 +309,7 @@ class Traces:
         cause, argument, before, after = change(history.previous, function_type)
         return {"ordinal": history.ordinal, "cause": cause, "argument": argument, "before": before, "after": after}
 
-    def end(self, identity: int, outer: int, start: int, spent: int, line: dict[str, Any], graph: Any) -> None:
+    def end(self, identity: int, outer: int, start: int, spent: int, line: dict[str, Foreign], graph: Foreign) -> None:
         """Write the TRACE record and the ``trace`` line."""
         state = self._state
         where = {key: line[key] for key in ("file", "line", "end_line")}
@@ -325,16 +323,16 @@ class Traces:
         state.log({"t": "trace", "at": start, "id": identity, "dur": spent, **made, "outer": outer, **line})
 
 
-def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_create(state: AgentState, original: Callable[..., Foreign]) -> Callable[..., Foreign]:
     common = shared(state)
     local = common.local
     traces = Traces(state)
     now = state.now
 
-    def create(function_type: Any, type_context: Any, func_graph: Any, tracing_options: Any) -> Any:
+    def create(function_type: Foreign, type_context: Foreign, func_graph: Foreign, tracing_options: Foreign) -> Foreign:
         me = local.me
         outer = me.trace_id
-        line: dict[str, Any] = {}
+        line: dict[str, Foreign] = {}
         identity = 0
         with state.guard("tf_function.begin"):
             line = traces.begin(function_type, tracing_options)
@@ -349,7 +347,7 @@ def _wrap_create(state: AgentState, original: Callable[..., Any]) -> Callable[..
         try:
             made = original(function_type, type_context, func_graph, tracing_options)
         except BaseException as error:
-            leave(error)
+            drop_our_frame(error)
             raise
         else:
             return made

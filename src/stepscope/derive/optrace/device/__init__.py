@@ -1,1 +1,1 @@
-"""What devices did in an op trace, and the memory of allocators."""
+"""Work of devices in an op trace, and the memory of allocators."""

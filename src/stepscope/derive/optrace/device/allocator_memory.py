@@ -1,8 +1,8 @@
-"""Memory of the framework's allocators over an op trace: live and reserved bytes, the peak and the ops that hold it.
+"""Memory of the framework's allocators during an op trace: live and reserved bytes, the peak and the ops that hold it.
 
-An allocator takes memory from the device or the host once and hands it out again: *live* is what ops hold, *available*
-what the allocator holds besides, and live plus available is its pool. What was allocated before the trace began (the
-weights, mostly) shows in the counters only.
+An allocator takes memory from the device or the host once and reuses it: *live* is what ops hold, *available* what the
+allocator holds in addition; both together are its pool. Memory allocated before the trace began (mostly the weights)
+appears in the counters only.
 
 Source: tsl/profiler/lib/scoped_memory_debug_annotation.h and the BFC allocator's ``AddTraceMe``.
 """
@@ -27,7 +27,7 @@ MAX_HOLDERS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """An op's memory that was live at the peak."""
+    """Memory of an op that was live at the peak."""
 
     op: str
     type: str
@@ -44,26 +44,26 @@ class Timeline:
     live_bytes: I64
     available_bytes: I64
     reserved_bytes: I64
-    """Set aside by the framework and no op's: a stack."""
+    """Bytes set aside by the framework for no op: a stack."""
     fragmentation_ratio: F64
-    """Share of the available memory that is not in its largest free block; NaN where it is not told."""
+    """Share of the available memory outside its largest free block; NaN if unknown."""
     peak_bytes: int
     """Highest ``live_bytes`` of the process, also before the trace."""
     peak: int
-    """Position of the trace's own peak."""
+    """Position of the peak within the trace."""
     holders: tuple[Holder, ...]
-    """What was live then and was allocated within the trace, the largest first."""
+    """Blocks live at the peak and allocated within the trace, largest first."""
     before_bytes: int
-    """What was live then and was allocated before the trace."""
+    """Bytes live at the peak and allocated before the trace."""
 
     @property
     def pool_bytes(self) -> int:
-        """The most that the allocator held: live and available."""
+        """The largest size of the pool: live and available bytes."""
         return int((self.live_bytes + self.available_bytes).max())
 
 
 def build(trace: OpTrace) -> tuple[Timeline, ...]:
-    """All allocators that the trace tells of, the one with the highest peak first. Reads ten stats."""
+    """All allocators in the trace, the highest peak first. Reads ten stats."""
     rows = np.flatnonzero(trace.categories() == Category.MEMORY)
     if not len(rows):
         return ()
@@ -118,7 +118,7 @@ def _floats(trace: OpTrace, name: str) -> F64:
 
 
 def _held(address: I64, size: I64, sign: I64, until: int) -> dict[int, tuple[int, int]]:
-    """Blocks that are allocated and not freed up to an event: address to (event, bytes)."""
+    """Blocks that are allocated and not yet freed at an event: address to (event, bytes)."""
     held: dict[int, tuple[int, int]] = {}
     for i in range(until + 1):
         if sign[i] > 0:

@@ -1,4 +1,4 @@
-"""What the devices of an op trace did: their work by category, and when they were busy."""
+"""Work of the devices in an op trace: by category, and when they were busy."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import OpTrace, Plane
 
 WORK = (Category.KERNEL, Category.OP, Category.COLLECTIVE, Category.COPY)
-"""What a device does; waits and markers are no work."""
+"""Categories of a device's work; waits and markers are not work."""
 TO_DEVICE, FROM_DEVICE = "MemcpyHToD", "MemcpyDToH"
 """Op types of copies (``formats.op_names``)."""
 _WORK_LINES = (LineKind.STREAM, LineKind.XLA_OPS, LineKind.ASYNC_OPS)
 
 
 def captured(trace: OpTrace) -> tuple[Plane, ...]:
-    """Accelerators of which something was recorded."""
+    """Accelerators with recorded events."""
     return tuple(plane for plane in trace.planes if plane.kind in DEVICE_KINDS and plane.captured)
 
 
 def rows(trace: OpTrace, plane: int, *categories: Category) -> I64:
-    """Rows of a device's work of some categories (``WORK`` where none is given), rising. Those of a TPU core nest."""
+    """Rows of a device's work of some categories (``WORK`` if none is given), rising. Those of a TPU core nest."""
     parts = [
         line.first + np.flatnonzero(np.isin(trace.metas.category[trace.events.meta[line.slice]], categories or WORK))
         for line in trace.lines_of(*_WORK_LINES)
@@ -45,16 +45,16 @@ def copies(trace: OpTrace, plane: int, way: str) -> I64:
 
 
 def when(trace: OpTrace, chosen: I64) -> Intervals:
-    """When some events went on."""
+    """Times of some events."""
     return intervals.merge(trace.events.start_ns[chosen], trace.events.end_ns[chosen])
 
 
 def busy(trace: OpTrace, plane: int, *categories: Category) -> Intervals:
-    """When a device did work of some categories (any where none is given)."""
+    """Times at which a device did work of some categories (any if none is given)."""
     return when(trace, rows(trace, plane, *categories))
 
 
 def main(trace: OpTrace) -> int:
-    """Index of the captured device with the most kernel time; -1 where none was captured."""
+    """Index of the captured device with the most kernel time; -1 if there is none."""
     found = [(intervals.total(busy(trace, plane.index)), -plane.index) for plane in captured(trace)]
     return -max(found)[1] if found else -1

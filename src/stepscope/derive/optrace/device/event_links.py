@@ -1,7 +1,7 @@
-"""Which event of an op trace led to which other one, as the profiler wrote it: nothing is guessed from times.
+"""Links from one event of an op trace to another, as the profiler recorded them; none is guessed from times.
 
-Three ways of writing it are known: a launch call and the device's work carry the same correlation id; the arrows of
-Chrome traces begin at one event and end at others; producers and consumers of the same id and type (``_p``, ``_c``).
+Three forms are read: a launch call and the device's work carry the same correlation id; the arrows of Chrome traces
+begin at one event and end at others; producers and consumers carry the same id and type (``_p``, ``_c``).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _IN = ((StatName.FLOW_IN, ""), (StatName.CONSUMER_ID, StatName.CONSUMER_TYPE))
 
 
 class LinkKind(IntEnum):
-    """What a link is."""
+    """Kind of a link."""
 
     LAUNCH = 1
     """From the host's call to the work on the device."""
     FLOW = 2
-    """From what was handed over to where it was taken up."""
+    """From the place where something was handed over to the place where it was taken up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class Links:
     kind: I64
 
     def __len__(self) -> int:
-        """How many."""
+        """Number of links."""
         return len(self.source)
 
 
 def build(trace: OpTrace) -> Links:
-    """All links. Cost: reads the stats that tell of them, and nothing where there are none."""
+    """All links. Cost: reads the stats that hold them, and nothing if there are none."""
     there = {*trace.stats.event_names(), *trace.stats.meta_names()}
     parts = [*_launches(trace, there), *_flows(trace, there)]
     if not parts:
@@ -96,7 +96,7 @@ def _flows(trace: OpTrace, there: set[str]) -> Iterator[tuple[I64, I64, LinkKind
 
 
 def _with(trace: OpTrace, name: str, kind: str) -> tuple[I64, I64]:
-    """Events that have a stat: their rows, and its value with that of its type. int64[event, 2]."""
+    """Events that have a stat: their rows, and its value together with that of its type. int64[event, 2]."""
     ids = trace.ints(name, missing=_NONE)
     rows = np.flatnonzero(ids != _NONE)
     types = trace.ints(kind)[rows] if kind else np.zeros(len(rows), np.int64)
@@ -104,9 +104,9 @@ def _with(trace: OpTrace, name: str, kind: str) -> tuple[I64, I64]:
 
 
 def _latest_before(codes: I64, starts: I64, wanted: I64, until: I64) -> tuple[I64, I64]:
-    """For each wanted code the last one that began before, or else the first: positions in ``codes``, in ``wanted``.
+    """For each wanted code the last one that began before it, or else the first: positions in ``codes``, in ``wanted``.
 
-    Numbers are used again in long traces; and what takes up may have begun to wait before it was handed anything.
+    Ids are reused in long traces, and a consumer may have begun to wait before anything was handed over.
     """
     _, ranks = np.unique(np.concatenate([starts, until]), return_inverse=True)
     ranks = ranks.reshape(-1)

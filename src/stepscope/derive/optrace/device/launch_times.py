@@ -1,7 +1,7 @@
-"""From the host's launch of device work to the work itself: how long launching takes, and how long work waits.
+"""From the host's launch of device work to the work itself: duration of launches, and waiting time of the work.
 
 A launch call on the host and the kernel or copy that it starts carry the same correlation id. Work that begins as soon
-as its launch returns was waited for by an idle device; work that begins long after lay in the stream's queue.
+as its launch returns found the device idle; work that begins long after lay in the stream's queue.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launches:
-    """Device work with its launch. Shapes: [work], by start of the work; rows of the trace's events."""
+    """Device work with its launches. Shapes: [work], sorted by start of the work; rows of the trace's events."""
 
     device: int
     """Index of its plane."""
     work: I64
     call: I64
-    """The host's call; -1 where it was not recorded."""
+    """The host's call; -1 if it was not recorded."""
     start_ns: I64
     end_ns: I64
     called_ns: I64
-    """When the call was entered; -1 for unknown, as the next."""
+    """Time at which the call was entered; -1 if unknown, like the next."""
     returned_ns: I64
 
     @property
     def known(self) -> I64:
-        """Positions of work whose call is known."""
+        """Positions of work with a known call."""
         return np.flatnonzero(self.call >= 0)
 
     @property
     def queued_ns(self) -> I64:
-        """From the call's return to the start of the work; 0 where the work began before. Of ``known``."""
+        """Time from the call's return to the start of the work; 0 if the work began before. For ``known``."""
         waited: I64 = np.maximum(0, self.start_ns[self.known] - self.returned_ns[self.known])
         return waited
 
@@ -68,13 +68,13 @@ def build(trace: OpTrace, domain: Domain, device: int) -> Launches:
 
 
 def callers(trace: OpTrace, work: I64, host: Bool) -> I64:
-    """The host's call of each piece of work, -1 where it was not recorded. ``host``: events of the host."""
+    """The host's call of each piece of work, -1 if not recorded. ``host``: events of the host."""
     rows, ids = trace.ints_of(StatName.CORRELATION_ID)
     if not len(rows):
         return np.full(len(work), -1, np.int64)
     of_host = np.flatnonzero((ids >= 0) & host[rows])
     calls, numbers = rows[of_host], ids[of_host]
-    # of a call and what is around it, the inner one: the shortest, of equal ones the first
+    # of nested calls the inner one: the shortest, of equal ones the first
     order = np.lexsort((trace.events.dur_ns[calls], numbers))
     calls, numbers = calls[order], numbers[order]
     first = np.append(True, numbers[1:] != numbers[:-1])[: len(calls)]
@@ -88,7 +88,7 @@ def callers(trace: OpTrace, work: I64, host: Bool) -> I64:
 
 
 def queued_gaps(launches: Launches) -> Intervals:
-    """When the device was idle although its next work had been handed over: what lies between two kernels."""
+    """Times at which the device was idle although its next work had been launched: the gap between two kernels."""
     known = launches.known
     if not len(known):
         return intervals.empty()

@@ -1,1 +1,1 @@
-"""What the host's threads did in an op trace."""
+"""Work of the host's threads in an op trace."""

@@ -1,8 +1,8 @@
 """What the events of a host did, and for whom: for the step, or for its input pipeline.
 
-A host's threads are shared: the step's ops, tf.data's stages and the functions that those call run on pools of them.
-Who an event worked for follows from what is around it, and, across threads, from the number of the executor's run: a
-run that a tf.data stage started (``InstantiatedCapturedFunction``) is the pipeline's, wherever its ops run.
+A host's threads are shared: the step's ops, tf.data's stages and the functions called by those run on pools of them.
+For whom an event worked follows from the events around it, and, across threads, from the number of the executor's run:
+a run started by a tf.data stage (``InstantiatedCapturedFunction``) belongs to the pipeline, wherever its ops run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CAPTURED = "InstantiatedCapturedFunction::"
 """Calls of a tf.data stage's function. Source: tensorflow/core/data/captured_function.cc."""
 _STAGES = ("Iterator::", "MakeIterator::")
 _STAGE_WORK = ("Produce", "Consume")
-"""``PrefetchProduce``, ``ParallelMapConsume`` ...: a stage's own threads, and where their results are taken."""
+"""``PrefetchProduce``, ``ParallelMapConsume`` ...: a stage's own threads, and the consumers of their results."""
 _GET_NEXT = ("IteratorGetNextOp::", "IteratorGetNextAsOptionalOp::", "IteratorGetNextSyncOp::")
 _GET_NEXT_TYPES = frozenset(
     {
@@ -43,7 +43,7 @@ _GET_NEXT_TYPES = frozenset(
     }
 )
 LOADER = "enumerate(DataLoader)#"
-"""PyTorch's name for taking a batch; what lies inside makes it. Source: torch/utils/data/dataloader.py."""
+"""PyTorch's name for taking a batch; the events inside make the batch. Source: torch/utils/data/dataloader.py."""
 _AROUND_OPS = frozenset(
     {
         "Case",
@@ -58,7 +58,7 @@ _AROUND_OPS = frozenset(
         "While",
     }
 )
-"""Ops that run others: their own time is the runtime's."""
+"""Ops that run other ops: their own time belongs to the runtime."""
 _BLOCKED = frozenset({"KernelAndDeviceFunc::Run", "FunctionRun", "ThunkExecutor::Execute (wait for completion)"})
 """Calls of functions whose ops run on other threads."""
 _RECEIVES = frozenset({"_Recv", "_HostRecv", "Recv"})
@@ -66,12 +66,12 @@ _PYTHON_OPS = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 
 
 class Activity(IntEnum):
-    """What a host did in a moment, by the innermost event."""
+    """What a host did at a moment, by the innermost event."""
 
     OTHER = 0
     OP = 1
     PYTHON = 2
-    """User Python that the framework called: a py_function in the step, a generator."""
+    """User Python called by the framework: a py_function in the step, a generator."""
     COLLECTIVE = 3
     COPY = 4
     COMPILE = 5
@@ -102,23 +102,25 @@ _BY_CATEGORY = {
 
 
 class Runs:
-    """Runs of the executor, read when they are asked for."""
+    """Runs of the executor, read on request."""
 
     def __init__(self, trace: OpTrace, nesting: Nesting, told: Bool) -> None:
-        """``told``: events whose stat ``id`` is their run's number; of a stage's event it is the stage's."""
+        """``told``: events whose stat ``id`` is the number of their run; for a stage's event it is the stage's
+        number.
+        """
         self._trace = trace
         self._nesting = nesting
         self._told = told
 
     def _said(self) -> tuple[I64, I64]:
-        """Rows of events that tell their run's number, and the number."""
+        """Rows of events that name their run, and its number."""
         rows, numbers = self._trace.ints_of(RUN_ID, np.flatnonzero(self._told), missing=0)
         known = np.flatnonzero(numbers)
         return (rows, numbers) if len(known) == len(rows) else (rows[known], numbers[known])
 
     @cached_property
     def number(self) -> I64:
-        """Number of the run that each event belongs to, 0 where it is not known: int64[event]."""
+        """Number of the run to which each event belongs, 0 if unknown: int64[event]."""
         number = np.zeros(len(self._trace.events), np.int64)
         rows, numbers = self._said()
         number[rows] = numbers
@@ -126,7 +128,7 @@ class Runs:
         return number
 
     def shared_with(self, rows: I64) -> Bool:
-        """Which events belong to a run that one of some belongs to."""
+        """Which events belong to a run of one of the given events."""
         told, said = self._said()
         belongs = np.zeros(len(self._trace.events), np.int8)
         belongs[told] = _OTHERS
@@ -143,23 +145,25 @@ _OTHERS, _THEIRS = np.int8(1), np.int8(2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
-    """Shapes: [event of the trace]. Of events on host threads; others are OTHER and not of the input."""
+    """Activities of all events. Shapes: [event of the trace]. Events outside host threads are OTHER and not of the
+    input.
+    """
 
     parent: I32
     """The enclosing event, -1 for none."""
     of_input: Bool
-    """It works for the input pipeline. What only waits for it (``GET_NEXT``) does not."""
+    """Whether it works for the input pipeline. Waiting for the pipeline (``GET_NEXT``) does not count."""
     runs: Runs
     activity: I8
     """``Activity``."""
     blocked: Bool
-    """Its own time, without that of the events inside, is waiting for work elsewhere."""
+    """Whether its own time, without that of the events inside, is waiting for work elsewhere."""
     host: Bool
-    """It stands on a host thread and has a duration."""
+    """Whether it is on a host thread and has a duration."""
 
     @property
     def run(self) -> I64:
-        """Number of the executor's run that each event belongs to, 0 where it is not known."""
+        """Number of the executor's run to which each event belongs, 0 if unknown."""
         return self.runs.number
 
     def rows(self, *activities: Activity, of_input: bool = False) -> I64:
@@ -173,7 +177,7 @@ class Domain:
 
 
 def build(trace: OpTrace) -> Domain:
-    """Look at every host event of a trace. Cost: a few passes over the events, and the stats of runs and launches."""
+    """The activity of every host event. Cost: a few passes over the events, and the stats of runs and launches."""
     events = trace.events
     host = _host_events(trace)
     nesting = _nesting(trace)
@@ -188,7 +192,7 @@ def build(trace: OpTrace) -> Domain:
     loader = marks & _LOADER_MARK != 0
     of_input = nesting.spread(of_input | loader) & ~loader
     activity = take(metas.activity, events.meta)
-    ran = trace.stats.of_events(StatName.HLO_OP).rows  # XLA's ops on host threads carry no more than their name
+    ran = trace.stats.of_events(StatName.HLO_OP).rows  # XLA's ops on host threads carry only their name
     activity[ran[(activity[ran] == Activity.OTHER) & host[ran]]] = Activity.OP
     launching = _launching(trace, nesting.parent, host)
     activity[launching & (activity == Activity.OP)] = Activity.LAUNCH
@@ -208,7 +212,7 @@ def build(trace: OpTrace) -> Domain:
 
 
 def _is_one_of(numbers: I64, sought: I64) -> Bool:
-    """Which numbers are among some that repeat: numbers of runs are spread over all of int64."""
+    """Which numbers occur in ``sought``: numbers of runs are spread over all of int64."""
     if not len(sought):
         return np.zeros(len(numbers), np.bool_)
     sought = np.sort(sought)
@@ -227,10 +231,10 @@ _STAGE_MARK, _CAPTURED_MARK, _BLOCKED_MARK, _GET_NEXT_MARK, _LOADER_MARK, _TOLD_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PerMeta:
-    """Shapes: int8[meta]."""
+    """Facts per kind of event. Shapes: int8[meta]."""
 
     marks: I8
-    """What its name says, one bit each."""
+    """Facts from its name, one bit each."""
     activity: I8
 
 
@@ -264,7 +268,7 @@ def _per_meta(trace: OpTrace) -> _PerMeta:
 
 
 class _Texts:
-    """A text column of the metas. Most texts say nothing here, and are looked at once."""
+    """A text column of the metas. Most texts match nothing, and each is examined once."""
 
     def __init__(self, trace: OpTrace, column: I32) -> None:
         used = np.flatnonzero(np.bincount(column, minlength=1)).tolist()
@@ -276,7 +280,7 @@ class _Texts:
         self._strings = len(trace.strings)
 
     def where(self, holds: Callable[[str], bool]) -> Bool:
-        """The metas whose text it holds for: one of ``_TELLING``, or with such a head or end."""
+        """The metas whose text satisfies ``holds``: one of ``_TELLING``, or with such a head or end."""
         chosen = np.zeros(self._strings, np.bool_)
         chosen[[i for i, text in self._telling if holds(text)]] = True
         found: Bool = chosen[self._column]
@@ -300,7 +304,7 @@ def _host_events(trace: OpTrace) -> Bool:
 
 
 def _nesting(trace: OpTrace) -> Nesting:
-    """Which event of a host thread lies in which."""
+    """Nesting of the events of host threads."""
     parent = np.full(len(trace.events), -1, np.int32)
     depth = np.zeros(len(trace.events), np.int32)
     for line in _host_lines(trace):
@@ -313,7 +317,7 @@ def _nesting(trace: OpTrace) -> Nesting:
 
 
 def nearest(parent: I32, wanted: Bool, rows: I64) -> I64:
-    """The nearest event around each of ``rows`` that is wanted: int64[row], -1 for none."""
+    """The nearest wanted event around each of ``rows``: int64[row], -1 for none."""
     above: I64 = parent[rows].astype(np.int64)
     while True:
         passed = np.flatnonzero((above >= 0) & ~wanted[above])
@@ -335,10 +339,10 @@ def _compiling(trace: OpTrace, flag: Bool, nesting: Nesting) -> Bool:
 
 
 def _launching(trace: OpTrace, parent: I32, host: Bool) -> Bool:
-    """Ops on threads that hand kernels to a device: the op's work is on the device, not here.
+    """Ops on threads that launch kernels on a device: their work is on the device, not here.
 
-    A thread that hands out kernels runs the host side of device ops alone: ops that are placed on the host run on the
-    other pool. So where an op took no kernel (a reshape), its time is that of handing out all the same.
+    A thread that launches kernels runs only the host side of device ops: ops placed on the host run on the other pool.
+    So if an op launched no kernel (a reshape), its time still counts as launching.
     """
     result = np.zeros(len(trace.events), np.bool_)
     if not any(plane.kind in DEVICE_KINDS and plane.captured for plane in trace.planes):
@@ -359,4 +363,4 @@ def _launching(trace: OpTrace, parent: I32, host: Bool) -> Bool:
 
 
 _MANY_CALLS = 16
-"""A pool's thread that hands a few copies to the driver runs the host's ops besides."""
+"""A pool thread with fewer calls, such as a few copies, also runs the host's own ops."""

@@ -1,8 +1,8 @@
-"""When the steps of an op trace waited for their next batch.
+"""Times at which the steps of an op trace waited for their next batch.
 
-A step waits while the op that takes the batch (GetNext) goes on, and nothing else of it runs. Where that op has to
-wait, so does an executor that starts late before it: the op would only have waited longer. GetNext that finds its batch
-ready does not wait, and what precedes it is not the input's.
+A step waits while the op that takes the batch (GetNext) runs and nothing else of the step does. If that op has to wait,
+an executor that starts late before it counts as waiting too: the op would only have waited longer. A GetNext that finds
+its batch ready does not wait, and the time before it is not the input's.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import OpTrace
 
 READY_NS = 300_000
-"""A batch that is ready is taken in less: the same bound as ``pipeline.MAX_HANDOVER_NS``, measured."""
+"""A ready batch is taken in less time: the same measured bound as ``pipeline.MAX_HANDOVER_NS``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
-    """Times ns."""
+    """Waits, times in ns."""
 
     start_ns: I64
-    """int64[wait], disjoint and sorted; what else the step did meanwhile is still in it."""
+    """int64[wait], disjoint and sorted; other work of the step at the same time is not yet taken out."""
     end_ns: I64
     event: I64
-    """Rows of the GetNext events of the step's threads, outermost ones, rising by start."""
+    """Rows of the GetNext events of the step's threads, outermost ones, sorted by start."""
 
     @property
     def intervals(self) -> Intervals:
-        """When steps may have waited."""
+        """Times at which steps may have waited."""
         return self.start_ns, self.end_ns
 
 
@@ -57,7 +57,7 @@ def build(trace: OpTrace, domain: Domain) -> Waits:
 
 
 def _late_starts(trace: OpTrace, domain: Domain, asked: I64) -> Intervals:
-    """From the function call before each of some moments, rising, to the first that the executor does for it."""
+    """From the function call before each of some moments, rising, to the executor's first event for it."""
     if not len(asked):
         return intervals.empty()
     called, began = _starts(trace, domain, "FunctionRun"), _starts(trace, domain, "ExecutorState::Process")
@@ -69,12 +69,12 @@ def _late_starts(trace: OpTrace, domain: Domain, asked: I64) -> Intervals:
 
 
 def _starts(trace: OpTrace, domain: Domain, name: str) -> I64:
-    """When the step's events of a name began, rising."""
+    """Starts of the step's events of a name, rising."""
     named = np.zeros(len(trace.metas), np.bool_)
     named[trace.metas_named(name)] = True
     chosen = take(named, trace.events.meta)
     chosen &= domain.host
     chosen &= ~domain.of_input
     start = trace.events.start_ns[chosen]
-    start.sort(kind="stable")  # made of sorted runs, one of each line
+    start.sort(kind="stable")  # made of sorted runs, one for each line
     return start

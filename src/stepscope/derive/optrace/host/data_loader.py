@@ -1,7 +1,7 @@
-"""PyTorch's DataLoader in an op trace: how long its ``next`` takes, and whether batches are made within it.
+"""PyTorch's DataLoader in an op trace: the duration of its ``next``, and whether batches are made within it.
 
 kineto names each ``next`` after the loader's iterator: one that makes batches in the process itself, or one that takes
-them from worker processes, whose own work the trace does not hold.
+them from worker processes, whose own work is not in the trace.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import OpTrace
 
 IN_PROCESS = "_SingleProcessDataLoaderIter."
-"""Of a DataLoader with num_workers=0. Source: torch/utils/data/dataloader.py."""
+"""Iterator of a DataLoader with num_workers=0. Source: torch/utils/data/dataloader.py."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loader:
-    """What took the batches of a trace."""
+    """The loader that delivered the batches of a trace."""
 
     name: str
-    """Of the iterator's call, as the trace has it."""
+    """Name of the iterator's call in the trace."""
     batches: int
     mean_ns: float
-    """Of a ``next``."""
+    """Mean duration of a ``next``."""
     in_process_ratio: float
-    """Share of the batches that were made within it."""
+    """Share of the batches made within ``next``."""
 
 
 def build(trace: OpTrace, waits: Waits) -> Loader | None:
-    """The loader that the steps took their batches from; None without one."""
+    """The loader that delivered the steps' batches; None without one."""
     names = trace.names()[waits.event]
     taken = np.array([text.startswith(LOADER) for text in trace.strings], np.bool_)[names]
     rows = waits.event[taken]

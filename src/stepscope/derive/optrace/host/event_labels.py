@@ -22,7 +22,7 @@ _OPS = (Category.OP, Category.KERNEL, Category.COPY, Category.COLLECTIVE, Catego
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """Shapes: ``index`` int64[event], into ``ops``; -1 where an event is no op's."""
+    """The op of each event. Shapes: ``index`` int64[event], into ``ops``; -1 if an event belongs to no op."""
 
     ops: tuple[Op, ...]
     index: I64

@@ -1,4 +1,4 @@
-"""Which event lies in which: parents and self times of the nested spans of a line."""
+"""Nesting of the events of a line: parents and self times."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import I8, I32
 
 _CHUNK = 1 << 15
-"""Events taken at a time: their columns stay in the processor's cache."""
+"""Events processed at a time, so that their columns stay in the processor's cache."""
 
 _FEW_LEVELS = 50
-"""So many are looked for one by one sooner than sorted."""
+"""Up to this many levels are searched one by one; more are sorted."""
 
 
 def parents(start_ns: I64, dur_ns: I64) -> I64:
     """The event that most closely encloses each one: int64[event], -1 for none.
 
-    Shapes: both [event], the events of one line or some of them, by start, the longer first. An event without duration
-    encloses nothing; of two equal spans the first is the parent. Where spans overlap without nesting, the parent is the
+    Shapes: both [event], some or all events of one line, sorted by start, longer ones first. An event without duration
+    encloses nothing; of two equal spans the first is the parent. If spans overlap without nesting, the parent is the
     one that began last among those still open.
 
     Cost: one sort, and one pass for each level of nesting.
@@ -36,7 +36,7 @@ def parents(start_ns: I64, dur_ns: I64) -> I64:
 
 
 def nest(start_ns: I64, dur_ns: I64) -> tuple[I64, I32]:
-    """Parents, as ``parents`` says, and how many events are around each one: int32[event]."""
+    """Parents, as in ``parents``, and the number of events around each one: int32[event]."""
     parent = np.full(len(start_ns), -1, np.int64)
     depth = np.zeros(len(start_ns), np.int32)
     rows = np.flatnonzero(dur_ns > 0)
@@ -53,18 +53,18 @@ def nest(start_ns: I64, dur_ns: I64) -> tuple[I64, I32]:
 
 
 def _depth(start: I64, end: I64) -> I64:
-    """How many spans, all of which last, are open when each one begins."""
-    holds = np.flatnonzero(end[:-1] > start[1:])  # of the others none is open when another begins
+    """Number of open spans when each one begins; all have a duration."""
+    holds = np.flatnonzero(end[:-1] > start[1:])  # spans without overlap have none open when another begins
     change = -np.bincount(np.searchsorted(start, end[holds]), minlength=len(start) + 1)
     change[holds + 1] += 1
     return np.cumsum(change[:-1])
 
 
 def _enclosed(depth: I64) -> tuple[I64, I64]:
-    """The spans that lie in others, and the one that each lies in: the last one before it that is less deep.
+    """The nested spans, and the parent of each: the last span before it that is less deep.
 
-    Depth rises by one at a time: what is deeper than the span before it lies in that, the others of its depth where the
-    one before them of that depth does.
+    Depth rises by one at a time: a span deeper than the one before it lies in that one; any other lies where the
+    previous span of its depth does.
     """
     order = _by_depth(depth)
     inner = order[np.searchsorted(depth[order], 1) :]
@@ -91,7 +91,7 @@ def _by_depth(depth: I64 | I32) -> I64:
 
 
 def apart(start: I64, end: I64) -> Iterator[slice]:
-    """Spans by start in slices, each so that all before it have ended when its first begins."""
+    """Slices of spans sorted by start, such that all earlier spans have ended when the first of a slice begins."""
     first, size = 0, _CHUNK
     while first < len(start):
         last = first + size
@@ -108,7 +108,7 @@ def apart(start: I64, end: I64) -> Iterator[slice]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nesting:
-    """Which of a trace's events lies in which."""
+    """Parents of the events of a trace."""
 
     parent: I32
     """The enclosing event, -1 for none: int32[event]."""
@@ -116,7 +116,7 @@ class Nesting:
     """Events that have a parent, by depth, the outer ones first."""
 
     def spread(self, flag: Bool) -> Bool:
-        """The events that are flagged or lie inside of one that is."""
+        """The flagged events and those inside a flagged one."""
         result: Bool = flag.copy()
         for level in self.levels:
             for rows in _in_blocks(level):

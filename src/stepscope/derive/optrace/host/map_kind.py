@@ -1,4 +1,6 @@
-"""Why the slowest stage of a traced pipeline is slow: what calling its function costs, a state, or what it does."""
+"""Why the slowest stage of a traced pipeline is slow: the cost of calling its function, a state, or the function's
+work.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.host.traced_stages import StageNode, Tree
 
 Kind = Literal["calls", "state", "work"]
-"""calls: its function is called for every record, which takes longer than what it does. state: it runs on one thread
-because its function has a state. work: neither."""
+"""calls: calling the function for every record takes longer than its work. state: the stage runs on one thread because
+its function has a state. work: neither."""
 
 MIN_AROUND_RATIO = 0.5
-"""Of the runs' time outside of the executor: below it the function itself is what takes time."""
+"""Minimum share of the runs' time outside the executor: below it the function itself takes the time."""
 MIN_CALLS = 4
-"""Of the function a batch: fewer are not worth batching for."""
+"""Minimum calls of the function per batch: fewer are not worth batching for."""
 PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 """Types of the ops that call user Python."""
 STATEFUL = frozenset(
@@ -47,7 +49,7 @@ def kind(tree: Tree) -> Kind:
 
 
 def drawn(stage: StageNode) -> dict[str, int]:
-    """Types of the random ops with a state in its function, to their time."""
+    """Types of the random ops with a state in its function, with their time."""
     types = stage.function.types if stage.function is not None else {}
     return {name: ns for name, ns in types.items() if name in STATEFUL}
 

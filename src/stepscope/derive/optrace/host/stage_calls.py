@@ -1,8 +1,8 @@
-"""Calls of tf.data's stages in an op trace, and whose work is whose.
+"""Calls of tf.data's stages in an op trace, and which work belongs to which stage.
 
-Every call of a stage is an event (``Iterator::Root::Prefetch::Map``) with the number of its iterator and of the one
-that called it. A stage with threads of its own (prefetch, parallel map) shows what it makes there as ``...Produce``
-events and as runs of its function on other threads; its own calls then only wait for results and hand them over.
+Every call of a stage is an event (``Iterator::Root::Prefetch::Map``) with the number of its iterator and of the calling
+one. A stage with threads of its own (prefetch, parallel map) shows its work there as ``...Produce`` events and as runs
+of its function on other threads; its own calls then only wait for results and hand them over.
 
 Source: tensorflow/core/framework/dataset.h (``DatasetBaseIterator``) and core/kernels/data, TensorFlow 2.4 to 2.21.
 """
@@ -33,24 +33,24 @@ _PREFIX = "Iterator::"
 _PRODUCE = "Produce"
 _INDEX = re.compile(r"\[\d+\]$")
 _MANY = re.compile(r"(FlatMap|Interleave)(V\d+)?$")
-"""Stages that make an iterator for each element of their input: the index tells elements apart, not inputs."""
+"""Stages that make an iterator for each element of their input: the index distinguishes elements, not inputs."""
 _WORK = (Activity.OP, Activity.PYTHON, Activity.COLLECTIVE, Activity.COPY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """The runs of the function that a stage calls. Sums over all of them; a run lasts as long as its executor works."""
+    """The runs of a stage's function. Sums over all runs; a run lasts as long as its executor works."""
 
     runs: int
     run_ns: int
     work_ns: int
-    """Of it, in the executor: its ops, and user Python. The rest is what calling a function costs."""
+    """Time in the executor: its ops, and user Python. The rest is the cost of calling the function."""
     types: Mapping[str, int]
-    """Type of op to its time, the longest first. Cheap ops are not recorded one by one."""
+    """Time by type of op, longest first. Cheap ops are not recorded individually."""
 
     @property
     def around_ratio(self) -> float:
-        """Share of the runs' time in which nothing of them ran."""
+        """Share of the runs' time in which none of their ops ran."""
         return max(0.0, 1 - self.work_ns / self.run_ns) if self.run_ns else 0.0
 
 
@@ -64,12 +64,12 @@ class Calls:
     path: I64
     """Index into ``paths``."""
     parallelism: I64
-    """-1 where the call does not say."""
+    """Parallelism of each call; -1 if unknown."""
     buffered: I64
     paths: tuple[Path, ...]
     datasets: Mapping[Path, str]
     batches: int
-    """That the steps took."""
+    """Batches taken by the steps."""
 
     def rows_of(self, path: Path) -> I64:
         """Positions of the calls of one stage."""
@@ -78,7 +78,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """Who worked how long. Times ns, summed over threads."""
+    """Work by stage. Times in ns, summed over threads."""
 
     self_ns: Mapping[Path, int]
     parallel: frozenset[Path]
@@ -98,10 +98,10 @@ def _path(name: str) -> Path:
 
 
 def build(trace: OpTrace, domain: Domain, waits: Waits) -> Calls | None:
-    """The calls of the pipeline that fed the steps; None where none was recorded.
+    """The calls of the pipeline that fed the steps; None if none was recorded.
 
-    Of several pipelines (training and validation) it is the one that the steps took most batches from. New epochs make
-    new iterators of the same shape: they count together.
+    Of several pipelines (training and validation) it is the one that delivered most batches to the steps. New epochs
+    make new iterators of the same shape, which are counted together.
     """
     rows = _named(trace, domain, lambda name: name.startswith(_PREFIX))
     if not len(rows):
@@ -157,7 +157,7 @@ def _roots(ids: list[int], callers: list[int]) -> list[int]:
 
 
 def _taken(domain: Domain, waits: Waits, rows: I64, which: I64, root: I64) -> Counter[int]:
-    """Batches that the steps took, by root; where nobody is seen to take any (a device's own buffer does), all."""
+    """Batches taken by the steps, by root; if no taker was recorded (a device's own buffer takes them), all."""
     at_root = root[which] == which
     asked = np.zeros(len(domain.parent), np.bool_)
     asked[waits.event] = True
@@ -173,11 +173,11 @@ def _datasets(trace: OpTrace, rows: I64, path: I64, paths: tuple[Path, ...]) -> 
 
 
 def work(trace: OpTrace, domain: Domain, calls: Calls) -> Work:
-    """Who worked how long."""
+    """Working time of each stage."""
     events = trace.events
     produced = _named(trace, domain, lambda name: name.endswith(_PRODUCE) and "/" not in name)
     owner = np.full(len(events), -1, np.int64)
-    """Stage that an event's own time belongs to: an index into ``calls.paths``."""
+    """Stage to which an event's own time belongs: an index into ``calls.paths``."""
     owner[calls.row] = calls.path
     stage = owner >= 0
     stage[produced] = True
@@ -207,7 +207,7 @@ def work(trace: OpTrace, domain: Domain, calls: Calls) -> Work:
 
 
 def _makers(domain: Domain, calls: Calls, stage: Bool, produced: I64) -> I64:
-    """The stage that each ``...Produce`` works for: the caller of the stages inside, else the stage around it."""
+    """The stage for which each ``...Produce`` works: the caller of the stages inside, else the stage around it."""
     position = {path: i for i, path in enumerate(calls.paths)}
     caller = np.array([position.get(above(path), -1) for path in calls.paths], np.int64)
     maker = np.full(len(stage), -1, np.int64)
@@ -230,10 +230,10 @@ class _Runs:
     number: I64
     stage: I64
     later: Bool
-    """It was only started here, and went on elsewhere."""
+    """Whether the run only started here and continued elsewhere."""
     run_ns: I64
     after_ns: I64
-    """Of it, after the call that started it."""
+    """Part of the run after the call that started it."""
 
 
 def _runs(trace: OpTrace, domain: Domain, stage: Bool, owner: I64) -> _Runs:
@@ -265,7 +265,7 @@ def _runs(trace: OpTrace, domain: Domain, stage: Bool, owner: I64) -> _Runs:
 
 
 def _functions(trace: OpTrace, domain: Domain, runs: _Runs, paths: tuple[Path, ...]) -> dict[Path, Function]:
-    """What the runs of each stage consist of."""
+    """Composition of the runs of each stage."""
     order = np.argsort(runs.number, kind="stable")
     numbers = runs.number[order]
     rows = np.flatnonzero(domain.of_input & domain.host & np.isin(domain.run, numbers))

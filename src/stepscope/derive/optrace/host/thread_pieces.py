@@ -1,7 +1,7 @@
 """Host threads cut into pieces, each belonging to the innermost event at that moment.
 
-Spans of a thread nest, so their times cannot be added up; pieces can: those of one thread never overlap, and together
-they cover what its events cover.
+Spans of a thread nest, so their times cannot be added; pieces can: those of one thread never overlap, and together they
+cover the same time as the events.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Pieces:
     line: I64
 
     def __len__(self) -> int:
-        """How many."""
+        """Number of pieces."""
         return len(self.start_ns)
 
     def take(self, which: I64 | Bool) -> Pieces:
@@ -48,13 +48,13 @@ class Pieces:
 
 
 def build(trace: OpTrace, rows: I64, parent: I32) -> Pieces:
-    """Cut the events ``rows``, which stand on lines whose spans nest.
+    """Cut the events ``rows``, on lines whose spans nest.
 
     Args:
         trace: the trace.
         rows: rows of its events.
         parent: int32[row of the trace], the enclosing event or -1 (``event_nesting.parents``); an enclosing event that
-            is not among ``rows`` does not show.
+            is not among ``rows`` is left out.
 
     Cost: one sort of two edges an event.
     """
@@ -71,17 +71,17 @@ def build(trace: OpTrace, rows: I64, parent: I32) -> Pieces:
 
 
 def by_code(trace: OpTrace, shown: Bool, parent: I32, code: I8) -> Iterator[tuple[I64, I64, I8]]:
-    """Start, end and code of pieces, some of one line at a time: the code of the innermost event at that moment.
+    """Start, end and code of pieces, for some of one line at a time: the code of the innermost event at that moment.
 
-    An event inside of one with the same code is not cut out, so these are fewer than those of ``build``.
+    An event inside another with the same code makes no piece of its own, so these are fewer than those of ``build``.
 
     Args:
         trace: the trace.
-        shown: bool[event], those that are cut, all of which last.
-        parent: as ``build`` takes it.
+        shown: bool[event], the events to cut, all with a duration.
+        parent: as in ``build``.
         code: int8[event]; -1 shows nothing.
     """
-    seen = np.append(np.where(shown, code, _HIDDEN), np.int8(-1))  # the last is that of no event
+    seen = np.append(np.where(shown, code, _HIDDEN), np.int8(-1))  # the last entry stands for no event
     for line in trace.lines:
         cut = [
             _differing(seen, shown, parent, line.first + block.start, min(line.first + block.stop, line.last))
@@ -95,7 +95,7 @@ _HIDDEN = np.int8(-2)
 
 
 def _differing(seen: I8, shown: Bool, parent: I32, first: int, last: int) -> tuple[I64, I8, I8]:
-    """Which events between two rows are seen and have another code than what is around them; both codes."""
+    """Which events between two rows are shown and differ in code from their parent; both codes."""
     own, around = seen[first:last], seen[parent[first:last]]
     rows = np.flatnonzero((own != around) & (own != _HIDDEN))
     own, around = own[rows], around[rows]
@@ -117,7 +117,7 @@ def _cut(
     start = trace.events.start_ns[rows]
     end = start + trace.events.dur_ns[rows]
     for part in apart(start, end):
-        # at one moment ends come before starts, inner ends before outer ones, outer starts before inner ones
+        # at equal times: ends before starts, inner ends before outer ones, outer starts before inner ones
         edges = np.concatenate([end[part][::-1], start[part]])
         order = np.argsort(edges, kind="stable")
         at = edges[order]

@@ -1,8 +1,7 @@
-"""The input pipeline of an op trace: the tree of tf.data's stages, with self times and the functions that they call.
+"""The input pipeline in an op trace: the tree of tf.data's stages, with self times and the functions they call.
 
-It looks as tf.data's own live model does (``derive.input.stages``), and answers the same questions where there is no
-such model: TensorFlow before 2.17, datasets without autotune, iterators inside of a tf.function, files from
-elsewhere.
+The result has the form of tf.data's own live model (``derive.input.stages``), and answers the same questions if there
+is no such model: TensorFlow before 2.17, datasets without autotune, iterators inside a tf.function, imported files.
 """
 
 from __future__ import annotations
@@ -22,36 +21,36 @@ class StageNode:
     """One stage of the pipeline as it ran, all of its iterators together. Sums over the trace."""
 
     path: Path
-    """From the consumer: ("Root", "Prefetch", "MapAndBatch")."""
+    """Path from the consumer: ("Root", "Prefetch", "MapAndBatch")."""
     datasets: str
-    """Ops of the graph that it stands for: ``fused(MapDataset:1,BatchDatasetV2:2)``; "" where none is said."""
+    """Graph ops it stands for: ``fused(MapDataset:1,BatchDatasetV2:2)``; "" if unknown."""
     calls: int
-    """Elements asked for, the end of the data included."""
+    """Number of elements requested, including the end of the data."""
     total_ns: int
-    """In its calls: with its inputs' time, and what it waited."""
+    """Time in its calls, including its inputs' time and waits."""
     self_ns: int
-    """Its own work, summed over its threads, without that of its inputs."""
+    """Its own work, summed over its threads, without its inputs' work."""
     parallel: bool
-    """It works on threads of its own."""
+    """Whether it has threads of its own."""
     parallelism: int
-    """How many calls of its function it may run at a time; 1 where it says none."""
+    """Number of calls of its function that may run at a time; 1 if unknown."""
     buffered: float | None
-    """Elements that lay ready when it was called, in the mean; None where it has no buffer."""
+    """Mean number of elements ready when it was called; None if it has no buffer."""
     function: Function | None
     inputs: tuple[StageNode, ...]
 
     @property
     def type(self) -> str:
-        """After tf.data's own rewriting: MapAndBatch, ParallelMapV2, TFRecord ..."""
+        """Name after tf.data's own rewriting: MapAndBatch, ParallelMapV2, TFRecord ..."""
         return self.path[-1]
 
     @property
     def latency_ns(self) -> float:
-        """Its own work over how much of it runs at a time."""
+        """Its own work divided by its parallelism."""
         return self.self_ns / self.parallelism
 
     def walk(self) -> tuple[StageNode, ...]:
-        """It and all of its inputs, the consumer's side first."""
+        """The stage and all of its inputs, the consumer's side first."""
         return (self, *(inner for node in self.inputs for inner in node.walk()))
 
 
@@ -61,7 +60,7 @@ class Tree:
 
     root: StageNode
     batches: int
-    """That the steps took from it while the trace lasted."""
+    """Batches that the steps took from it during the trace."""
 
     @property
     def blocking(self) -> StageNode:
@@ -97,7 +96,7 @@ def _node(path: Path, calls: Calls, work: Work) -> StageNode:
 
 
 def as_model(tree: Tree) -> IteratorModelData:
-    """The tree in the form of tf.data's live model, so that whatever reads one reads the other."""
+    """The tree in the form of tf.data's live model, so that one reader serves both."""
     order = tree.root.walk()
     number = {node.path: i + 1 for i, node in enumerate(order)}
     nodes = {

@@ -1,1 +1,1 @@
-"""How well kernels use a device, and what compiling them takes."""
+"""How well kernels use a device, and the cost of compiling them."""

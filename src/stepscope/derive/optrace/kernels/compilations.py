@@ -1,7 +1,7 @@
-"""Compilations while steps ran: which program, in which step, how long, and what differs from the program before it.
+"""Compilations during the steps: which program, in which step, how long, and what changed since the previous one.
 
-XLA compiles a program anew for every new set of shapes. The steps before ran one program of a name, those after it run
-another: their signatures say what changed.
+XLA compiles a program again for every new set of shapes. Steps before the compilation ran one program of a name, those
+after it run another: the difference of their signatures says what changed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import OpTrace, Program
 
 _NAMES = ("name", "module", StatName.HLO_MODULE)
-"""Stats of a compiler's events that name the program."""
+"""Stats of a compiler's events that hold the program's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A parameter of a program whose shape is another one now."""
+    """A parameter of a program whose shape has changed."""
 
     parameter: int
     before: str
@@ -41,26 +41,26 @@ class Compilation:
     step: int
     """Position among the periods."""
     program: str
-    """"" where the compiler's events do not say."""
+    """Name of the program; "" if the compiler's events do not say."""
     start_ns: int
     dur_ns: int
     again: bool
-    """A program of this name had run, or had been compiled, before in the trace."""
+    """Whether a program of this name had run, or been compiled, earlier in the trace."""
     changes: tuple[Change, ...]
-    """What differs from the one that ran before; empty where signatures are not known or equal."""
+    """Differences from the version that ran before; empty if signatures are unknown or equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiles:
-    """All compilations within the steps, and what they cost."""
+    """All compilations within the steps, and their cost."""
 
     found: tuple[Compilation, ...]
     steps: tuple[int, ...]
     """Positions of the steps with a compilation."""
     usual_ns: float
-    """Median of the others; of all without their compilations where each has one."""
+    """Median of the other steps; of all steps minus their compilations if each has one."""
     extra_ns: float
-    """What the steps with one took beyond the usual, all together: compiling, and tracing before it."""
+    """Total time of the steps with a compilation beyond the usual: compiling, and tracing before it."""
 
 
 def build(trace: OpTrace, domain: Domain, periods: Periods) -> Compiles:
@@ -68,7 +68,7 @@ def build(trace: OpTrace, domain: Domain, periods: Periods) -> Compiles:
     events = trace.events
     compiling = domain.host & (trace.categories() == Category.COMPILE) & ~domain.of_input
     if periods.line >= 0 and trace.planes[periods.plane].kind is PlaneKind.HOST:
-        compiling &= events.line == periods.line  # what other threads do of it lies within
+        compiling &= events.line == periods.line  # parts on other threads lie within
     rows = np.flatnonzero(compiling)
     outer = rows[nearest(domain.parent, compiling, rows) < 0]
     step = np.searchsorted(periods.start_ns, events.start_ns[outer], side="right") - 1
@@ -102,7 +102,7 @@ def build(trace: OpTrace, domain: Domain, periods: Periods) -> Compiles:
 
 
 def _program_names(trace: OpTrace, domain: Domain, outer: I64) -> list[str]:
-    """Name of the program that each compilation makes: the first that an event in it carries.
+    """Name of the program made by each compilation: the first that an event in it carries.
 
     An event of another thread is in it by its time: XLA compiles on a pool while the step's thread waits.
     """
@@ -123,7 +123,7 @@ def _program_names(trace: OpTrace, domain: Domain, outer: I64) -> list[str]:
 
 
 def _runs(trace: OpTrace) -> dict[str, list[tuple[int, int]]]:
-    """Program to (first start, id) of each of its versions that ran, by start; -1 where events give no id: in JSON."""
+    """Versions of each program that ran, as (first start, id), by start; -1 if events have no id, as in JSON."""
     modules, texts = trace.texts(StatName.HLO_MODULE)
     ids = trace.ints(StatName.PROGRAM_ID)
     rows = np.flatnonzero(modules >= 0)
@@ -140,7 +140,7 @@ def _runs(trace: OpTrace) -> dict[str, list[tuple[int, int]]]:
 
 
 def _changes(trace: OpTrace, name: str, runs: list[tuple[int, int]] | tuple[()], at: int) -> tuple[Change, ...]:
-    """What differs between the version that last began to run before ``at`` and the first one after it."""
+    """Differences between the version that last began to run before ``at`` and the first one after it."""
     known: dict[int, Program] = {program.id: program for program in trace.programs if program.name == name}
     before = [known[number] for begun, number in runs if begun < at and number in known]
     after = [known[number] for begun, number in runs if begun >= at and number in known]

@@ -1,9 +1,8 @@
 """Kernels of a GPU: how well each fills the device, and in which precision it computes.
 
-Occupancy is the share of a multiprocessor's warps that a kernel's registers and shared memory let run at a time, as
-CUPTI says it; a grid with fewer blocks than the device has multiprocessors leaves some of them without work whatever
-the occupancy.
-Tensor cores show in the kernel's name.
+Occupancy is the share of a multiprocessor's warps that can run at a time given a kernel's registers and shared memory,
+as reported by CUPTI; a grid with fewer blocks than the device has multiprocessors leaves some of them idle whatever the
+occupancy. Kernel names show the use of tensor cores.
 
 Source: xprof ``utils/kernel_stats_utils.cc`` (which ops can use tensor cores, which kernels do).
 """
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import OpTrace
 
 _TENSOR_CORE = re.compile(r"884|1688|16816|hmma|imma|xmma|wgmma|tensorop|gmma")
-"""In names of cuBLAS, cuDNN and CUTLASS kernels that use tensor cores, from Volta (884) to Hopper (gmma)."""
+"""Parts of the names of cuBLAS, cuDNN and CUTLASS kernels that use tensor cores, from Volta (884) to Hopper (gmma)."""
 _SIXTEEN_BIT = re.compile(r"(?i)half|bfloat16|bf16|fp16|f16|hgemm|h884|h1688|h16816")
 _GEMM = re.compile(r"(?i)gemm|scudnn|conv|winograd|wgrad|dgrad|fprop|cutlass")
-"""Kernels of matrix products and convolutions, where no op is named."""
+"""Kernels of matrix products and convolutions, used if no op is named."""
 _ELIGIBLE = re.compile(
     r"_?(Fused)?(Batch)?MatMul(V[23])?|(Xla)?Einsum|XlaDot(V2)?|_?(Fused)?Conv[23]D(Backprop(Input|Filter)(V2)?)?"
     r"|CudnnRNN(Backprop)?(V[23])?|aten::(mm|addmm|bmm|baddbmm|matmul|linear|(cudnn_)?convolution(_backward)?)"
@@ -41,7 +40,7 @@ _ELIGIBLE = re.compile(
 TENSOR_CORES_SINCE = 7
 """Major compute capability. Source: CUDA C++ programming guide, Volta."""
 MAX_BLOCKS = 1 << 62
-"""What a damaged file says may be anything."""
+"""Upper bound for what a damaged file may claim."""
 _DETAIL = re.compile(r"(\w+):([\d.,]+)")
 
 
@@ -53,20 +52,20 @@ class Kernels:
     row: I64
     dur_ns: I64
     occupancy: F64
-    """0-1; NaN where the trace does not say."""
+    """Occupancy, 0-1; NaN if the trace does not say."""
     blocks: I64
-    """Of the grid; 0 where the trace does not say."""
+    """Blocks of the grid; 0 if the trace does not say."""
     tensor_core: Bool
     sixteen_bit: Bool
-    """Its name says that it computes on 16-bit numbers."""
+    """Whether the name says that it computes on 16-bit numbers."""
     eligible: Bool
-    """Its op, or the kernel itself, is a matrix product or a convolution."""
+    """Whether its op, or the kernel itself, is a matrix product or a convolution."""
     capability: int
-    """Major compute capability of the device; 0 where the trace does not say."""
+    """Major compute capability of the device; 0 if the trace does not say."""
     multiprocessors: int
-    """0 likewise."""
+    """Number of multiprocessors; 0 if the trace does not say."""
     wall_ns: int
-    """Of the steps."""
+    """Duration of the steps."""
 
     def ratio(self, which: Bool) -> float:
         """Time of some kernels as a share of the steps."""
@@ -79,18 +78,18 @@ class Kernels:
 
     @property
     def mean_occupancy(self) -> float | None:
-        """Weighted by time; None where the trace does not say."""
+        """Mean occupancy weighted by time; None if the trace does not say."""
         known = ~np.isnan(self.occupancy) & (self.dur_ns > 0)
         return float(np.average(self.occupancy[known], weights=self.dur_ns[known])) if known.any() else None
 
     @property
     def underfilled(self) -> Bool:
-        """Fewer blocks than multiprocessors."""
+        """Whether each kernel has fewer blocks than the device has multiprocessors."""
         return (self.blocks > 0) & (self.blocks < self.multiprocessors)
 
 
 def build(trace: OpTrace, device: int, periods: Periods) -> Kernels | None:
-    """The kernels of a GPU; None where it has none within the steps."""
+    """The kernels of a GPU within the steps; None if there are none."""
     rows = device_work.rows(trace, device, Category.KERNEL)
     events = trace.events
     rows = rows[intervals.clipped_sum(events.start_ns[rows], events.end_ns[rows], periods.windows) > 0]

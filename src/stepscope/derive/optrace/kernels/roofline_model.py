@@ -1,9 +1,9 @@
-"""Where ops stand under the device's roofline: what bounds them, and how near to the bound they are.
+"""Ops under the device's roofline: what bounds each of them, and how near to the bound it is.
 
 An op that does F operations on B bytes cannot take less than F over the peak rate of the device, nor less than B over
-the bandwidth of its memory. Which of the two is longer bounds it, and its ratio to the time that the op took says how
-near it is. Both need what the compiler says of the op and what the trace says of the device: XLA does, TensorFlow's own
-kernels do not.
+the bandwidth of its memory. The longer of the two times is its bound, and the ratio of that bound to the op's time says
+how near it is. This needs the compiler's figures for the op and the trace's figures for the device: XLA records them,
+TensorFlow's own kernels do not.
 
 Source: Williams, Waterman, Patterson: Roofline (CACM 2009).
 """
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """What a device can do."""
+    """Peak rates of a device."""
 
     flops_per_s: float
     bytes_per_s: float
 
     @property
     def ridge(self) -> float:
-        """Operations per byte from which on computing is what bounds."""
+        """Operations per byte above which computing is the bound."""
         return self.flops_per_s / self.bytes_per_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """One op under the roofline; means of a run."""
+    """One op under the roofline; means over its runs."""
 
     name: str
     type: str
@@ -51,7 +51,7 @@ class Placed:
     bytes: float
     bound: Literal["compute", "memory"]
     reached_ratio: float
-    """Least possible time over the time taken; above 1 where the compiler's figures are too high."""
+    """Shortest possible time over the time taken; above 1 if the compiler's figures are too high."""
 
     @property
     def intensity(self) -> float:
@@ -60,7 +60,7 @@ class Placed:
 
 
 def peak(plane: Plane) -> Peak | None:
-    """What the trace says that a device can do; None where it does not."""
+    """The peak rates recorded in the trace; None if there are none."""
     stats = plane.stats
     flops = stats.get("peak_teraflops_per_second")
     memory = stats.get("peak_hbm_bw_gigabytes_per_second")
@@ -70,7 +70,7 @@ def peak(plane: Plane) -> Peak | None:
 
 
 def build(trace: OpTrace, device: int, periods: Periods) -> tuple[Placed, ...]:
-    """The ops of a device whose work is known, the one with the most time first."""
+    """The ops of a device with known work, most time first."""
     top = peak(trace.planes[device])
     if top is None:
         return ()

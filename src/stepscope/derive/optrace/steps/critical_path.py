@@ -1,13 +1,13 @@
-"""The critical path through a step: the chain of work that set how long it took, and what shortening an op would save.
+"""The critical path through a step: the chain of work that determined its duration, and the gain from a shorter op.
 
-The path is walked backwards from the step's end. On a thread that works it stays. Where a thread waits it goes on to
-who ended last before the wait did, for that is whom it waited for: a wait of the step's call for ops of the step, a
-wait for a batch (GetNext) for work of the input pipeline, a kernel for the kernel before it or for its launch. So every
-moment of the step is on the path once: as work, as a hand-over from one thread to another, or as a wait that nobody is
-seen to have ended.
+The path is walked backwards from the step's end. On a thread that works it stays. If a thread waits, the path continues
+with the work that ended last before the wait did: for a wait of the step's call, ops of the step; for a wait for a
+batch (GetNext), work of the input pipeline; for a kernel, the kernel before it or its launch. So every moment of the
+step is on the path once: as work, as a hand-over from one thread to another, or as a wait without a recorded end.
 
-Of work on the path at most its own time can be saved. How much for certain is bounded by who ended next to last before
-the same wait: what waited may have waited for both. Which op needs which is not recorded, so the truth lies between.
+At most an op's own time on the path can be saved. The certain part is bounded by the work that ended next to last
+before the same wait, because the waiting thread may have waited for both. Dependences between ops are not recorded, so
+the truth lies between.
 
 Source: after Daydream (Zhu et al., USENIX ATC 2020), which asks the same of a recorded dependence graph.
 """
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.steps.trace_lanes import Lanes
 
 MAX_STEPS = 8
-"""Paths of so many steps are walked: those nearest to the median step."""
+"""Number of steps whose paths are walked: those nearest to the median step."""
 MAX_SEGMENTS = 200_000
 AWAITED_RATIO = 0.2
-"""Of a time without events: work that ends in this last part of it was waited for."""
+"""Work that ends in this last part of a time without events counts as awaited."""
 HAND_OVER, WAIT, PYTHON, DEVICE_GAP = "hand-over", "wait", "Python", "device gap"
-"""What a path consists of besides events."""
+"""Parts of a path other than events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,31 +44,32 @@ class Segment:
     start_ns: int
     end_ns: int
     event: int
-    """Row of the trace's events; -1 where there is only ``what``."""
+    """Row of the trace's events; -1 if there is only ``what``."""
     what: str = ""
     stretch: int = 0
-    """Segments of one thread that follow each other have the same number."""
+    """Number shared by consecutive segments of one thread."""
 
     @property
     def dur_ns(self) -> int:
-        """How long."""
+        """Duration."""
         return self.end_ns - self.start_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """The critical path of one step, its end first."""
+    """The critical path of one step, last segment first."""
 
     step: int
     """Position among the periods."""
     segments: tuple[Segment, ...]
     slack_ns: tuple[int | None, ...]
-    """Of each stretch: how much earlier the next to last had ended; None where nobody else may have been waited for."""
+    """For each stretch, how much earlier the next-to-last work had ended; None if nothing else may have been
+    awaited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """What the steps would save if something on their path took a share less. Ratios of the steps' time."""
+    """Time the steps would save if something on their path took a share less. Ratios of the steps' time."""
 
     what: Op
     """Name and type."""
@@ -95,12 +96,12 @@ def build(lanes: Lanes, periods: Periods) -> tuple[Path, ...]:
 
 
 def gains(paths: tuple[Path, ...], name: Callable[[Segment], Op | None], *, less: float = 0.5) -> tuple[Gain, ...]:
-    """What would be saved for each thing on the paths, the most first.
+    """Savings for everything on the paths, largest first.
 
     Args:
         paths: the paths of some steps.
         name: what a segment counts for; None: nothing that could be shortened.
-        less: by which share it gets shorter.
+        less: the share by which it gets shorter.
     """
     wall = sum(segment.dur_ns for path in paths for segment in path.segments)
     whole: dict[Op, int] = {}
@@ -150,7 +151,7 @@ class _Walk:
             self.time = since
 
     def _back(self, lane: Lane) -> Lane | None:
-        """One step back in time, or to another lane."""
+        """Moves one step back in time, or to another lane."""
         i = lane.at(self.time)
         covered = i >= 0 and lane.ends[i] >= self.time
         if covered and not lane.waits[i]:
@@ -163,7 +164,7 @@ class _Walk:
         return self._jump(lane, since, lane.events[i] if covered else -1)
 
     def _jump(self, lane: Lane, since: int, waiting: int) -> Lane:
-        """To who ended last while ``lane`` waited since some time."""
+        """Moves to the work that ended last while ``lane`` waited since ``since``."""
         found = self._last(self._ended_by(lane, waiting), since, besides=lane)
         if found is None:
             self._add(since, WAIT, event=waiting)
@@ -172,9 +173,9 @@ class _Walk:
         return found
 
     def _awaited(self, since: int) -> bool:
-        """Whether the step's thread, which recorded nothing since some time, seems to have waited.
+        """Whether the step's thread, which has recorded nothing since ``since``, seems to have waited.
 
-        Work of the step ended shortly before now then. JAX, for one, records nothing of ``block_until_ready``.
+        That is so if work of the step ended shortly before now. JAX, for one, records nothing of ``block_until_ready``.
         """
         ended = max((lane.finished(self.time) for lane in self.lanes.of(Side.STEP, Side.DEVICE)), default=-1)
         return ended > since and self.time - ended <= AWAITED_RATIO * (self.time - since)
@@ -202,7 +203,7 @@ class _Walk:
         return best
 
     def _before_device_work(self, lane: Lane, i: int) -> Lane:
-        """From a kernel to the one before it, or to its launch, whichever ended later."""
+        """Moves from a kernel to the one before it, or to its launch, whichever ended later."""
         line, returned = self.lanes.launched.get(lane.events[i], (-1, -1))
         streams = tuple(other for other in self.lanes.of(Side.DEVICE) if other.plane == lane.plane)
         ended = max((other.finished(self.time) for other in streams), default=-1)

@@ -1,4 +1,4 @@
-"""When a device was idle within the steps, and what its host did meanwhile."""
+"""Idle times of a device within the steps, and what its host did meanwhile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from stepscope.derive.optrace.steps.step_parts import Breakdown
 
 BUSY = ("device-compute", "collective", "copy-to-device", "copy-from-device", "copy-on-device")
-"""Parts in which a device does something. A device that waits for another one is idle."""
+"""Parts in which a device works. A device that waits for another one is idle."""
 MIN_GAP_NS = 1_000
 """Kernels of one stream follow each other within a microsecond."""
 
@@ -29,7 +29,7 @@ class Gap:
     start_ns: int
     dur_ns: int
     part: str
-    """What the host did most of the time, as ``step_parts.PARTS``."""
+    """What the host did most of the time, one of ``step_parts.PARTS``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,20 +38,20 @@ class Idle:
 
     ratio: float
     by_part: Mapping[str, float]
-    """What the host did meanwhile to its share, the largest first."""
+    """Share of the idle time by what the host did meanwhile, largest first."""
     host_ratio: float
-    """Idle with nothing in its queue: the device waits for the host."""
+    """Idle time with an empty queue: the device waits for the host."""
     gaps: tuple[Gap, ...]
-    """The longest first, at most ``MAX_GAPS``."""
+    """The longest gaps first, at most ``MAX_GAPS``."""
     count: int
-    """All gaps of at least a microsecond."""
+    """Number of all gaps of at least a microsecond."""
 
 
 MAX_GAPS = 20
 
 
 def build(breakdown: Breakdown) -> Idle:
-    """The idle times of the device whose breakdown it is."""
+    """Idle times of the device of a breakdown."""
     times = idle_times(breakdown)
     wall = breakdown.wall_ns
     rest = [part for part in step_parts.PARTS if part not in BUSY]
@@ -71,7 +71,7 @@ def build(breakdown: Breakdown) -> Idle:
 
 
 def idle_times(breakdown: Breakdown) -> Intervals:
-    """When the device did nothing."""
+    """Times at which the device did no work."""
     return breakdown.when(*(part for part in step_parts.PARTS if part not in BUSY))
 
 

@@ -1,10 +1,10 @@
 """Where the steps of an op trace spend their time: parts that add up to the step, from device to interpreter.
 
-Every moment of a step belongs to the first of ``PARTS`` that it is seen in, so that the parts add up by construction.
-Work hides what waits beside it: a step whose device computes while the host waits for input computes. What no event of
-the trace covers is Python between the framework's calls, and the runtime's inside of Session.run (the executor, which
-its trace does not show; a wait for another task). Where the session holds level-0 records of the same moments, they say
-which: callbacks, saving, garbage collection, other Python. There is no "all others".
+Every moment of a step belongs to the first of ``PARTS`` that covers it, so the parts add up by construction. Work hides
+a wait at the same time: a step whose device computes while the host waits for input computes. Time covered by no event
+is Python between the framework's calls, or the runtime's inside Session.run (the executor, which its trace does not
+show; a wait for another task). If the session holds level-0 records of the same moments, they decide: callbacks,
+saving, garbage collection, other Python. There is no "all others".
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from stepscope.derive.optrace.host import activity, thread_pieces
 from stepscope.derive.optrace.host.activity import Activity
 from stepscope.derive.optrace.steps.traced_steps import StepKind
 from stepscope.model.blocks import take
+from stepscope.model.report.components import COMPONENTS, PAINTED
 from stepscope.model.session.optrace import Category, LineKind
 
 if TYPE_CHECKING:
@@ -34,34 +35,30 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import I8, OpTrace
 
 SESSION_RUN = "session-run"
-"""Level 0: calls of Session.run. What no event covers in them is the runtime's: level 0 counts it as the call, too."""
-LEVEL_0 = ("saving", "callbacks", "evaluation", "building", "gc")
-"""Components of level 0 that name what the host did better than the ops in them do: a model call inside of a callback
-is the callback."""
+"""Level-0 calls of Session.run. Time in them without an event is the runtime's; level 0 also counts it as the call."""
+_LEVEL_0 = {about.part: about.part_means for name, _ in PAINTED if (about := COMPONENTS[name]).part_means}
+"""Components of level 0 that name the host's work better than the ops in them do, topmost first: a model call inside a
+callback counts as the callback."""
 PARTS: dict[str, str] = {
     "device-compute": "kernels of the device",
     "collective": "exchange between devices or hosts",
     "copy-to-device": "copies from host to device",
     "copy-from-device": "copies from device to host",
     "copy-on-device": "copies within a device",
-    "device-gap": "the device between two kernels, the next one in its queue",
-    "saving": "checkpoints and summaries",
-    "callbacks": "callbacks and hooks",
-    "evaluation": "validation",
-    "building": "building models and graphs",
-    "gc": "Python's garbage collector",
+    "device-gap": "the device is idle between two kernels, with the next one already queued",
+    **_LEVEL_0,
     "compile": "tracing and compiling",
     "host-python": "Python that the step's ops call (py_function)",
     "host-compute": "ops on the host's CPUs",
     "input-wait": "waiting for the next batch",
     "device-wait": "a device waits for another one",
-    "launch": "handing ops to the device",
+    "launch": "launching ops on the device",
     "runtime": "the framework around ops: executor, eager dispatch",
-    "scheduling": "inside of the step's call, but none of its threads runs",
+    "scheduling": "inside the step's call, while none of its threads runs",
     "framework": "Keras' own loop",
     "other-python": "Python between the framework's calls",
 }
-"""Parts in the order of painting, and what they mean."""
+"""Parts in order of priority, and their meaning."""
 _HOST = {
     Activity.COLLECTIVE: "collective",
     Activity.COMPILE: "compile",
@@ -71,10 +68,10 @@ _HOST = {
     Activity.COPY: "launch",
 }
 _SAYS_MORE = np.isin(list(Activity), [Activity.OP, Activity.COLLECTIVE])
-"""Activities whose events hold nameless ones that say more about them."""
+"""Activities whose events may contain unnamed events that are part of them."""
 _RUNTIME, _SCHEDULING = list(PARTS).index("runtime"), list(PARTS).index("scheduling")
 _PART_OF = np.array([list(PARTS).index(_HOST[a]) if a in _HOST else -1 for a in Activity], np.int8)
-"""Of each activity the part that it is, -1 where that depends."""
+"""The part of each activity, -1 if it depends on the context."""
 _HOST_PARTS = sorted({*_PART_OF[_PART_OF >= 0].tolist(), _RUNTIME, _SCHEDULING})
 
 
@@ -85,14 +82,14 @@ class Breakdown:
     per_step: F64
     """float64[step, part] in ns, columns as PARTS; rows add up to the periods."""
     painting: Painting
-    """Its layers are columns of PARTS."""
+    """Painting whose layers are the columns of PARTS."""
     periods: Periods
     device: int
-    """Index of the plane whose work is shown; -1: the host alone."""
+    """Index of the device plane shown; -1: the host alone."""
 
     @property
     def wall_ns(self) -> float:
-        """Of all periods."""
+        """Duration of all periods."""
         return float(self.per_step.sum())
 
     def per_step_of(self, part: str) -> F64:
@@ -101,7 +98,7 @@ class Breakdown:
         return column
 
     def mean_ns(self, part: str) -> float:
-        """Of the mean step."""
+        """Time of a part in the mean step."""
         column = self.per_step_of(part)
         return float(column.mean()) if len(column) else 0.0
 
@@ -111,12 +108,12 @@ class Breakdown:
         return sum(float(self.per_step_of(part).sum()) for part in parts) / wall if wall else 0.0
 
     def shares(self) -> dict[str, float]:
-        """Parts that there are, the largest first."""
+        """Parts that occur, largest first."""
         found = {part: self.ratio(part) for part in PARTS}
         return dict(sorted(((p, r) for p, r in found.items() if r > 0), key=lambda item: -item[1]))
 
     def when(self, *parts: str) -> Intervals:
-        """When some parts are what a step does."""
+        """Times at which a step is in one of some parts."""
         wanted = [list(PARTS).index(part) for part in parts]
         shown = np.flatnonzero(np.isin(self.painting.layer, wanted))
         return intervals.merge(self.painting.edges[shown], self.painting.edges[shown + 1])
@@ -136,10 +133,10 @@ def build(
     Args:
         trace: the trace.
         periods: its steps.
-        domain: what its host events are.
-        waits: when steps waited for their input.
-        launches: the work of the device that is to be shown; None for the host alone.
-        level_0: components of level 0 by name, on the trace's clock, where the session has them.
+        domain: the activities of its host events.
+        waits: times at which steps waited for their input.
+        launches: the work of the device to be shown; None for the host alone.
+        level_0: components of level 0 by name, on the trace's clock, if the session has them.
     """
     layers = dict.fromkeys(PARTS, intervals.empty())
     if launches is not None:
@@ -149,7 +146,7 @@ def build(
             layers[part] = when
     for part, when in _host_layers(trace, periods, domain).items():
         layers[part] = intervals.union(layers[part], when) if len(layers[part][0]) else when
-    if launches is None:  # as kernels of a device do, ops of the host hide an exchange beside them
+    if launches is None:  # an exchange is hidden by the host's ops at the same time, as by a device's kernels
         layers["collective"] = intervals.without(layers["collective"], layers["host-compute"])
     layers["input-wait"] = waits.intervals
     calls = intervals.without(_calls(trace, periods, level_0 or {}), layers["scheduling"])
@@ -161,7 +158,7 @@ def build(
 
 
 def _calls(trace: OpTrace, periods: Periods, level_0: Mapping[str, Intervals]) -> Intervals:
-    """When the steps' thread was in Session.run: as level 0 says, and each traced run."""
+    """Times at which the steps' thread was in Session.run: from level 0, and each traced run."""
     calls = level_0.get(SESSION_RUN, intervals.empty())
     if periods.how is not StepKind.RUN:
         return calls
@@ -192,7 +189,7 @@ def _device_layers(trace: OpTrace, launches: Launches) -> dict[str, Intervals]:
 
 
 def _host_layers(trace: OpTrace, periods: Periods, domain: Domain) -> dict[str, Intervals]:
-    """Parts that host threads show. Only what works for the step counts; the pipeline's work is behind its wait."""
+    """Parts shown by host threads. Only work for the step counts; the pipeline's work shows as a wait for it."""
     marks = (trace.metas.category == Category.STEP) | (trace.metas.category == Category.MEMORY)
     shown = domain.host & ~domain.of_input
     shown &= ~take(marks, trace.events.meta)
@@ -210,12 +207,12 @@ def _host_layers(trace: OpTrace, periods: Periods, domain: Domain) -> dict[str, 
 
 
 def _host_parts(trace: OpTrace, periods: Periods, domain: Domain) -> I8:
-    """The part that the own time of each host event is, -1 for none: int8[event]."""
+    """The part of the own time of each host event, -1 for none: int8[event]."""
     part: I8 = _PART_OF[domain.activity]
     part[domain.activity == Activity.RUNTIME] = _RUNTIME
     nameless = np.flatnonzero(domain.host & (domain.activity == Activity.OTHER) & (domain.parent >= 0))
     around = activity.nearest(domain.parent, domain.activity != Activity.OTHER, nameless)
-    inside = (around >= 0) & _SAYS_MORE[domain.activity[around]]  # the part of an op that it says more about
+    inside = (around >= 0) & _SAYS_MORE[domain.activity[around]]  # the part of the op of which it is a detail
     part[nameless[inside]] = _PART_OF[domain.activity[around[inside]]]
     if periods.line >= 0:
         line = trace.lines[periods.line].slice
@@ -225,13 +222,13 @@ def _host_parts(trace: OpTrace, periods: Periods, domain: Domain) -> I8:
 
 
 def _without_seams(start: I64, end: I64) -> Intervals:
-    """Disjoint intervals by start, those that touch made one."""
+    """Disjoint intervals by start, with touching ones joined."""
     seam = start[1:] == end[:-1]
     return start[np.append(True, ~seam)], end[np.append(~seam, True)]
 
 
 def _together(begins: list[I64], ends: list[I64]) -> Intervals:
-    """The union of intervals. The lists are emptied: they are most of what a breakdown takes."""
+    """The union of intervals. The lists are emptied, as they hold most of the memory of a breakdown."""
     return intervals.merge_in_place(_concatenated(begins), _concatenated(ends))
 
 

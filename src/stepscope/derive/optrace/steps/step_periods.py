@@ -1,7 +1,7 @@
-"""The steps of an op trace as periods: each lasts to the start of the next, so that what lies between two is not lost.
+"""The steps of an op trace as periods: each lasts to the start of the next, so that the time between two is not lost.
 
 A marker around the step's call leaves out what the loop does between two calls: taking the batch, callbacks. The period
-holds it, as the steps of level 0 do.
+includes it, as the steps of level 0 do.
 """
 
 from __future__ import annotations
@@ -21,32 +21,33 @@ if TYPE_CHECKING:
     from stepscope.model.session.optrace import OpTrace
 
 MAX_GAP_FACTOR = 20
-"""A gap between two steps of so many median periods is a pause (another phase of the program), and no part of one."""
+"""A gap between two steps of this many median periods is a pause (another phase of the program), and part of no
+step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Periods:
-    """Shapes: int64[step]. Disjoint, by start; times ns."""
+    """Periods of the steps. Shapes: int64[step]. Disjoint, sorted by start; times in ns."""
 
     start_ns: I64
     end_ns: I64
     number: I64
-    """As the program counts, else from 0."""
+    """Number given by the program, else counted from 0."""
     line: int
-    """Index of the line that the steps stand on; -1 where the trace shows none."""
+    """Index of the line that holds the steps; -1 if there is none."""
     plane: int
-    """Its plane; -1 likewise."""
+    """Index of its plane; -1 if there is none."""
     how: StepKind | None
-    """None: no step is seen, and the one period is the whole trace."""
+    """How the steps were recognised; None: no steps, and the one period is the whole trace."""
     name: str
 
     def __len__(self) -> int:
-        """How many."""
+        """Number of periods."""
         return len(self.start_ns)
 
     @property
     def windows(self) -> Intervals:
-        """As intervals."""
+        """The periods as intervals."""
         return self.start_ns, self.end_ns
 
     @property
@@ -66,14 +67,14 @@ class Periods:
 
 
 def build(trace: OpTrace) -> Periods:
-    """The most telling steps of a trace, or the whole trace as one period where it shows none."""
+    """The steps of a trace by the best evidence, or the whole trace as one period if it shows none."""
     found = traced_steps.find(trace)
     return of(trace, found[0]) if found else whole(trace)
 
 
 def of(trace: OpTrace, steps: traced_steps.Steps) -> Periods:
-    """Periods of some steps. The last one ends with its own event, and is left out where others remain: what follows
-    it is not known. A capture of our own marks whole steps, from end to end: its last one is kept.
+    """Periods of some steps. The last step ends with its own event; it is left out if others remain, because what
+    follows it is unknown. A capture of stepscope's own marks whole steps, so its last one is kept.
     """
     start, end = steps.start_ns, steps.start_ns + steps.dur_ns
     number = np.where(steps.number >= 0, steps.number, np.arange(len(steps)))
@@ -96,7 +97,7 @@ def of(trace: OpTrace, steps: traced_steps.Steps) -> Periods:
 
 
 def whole(trace: OpTrace) -> Periods:
-    """Everything from the first event to the last one."""
+    """One period from the first event to the last."""
     events = trace.events
     there = len(events) > 0
     first = np.array([int(events.start_ns.min())] if there else [], np.int64)

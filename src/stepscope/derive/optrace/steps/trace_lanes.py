@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Side(Enum):
-    """Whom a lane works for."""
+    """For whom a lane works."""
 
     STEP = "step"
     INPUT = "input"
@@ -45,34 +45,34 @@ class Lane:
     ends: list[int]
     events: list[int]
     waits: list[bool]
-    """The piece is no work: its thread waits for work elsewhere."""
+    """Whether each piece is a wait for work elsewhere."""
     work_ends: list[int]
-    """Ends of what others may wait for: of work, and of waits for a batch."""
+    """Ends of pieces for which others may wait: of work, and of waits for a batch."""
 
     def at(self, time: int) -> int:
         """Position of the last piece that begins before ``time``; -1 for none."""
         return bisect_left(self.starts, time) - 1
 
     def finished(self, time: int) -> int:
-        """When the work that ended last until ``time`` ended; -1 for none."""
+        """End of the last piece of work that ended until ``time``; -1 for none."""
         i = bisect_right(self.work_ends, time) - 1
         return self.work_ends[i] if i >= 0 else -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lanes:
-    """All lanes of a trace that the steps or their input use."""
+    """All lanes of a trace used by the steps or their input."""
 
     lanes: tuple[Lane, ...]
     main: Lane | None
-    """The thread that makes the steps; None where a device's line shows them."""
+    """The thread that makes the steps; None if a device's line shows them."""
     get_next: frozenset[int]
     """Events that wait for a batch."""
     launched: Mapping[int, tuple[int, int]]
-    """Device work to the host line that launched it, and when that call returned."""
+    """Host line of the launch of each piece of device work, and the time at which the call returned."""
 
     def of(self, *sides: Side) -> tuple[Lane, ...]:
-        """Those of some sides."""
+        """Lanes of some sides."""
         return tuple(lane for lane in self.lanes if lane.side in sides)
 
     def host(self, line: int) -> Lane | None:
@@ -87,12 +87,12 @@ def build(
 
     Args:
         trace: the trace.
-        domain: what its host events are.
+        domain: the activities of its host events.
         windows: the steps, disjoint and sorted.
-        line: index of the line that they stand on.
-        waiting: bool[event], own times that are no work, besides ``domain.blocked``: calls of stages that only hand
-            over what their own threads make.
-        launches: the work of the device that the steps are made of, where there is one.
+        line: index of the line that holds them.
+        waiting: bool[event], own times that are no work, in addition to ``domain.blocked``: calls of stages that only
+            hand over what their own threads make.
+        launches: the device work that makes up the steps, if there is any.
     """
     starts, ends = trace.events.start_ns, trace.events.end_ns
     marks = np.isin(trace.categories(), (Category.STEP, Category.MEMORY))

@@ -1,10 +1,10 @@
-"""The steps of an op trace and what they took.
+"""The steps of an op trace and their durations.
 
-A trace shows steps in several ways, and often in more than one: markers that the program set (``train`` with a step
-number; Keras' ``Profiled batch``; kineto's ``ProfilerStep#7``), the profiler's own ``Steps`` line of a device, runs of
-one compiled program on a device, or calls of one function. All that are there are returned, the most telling first;
-which one was used is said (``Steps.how``, ``Steps.name``). The first and the last step are kept, and flagged: the
-capture may have begun or ended in the middle of them.
+A trace shows steps in several ways, often in more than one: markers set by the program (``train`` with a step number;
+Keras' ``Profiled batch``; kineto's ``ProfilerStep#7``), the profiler's own ``Steps`` line of a device, runs of one
+compiled program on a device, or calls of one function. All of them are returned, the best evidence first; ``Steps.how``
+and ``Steps.name`` say which it is. The first and the last step are kept, and flagged: the capture may have begun or
+ended in the middle of them.
 
 xprof wants the stat ``_r`` on markers and drops the first and last step; a stock Keras 3 capture has no ``_r``.
 """
@@ -32,62 +32,62 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"(?:.*[#\s])?(\d+)")
 _CALLS = re.compile(r"EagerLocalExecute: (?P<tf>__inference_.+)|PjitFunction\((?P<jax>.+)\)")
 MIN_CALLS = 2
-"""A function that was called once is no step."""
+"""A function called once is no step."""
 
 
 class StepKind(str, Enum):
-    """How steps were seen; the order is that of preference."""
+    """How steps were recognised, in order of preference."""
 
     MARKER = "marker"
     """The program, or its framework, marked them on a host thread."""
     DEVICE_LINE = "device line"
     """The profiler's ``Steps`` line of a device."""
     PROGRAM = "program runs"
-    """Runs of the compiled program that took the most time of a device."""
+    """Runs of the compiled program with the most time on a device."""
     CALL = "function calls"
-    """Calls of the function that took the most time of a host thread."""
+    """Calls of the function with the most time on a host thread."""
     RUN = "run"
     """Each traced run of a session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Steps seen in one way on one line. Shapes: [step], by start."""
+    """Steps recognised in one way on one line. Shapes: [step], sorted by start."""
 
     how: StepKind
     name: str
-    """Of the marker, the program or the function; for a device line the plane's."""
+    """Name of the marker, the program or the function; for a device line the plane's."""
     line: int
     """Index into ``OpTrace.lines``; -1 for a single run."""
     event: I64
     """Row of ``OpTrace.events``; -1 for a single run."""
     number: I64
-    """As the program counts; -1 where it does not say."""
+    """Number given by the program; -1 if there is none."""
     start_ns: I64
     dur_ns: I64
     edge: Bool
-    """The first and the last: perhaps not whole."""
+    """Whether it is the first or the last, and so perhaps not whole."""
 
     def __len__(self) -> int:
-        """How many steps."""
+        """Number of steps."""
         return len(self.start_ns)
 
     @property
     def whole_ns(self) -> I64:
-        """Durations of the steps that are not at an edge; of all where there are no others."""
+        """Durations of the steps that are not at an edge; of all if there are no others."""
         inner = self.dur_ns[~self.edge]
         return inner if len(inner) else self.dur_ns
 
 
 def find(trace: OpTrace) -> tuple[Steps, ...]:
-    """All ways in which the trace shows steps, the most telling first; empty if it shows none."""
+    """All ways in which the trace shows steps, the best evidence first; empty if it shows none."""
     if trace.source.format == run_metadata.FORMAT:
         return tuple(_runs(trace))
     return tuple([*_markers(trace), *_device_lines(trace), *_programs(trace)] or _calls(trace))
 
 
 def _markers(trace: OpTrace) -> Iterator[Steps]:
-    """One for each name of marker and thread; those that hold others last, then the longest in all first."""
+    """One for each name of marker and thread; those that contain others last, then the longest total first."""
     numbers: I64 | None = None
     groups: list[tuple[str, Line, I64]] = []
     marker = trace.metas.category == Category.STEP
@@ -108,7 +108,7 @@ def _markers(trace: OpTrace) -> Iterator[Steps]:
 
 
 def _holds_another(trace: OpTrace, group: tuple[str, Line, I64], groups: list[tuple[str, Line, I64]]) -> bool:
-    """Whether a marker is around several of another kind: an epoch around its steps."""
+    """Whether a marker contains several of another kind, as an epoch contains steps."""
     name, line, rows = group
     start, end = trace.events.start_ns[rows], trace.events.end_ns[rows]
     for other, other_line, other_rows in groups:
@@ -123,7 +123,7 @@ def _holds_another(trace: OpTrace, group: tuple[str, Line, I64], groups: list[tu
 
 
 def _stem(name: str) -> str:
-    """A marker's name without its number: ``ProfilerStep#7`` is ``ProfilerStep``."""
+    """A marker's name without its number: ``ProfilerStep`` for ``ProfilerStep#7``."""
     return name.partition("#")[0] if "#" in name else name
 
 
@@ -135,13 +135,13 @@ def _device_lines(trace: OpTrace) -> Iterator[Steps]:
 
 
 def _named(trace: OpTrace, rows: I64) -> I64:
-    """Numbers that stand in names."""
+    """Numbers contained in names."""
     texts = [_NUMBER.fullmatch(trace.strings[i]) for i in trace.metas.name[trace.events.meta[rows]].tolist()]
     return np.array([int(match[1]) if match else -1 for match in texts], np.int64)
 
 
 def _programs(trace: OpTrace) -> Iterator[Steps]:
-    """On each core the program that took the most time, if it ran more than once."""
+    """The program with the most time on each core, if it ran more than once."""
     for line in trace.lines_of(LineKind.XLA_MODULES):
         rows = _dominant(trace, line, None)
         if rows is not None:
@@ -150,7 +150,7 @@ def _programs(trace: OpTrace) -> Iterator[Steps]:
 
 
 def _calls(trace: OpTrace) -> Iterator[Steps]:
-    """The function whose calls took the most time, of all host threads."""
+    """The function with the most time in calls, over all host threads."""
     best: tuple[int, Line, I64] | None = None
     wanted = np.array([_CALLS.fullmatch(trace.strings[i]) is not None for i in trace.metas.name.tolist()], np.bool_)
     for line in trace.lines_of(LineKind.THREAD):
@@ -166,7 +166,9 @@ def _calls(trace: OpTrace) -> Iterator[Steps]:
 
 
 def _runs(trace: OpTrace) -> Iterator[Steps]:
-    """Each run is one step, from its first event to the end of its last; only of several runs a line says when."""
+    """Each run is one step, from its first event to the end of its last; only with several runs does a line give
+    times.
+    """
     if not len(trace.events):
         return
     line = next(iter(trace.lines_of(LineKind.STEPS)), None)
@@ -190,7 +192,7 @@ def _runs(trace: OpTrace) -> Iterator[Steps]:
 
 
 def _dominant(trace: OpTrace, line: Line, wanted: Bool | None) -> I64 | None:
-    """The events of the kind that took the most time of a line, outermost ones only; None if it came once."""
+    """The events of the kind with the most time on a line, outermost ones only; None if it occurred once."""
     meta = trace.events.meta[line.slice]
     weights = trace.events.dur_ns[line.slice].astype(np.float64)
     if wanted is not None:

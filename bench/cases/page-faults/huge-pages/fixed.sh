@@ -1,0 +1,5 @@
+# The same, and malloc keeps what is freed.
+export GLIBC_TUNABLES=glibc.malloc.hugetlb=1
+export TF_ENABLE_ONEDNN_OPTS=0
+export MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=17179869184 MALLOC_TOP_PAD_=67108864
+exec "$PYTHON" voxels.py

@@ -1,0 +1,123 @@
+"""The records of this process: the ring, and calls that are counted instead of written.
+
+``write`` stays the same object for as long as the process lives; what is behind it changes: the ring, nothing once the
+agent has left, and in a forked child that has recorded nothing yet what makes its ring.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from stepscope.agent.core.short_calls import ShortCalls
+from stepscope.wire.place import make_ring
+from stepscope.wire.ring import DEFAULT_SLOTS, HEADER_BYTES, RECORD_BYTES, Thinning, make_write, tapped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Optional
+
+    from stepscope.wire.ring import RingWriter, Tap, Write
+
+_CHILD_SLOTS_DIVISOR = 8
+"""A forked child gets a smaller ring: there may be many, and each takes its memory at its first record."""
+
+
+class Records:
+    """Where records go."""
+
+    def __init__(self, thread: Callable[[], int], wake: Callable[[], object]) -> None:
+        """``thread``: the number of the calling thread; ``wake``: makes the log and the ring of a forked child."""
+        self._wake = wake
+        self._scratch = bytearray(HEADER_BYTES + RECORD_BYTES)
+        self._ring: Optional[RingWriter] = None
+        self._claim: Callable[[], int] = itertools.count().__next__
+        self._thin: Optional[Thinning] = None
+        self._tap: Optional[Tap] = None
+        self._left = False
+        """The agent has left for good."""
+        write, self._rebind = make_write(self._scratch, 1, self._claim)
+        self.write: Write = write
+        """``write(start_ns, dur_ns, arg, name, kind, flags, thread)``: one record. Never raises."""
+        self._short = ShortCalls(write, thread)
+        self.short = self._short.add
+        """``short(name, kind, start_ns, dur_ns)``: a call too short to record, see ``core.short_calls``."""
+        self.counted = self._short.entries
+        """What ``short`` counts into, by ``wire.ring.count_key``; the same object for ever."""
+
+    def open(self, folder: str, config: dict[str, Any], origin: str) -> RingWriter:
+        """Make the ring of the process; records go there once it is ``bind``'s turn.
+
+        Raises:
+            OSError: no place for it.
+        """
+        slots = int(config.get("slots") or DEFAULT_SLOTS)
+        if origin == "fork":
+            slots //= _CHILD_SLOTS_DIVISOR
+        self._ring = make_ring(folder, list(config.get("ring_dirs") or ()), slots)
+        return self._ring
+
+    def bind(self) -> None:
+        """Put the ring behind ``write``, as things stand."""
+        if self._ring is not None and not self._left:
+            place = (self._ring.buffer, self._ring.slots, self._ring.claim)
+            self._rebind(*place, self._thin if self._tap is None else None, tapped(self._tap))
+
+    def unbind(self) -> None:
+        """What is written from now on goes nowhere."""
+        self._rebind(self._scratch, 1, self._claim, None)
+
+    def leave(self) -> None:
+        """For good: ``bind`` has nothing any more to put behind ``write``."""
+        self._left = True
+        self.unbind()
+
+    def after_fork(self) -> None:
+        """In a forked child: leave the parent's ring to the parent; the first record makes one. Cheap."""
+        self._rebind(self._scratch, 1, self._first, None)
+        self._ring = None
+        self._thin = self._tap = None
+        self._short.reset()
+
+    def _first(self) -> int:
+        """First record of a forked child: its index, after its own ring and log have been made."""
+        self._wake()
+        return self._ring.claim() if self._ring is not None else self._claim()
+
+    def written(self) -> int:
+        """Records written so far by this process."""
+        return self._ring.written() if self._ring is not None else 0
+
+    def calls(self) -> tuple[int, int]:
+        """(records written, short calls counted) so far."""
+        return self.written(), self._short.counted()
+
+    def newest_kinds(self, count: int) -> list[int]:
+        """Kinds of the newest ``count`` records."""
+        return self._ring.newest_kinds(count) if self._ring is not None else []
+
+    def thinnable(self) -> int:
+        """Calls that came under thinning so far, written or counted."""
+        return self._short.thinnable()
+
+    def thin(self, every: int, kinds: frozenset[int], always: int, mark: int) -> None:
+        """Write every ``every``-th record of ``kinds`` from now on (1: all); see ``wire.ring.Thinning``."""
+        self._thin = Thinning(self.counted, every, kinds, always, mark) if every > 1 else None
+        self.bind()
+
+    def tap(self, function: Optional[Tap]) -> None:
+        """Have ``function`` called with the fields of every record, by who writes it; None ends that.
+
+        Nothing is thinned meanwhile. Records are written by several threads; what it raises stays here and is lost.
+        """
+        self._tap = function
+        self.bind()
+
+    def flush(self) -> None:
+        """Write what ``short`` has counted."""
+        self._short.flush()
+
+    def flush_regularly(self) -> None:
+        """The same, from the agent's thread, which is then the only one to do so."""
+        self._short.ticking = True
+        self._short.flush()

@@ -1,0 +1,88 @@
+"""The threads of this process that were met, by numbers of ours."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from _thread import get_ident
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Optional
+
+    from stepscope.agent.core.lines import Lines
+
+_MAX_THREADS = 65_535
+_OWN_LINES = 64
+"""Threads that write their own line. A server that makes one for each request would wait for the interpreter lock each
+time."""
+_THREADS: dict[int, threading.Thread] = vars(threading)["_active"]
+"""Those of Python by ident; the same dictionary for as long as the process lives, also after a fork."""
+
+
+class Threads:
+    """Numbers of threads; a thread gets its number, and its line in the log, when it is first met."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self.local = threading.local()
+        """Free for probes: nesting depths and the like."""
+        self.life = 0
+        """How many forks lie between the process that was armed and this one: what began before is not ours to end."""
+        self._ids = threading.local()
+        self._idents: dict[int, tuple[int, Optional[weakref.ref[threading.Thread]]]] = {}
+
+    def after_fork(self) -> None:
+        """In a forked child: its one thread gets a number of its own."""
+        self._ids = threading.local()
+        self._idents = {}
+        self.life += 1
+
+    def current(self) -> int:
+        """The id of the calling thread."""
+        try:
+            return self._ids.id  # type: ignore[no-any-return]
+        except AttributeError:
+            ident = get_ident()
+            number = self._ids.id = self.of(ident)
+            return number
+
+    def of_pool(self) -> int:
+        """The same, for what runs mostly on threads that native code made: their thread-local values are made anew for
+        each call of Python, which costs ten times as much as a look by ``ident``.
+        """
+        ident = get_ident()
+        known = self._idents.get(ident)
+        if known is not None and known[1] is None and ident not in _THREADS:
+            return known[0]
+        return self.current()
+
+    def of(self, ident: int, name: str = "") -> int:
+        """The id of any thread of the process, by its ``threading.get_ident``.
+
+        Threads that native code made have no Thread object and lose their thread-local values between two calls of
+        Python: they are known by ``ident``. ``current_thread`` is not asked: it would make them visible to the job.
+        """
+        thread = _THREADS.get(ident)
+        known = self._idents.get(ident)
+        if known is not None and (known[1]() if known[1] is not None else None) is thread:
+            return known[0]
+        number = min(self._lines.new_id("thread"), _MAX_THREADS)
+        self._idents[ident] = (number, weakref.ref(thread) if thread is not None else None)
+        native = getattr(thread, "native_id", 0) or (threading.get_native_id() if ident == get_ident() else 0)
+        line: dict[str, object] = {"t": "thread", "at": time.monotonic_ns(), "id": number, "native": native}
+        line.update(name=name or getattr(thread, "name", ""), main=thread is threading.main_thread())
+        if number > _OWN_LINES:
+            self._lines.write_later(line)
+        else:
+            self._lines.write(line)
+        return number
+
+    def is_known(self, ident: int) -> bool:
+        """Whether that thread has an id already."""
+        return ident in self._idents
+
+    def known(self) -> int:
+        """How many threads have an id."""
+        return len(self._idents)

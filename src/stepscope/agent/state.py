@@ -1,0 +1,154 @@
+"""What the agent knows about the process it lives in: one ``AgentState``, and the global ``CURRENT`` that holds it.
+
+Rule of failure: an exception in code of ours becomes a diagnostic line, and the probe that failed three times, or the
+whole agent, takes itself out. Nothing of ours raises into the job. What the job's own code raises, also from a signal
+handler that runs inside ours, passes through.
+
+A forked child drops its parent's ring and log at once and makes its own at its first record, with ids as they were:
+``write`` stays the same object, what is behind it changes. A child that records nothing costs nothing.
+
+The state stands above its parts (``core``, ``rest``, ``capture``): they know each other, or a ``Protocol``, never it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from _thread import allocate_lock
+
+from stepscope.agent.capture.controller import Captures
+from stepscope.agent.core import process
+from stepscope.agent.core.guard import MAX_FAILURES, Failures
+from stepscope.agent.core.hooks import Hooks
+from stepscope.agent.core.lines import Lines
+from stepscope.agent.core.patches import Patches
+from stepscope.agent.core.records import Records
+from stepscope.agent.core.threads import Threads
+from stepscope.agent.rest import Rest
+from stepscope.wire.env import PROCS_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Optional
+
+    from stepscope.agent.core.foreign import Foreign
+    from stepscope.agent.core.guard import Guard
+    from stepscope.agent.core.patches import Rests
+
+CURRENT: AgentState | None = None
+"""The state of this process; None when it is not measured."""
+
+
+class AgentState:
+    """Everything that probes share. ``write`` and ``now`` are hot: take them as locals."""
+
+    def __init__(self, run: str) -> None:
+        self.config = process.read_config(run)
+        self.now: Callable[[], int] = time.monotonic_ns
+        self.lines = Lines(run, self._wake)
+        self.log = self.lines.log
+        self.name = self.lines.name
+        self.new_id = self.lines.new_id
+        self.diagnostic = self.lines.diagnostic
+        self.threads = Threads(self.lines)
+        self.thread = self.threads.current
+        self.records = Records(self.thread, self._wake)
+        self.write = self.records.write
+        self.short = self.records.short
+        self.failures = Failures(self.diagnostic, self.uninstall)
+        self.guard: Callable[[str], Guard] = self.failures.guard
+        self.patches = Patches()
+        self.hooks = Hooks()
+        self._opening = allocate_lock()
+        self._attaching = ""
+        self.rest = Rest(self)
+        self.captures = Captures(self)
+
+    # -- opening and leaving -------------------------------------------------------------------------------------
+
+    def open(self, origin: str) -> bool:
+        """Make the process directory, the log and the ring. False: this process cannot be measured."""
+        if not self._opening.acquire(blocking=False):
+            return False
+        try:
+            self.lines.dormant = False
+            self.records.unbind()
+            self.lines.open(process.make_folder(os.path.join(self.lines.run, PROCS_NAME)), origin)
+            self.rest.uncommitted = self.records.open(self.lines.folder, self.config, origin).uncommitted
+            self.records.bind()
+        except Exception as error:
+            self.take_out("no ring: %s: %s" % (type(error).__name__, error))
+            return False
+        finally:
+            self._opening.release()
+        return True
+
+    def _wake(self) -> None:
+        """A forked child has something to say: its own ring and log."""
+        if self.lines.dormant and self.open("fork"):
+            for restart in self.hooks.children:
+                restart()
+
+    def after_fork(self) -> None:
+        """In a forked child: leave the parent's ring and log to the parent. Cheap; makes nothing."""
+        if self.lines.out:
+            return
+        self.records.after_fork()
+        log = self.lines.after_fork()
+        self.threads.after_fork()
+        self._opening = allocate_lock()
+        self.rest.after_fork()
+        self.captures.after_fork()
+        self.hooks.ticks.clear()
+        self.lines.dormant = True
+        if log is not None:
+            log.close()
+
+    def take_out(self, why: str) -> None:
+        """Stop measuring for good, and say why."""
+        self.diagnostic("DX900", "the agent stopped measuring: " + why)
+        self.captures.stop("the agent took itself out")
+        self.rest.end(self.now())  # while its record still reaches the ring
+        self.lines.out = True
+        self.lines.dormant = False
+        self.records.leave()
+        self.uninstall()
+
+    def finish(self, thread_cpu_ns: int = 0) -> None:
+        """Write the last line. Records of what runs later at exit are still taken."""
+        if self.lines.out or self.lines.dormant or not self.lines.is_open:
+            return
+        self.rest.end(self.now())
+        self.records.flush()
+        self.hooks.finish()
+        self.lines.end(self.records.written(), thread_cpu_ns)
+
+    # -- probes --------------------------------------------------------------------------------------------------
+
+    def attach(self, probe: str, attach: Callable[[AgentState, Foreign], object], module: Foreign) -> None:
+        """Run one probe's ``attach(state, module)``; its patches are known as that probe's."""
+        if self.lines.out or self.failures.of(probe) >= MAX_FAILURES:
+            return
+        before, self._attaching = self._attaching, probe
+        try:
+            attach(self, module)
+        except Exception as error:
+            why = "%s: %s" % (type(error).__name__, error)
+            self.log({"t": "probe", "at": self.now(), "name": probe, "attached": False, "why": why})
+            self.failures.add(probe, error)
+        finally:
+            self._attaching = before
+
+    def patch(self, owner: Foreign, attribute: str, replacement: Foreign, rests: Optional[Rests] = None) -> None:
+        """Set an attribute of a module, class or object; ``uninstall`` puts the original back.
+
+        ``rests``: (kind of its records, light replacement or None), see ``agent.rest``.
+        """
+        self.patches.set(self._attaching, owner, attribute, replacement, rests)
+
+    def uninstall(self, probe: Optional[str] = None) -> None:
+        """Put back what was patched (by one probe, or all). What others have patched over since is left alone."""
+        self.patches.undo(probe)
+        if probe is None:
+            self.hooks.clean_up()

@@ -1,0 +1,102 @@
+"""The sidecar of a job that is always measured: ``python -c ... stepscope.app.running.always_on.main RUN STARTS``.
+
+The agent starts it, as nobody's child, some seconds after TensorFlow's import. It lives until the job and all of its
+measured children have ended, and keeps its session, and the folder of all of them, within the disk's quota. If anything
+here fails for good, the run directory goes, the agent sees that and takes itself out; the job goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.app.running import sidecar
+from stepscope.collector import sweep
+from stepscope.collector.always_on import retention
+from stepscope.collector.always_on.session_quota import Limits
+from stepscope.collector.launch import rundir
+from stepscope.collector.recorder import Recording
+from stepscope.errors import StepscopeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepscope.collector.always_on.pth_file import Settings
+
+_KEEP_HOUSE_NS = 600_000_000_000
+_FIRST_OWN_DESCRIPTOR = 3
+
+
+def main(argv: Sequence[str]) -> None:
+    """Entry point. Its words go to ``sidecar.log`` in the run directory: there is nobody to tell."""
+    run, starts = Path(argv[0]), int(argv[1])
+    _leave_the_job()
+    sidecar.become_background()
+    lock = sidecar.only_one(run)
+    settings = retention.settings_of(run)
+    if lock < 0 or settings is None:
+        return
+    try:
+        session = _session(run, settings)
+    except (StepscopeError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        rundir.remove(run)
+        return
+    limits = Limits(bytes=retention.keep_house(session.parent, settings, own=session))
+    recording = Recording(run, session, starts=starts, limits=limits)
+    ticks = [*sidecar.ticks_of(recording), _KeepsHouse(session, limits, settings).tick]
+    sweep.sweep(run)
+    sidecar.follow(recording, ticks, launcher=False)
+    for problem in sidecar.complete(recording):
+        sys.stderr.write(f"{problem}\n")
+    retention.keep_house(session.parent, settings)
+
+
+def _leave_the_job() -> None:
+    """Hold nothing of the job's: its signal mask, its descriptors (a pipe that never closes would stall its reader)."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for fd in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
+        if fd >= _FIRST_OWN_DESCRIPTOR:
+            try:
+                os.close(fd)
+            except OSError:
+                continue
+    os.umask(0o077)
+
+
+def _session(run: Path, settings: Settings) -> Path:
+    """The session of this job: that of an earlier sidecar, else a new one.
+
+    Raises:
+        StepscopeError: nothing says what the job is, or no folder takes the session.
+    """
+    known = rundir.session_of(run)
+    if known and Path(known).is_dir():
+        return Path(known)
+    job = rundir.read_job(run)
+    if job is None:
+        raise StepscopeError(f"{run}: no job in it; expected what the agent writes")
+    session = retention.claim(run, job, settings, rundir.origin_of(run))
+    rundir.set_session(run, session)
+    return session
+
+
+class _KeepsHouse:
+    """Looks after the folder of sessions now and then."""
+
+    def __init__(self, session: Path, limits: Limits, settings: Settings) -> None:
+        self._session = session
+        self._limits = limits
+        self._settings = settings
+        self._next_ns = time.monotonic_ns() + _KEEP_HOUSE_NS
+
+    def tick(self, now_ns: int, state: str) -> None:
+        """What is due at this moment."""
+        del state
+        if now_ns >= self._next_ns:
+            self._next_ns = now_ns + _KEEP_HOUSE_NS
+            self._limits.bytes = retention.keep_house(self._session.parent, self._settings, own=self._session)

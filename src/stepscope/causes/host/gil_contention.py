@@ -1,0 +1,236 @@
+"""How long the step's thread waits for the interpreter lock, and which threads hold it meanwhile.
+
+The kernel counts for how long a thread ran and was ready to run; the rest of the time it was blocked. The agent's looks
+(``agent.sampling.lock_watch``) tell how often it was blocked in something else than the lock. The difference is what it
+waited for the lock.
+
+Looks are not counted that find it waiting: who looks has just been given the lock, and perhaps by the very thread that
+is looked at, which then waits because of the look. A thread that is blocked elsewhere does not care about the lock, so
+that is seen as often as it is true. Other threads cannot have held the lock for longer than they ran or wanted to.
+
+Who waits for the lock wakes up every 5 ms to ask for it, and is then ready for a CPU: where CPUs are short, part of the
+wait passes so. Of the time in which it was ready counts the part that waiting is of the looks that find it not blocked
+elsewhere; the interval is from none of it to all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from stepscope.causes.system.contention import MIN_SPAN_NS
+from stepscope.derive.python import stack_samples
+from stepscope.model.log.events import ThreadSeen
+from stepscope.wire.kinds import Flag, Kind, LockState
+
+if TYPE_CHECKING:
+    from stepscope.derive.python.stack_samples import Sample, Spot
+    from stepscope.derive.view import SessionView
+    from stepscope.model.records import ThreadTable
+    from stepscope.model.report.components import ComponentName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Threads of the process that run the same Python function beside the steps."""
+
+    threads: tuple[str, ...]
+    """Their names."""
+    cores: float
+    """CPUs that they ran on."""
+    wanted: float
+    """CPUs that they ran on or were ready for."""
+    waits: int
+    """Looks that found them waiting for the lock."""
+    spot: Spot
+    """Where they are sampled most often."""
+    lines: tuple[int, ...]
+    """Of that function, the most sampled first."""
+    samples: int
+    """On that function."""
+    in_pipeline: bool
+    """What they run is called by the input pipeline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockWaits:
+    """The step's thread and the interpreter lock. Shares of the wall time from the first to the last steady step."""
+
+    blocked: float
+    """It neither ran nor was ready to."""
+    ready: float
+    """It waited for a CPU."""
+    elsewhere: float
+    """It was blocked in something else than the lock."""
+    elsewhere_low: float
+    elsewhere_high: float
+    looks: int
+    waiting: float
+    """Of the looks that did not find it blocked elsewhere, those that found it waiting for the lock."""
+    waiting_at: Spot | None
+    """The line of user code where it waits most often."""
+    component: ComponentName | Literal[""]
+    """Of the anatomy, in which it waits most often; "" where no look found it waiting."""
+    holders: tuple[Holder, ...]
+    """Who most likely holds the lock first."""
+
+    @property
+    def held(self) -> float:
+        """The most that others can have held the lock."""
+        return min(1.0, sum(holder.wanted for holder in self.holders))
+
+    @property
+    def ratio(self) -> float:
+        """What the step's thread waited for the lock while others held it."""
+        return self._within(self.blocked - self.elsewhere + self.ready * self.waiting)
+
+    @property
+    def low(self) -> float:
+        """Lower end of its interval at 95 %."""
+        return self._within(self.blocked - self.elsewhere_high)
+
+    @property
+    def high(self) -> float:
+        """Upper end."""
+        return self._within(self.blocked - self.elsewhere_low + (self.ready if self.waiting else 0.0))
+
+    def _within(self, waited: float) -> float:
+        return max(0.0, min(waited, self.held))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Use:
+    """CPUs that a thread ran on, and was ready for."""
+
+    run: float
+    ready: float
+
+
+def build(view: SessionView, min_cores: float) -> LockWaits | None:
+    """None where the samples of threads do not cover the steady steps.
+
+    A thread that takes less than ``min_cores`` of a CPU counts as no holder.
+    """
+    steps = view.steps
+    if steps is None:
+        return None
+    lo, hi = steps.span
+    pid = steps.worker.info.pid
+    at = view.session.process.at_ns[view.session.process.pid == pid]
+    at = at[(at >= lo) & (at <= hi)]
+    if len(at) == 0 or int(at[-1] - at[0]) < MIN_SPAN_NS:
+        return None
+    window = int(at[0]), int(at[-1])
+    table = view.session.threads
+    used = _used(table.take(table.pid == pid), window)
+    natives = {t.id: t.native for t in steps.worker.all(ThreadSeen)}
+    mine = used.get(natives.get(steps.thread, 0))
+    if mine is None:
+        return None
+    # Rests are looked at too: neither wrappers nor their absence change who has the lock.
+    records = next((w.records for w in view.recorded.workers if w.info == steps.worker.info), steps.worker.records)
+    looked = (records.kind == Kind.SAMPLE) & (records.arg != LockState.NOT_LOOKED) & ((records.flags & Flag.CPU) == 0)
+    looked &= (records.start_ns >= window[0]) & (records.start_ns <= window[1])
+    states = records.arg[looked & (records.thread == steps.thread)]
+    elsewhere = float((states == LockState.ELSEWHERE).mean()) if len(states) else 1.0
+    low, high = stack_samples.confidence_interval(elsewhere, len(states))
+    waits = looked & (records.arg == LockState.WAITS)
+    spot, component = _waiting_at(view, set(records.start_ns[waits & (records.thread == steps.thread)].tolist()))
+    return LockWaits(
+        blocked=max(0.0, 1.0 - mine.run - mine.ready),
+        ready=mine.ready,
+        elsewhere=elsewhere,
+        elsewhere_low=low,
+        elsewhere_high=high,
+        looks=len(states),
+        waiting=float((states[states != LockState.ELSEWHERE] == LockState.WAITS).mean()) if elsewhere < 1 else 0.0,
+        waiting_at=spot,
+        component=component,
+        holders=_holders(
+            view,
+            window,
+            {t: used[n] for t, n in natives.items() if n in used and t != steps.thread},
+            Counter(records.thread[waits].tolist()),
+            min_cores,
+        ),
+    )
+
+
+def _used(table: ThreadTable, window: tuple[int, int]) -> dict[int, _Use]:
+    """By native id; a thread has a row only for each second in which it did something."""
+    found = {}
+    length = window[1] - window[0]
+    for native in np.unique(table.native):
+        mine = table.take(table.native == native)
+        first = max(0, int(np.searchsorted(mine.at_ns, window[0], side="right")) - 1)
+        last = int(np.searchsorted(mine.at_ns, window[1], side="right")) - 1
+        if last >= first:
+            run = int(mine.run_ns[last] - mine.run_ns[first]) / length
+            found[int(native)] = _Use(run=run, ready=int(mine.wait_ns[last] - mine.wait_ns[first]) / length)
+    return found
+
+
+def _waiting_at(view: SessionView, times: set[int]) -> tuple[Spot | None, ComponentName | Literal[""]]:
+    """The line and the part of the step in which the samples at these times lie most often."""
+    taken = [s for s in view.samples if s.at in times]
+    spots = Counter(s.culprit for s in taken if s.culprit is not None)
+    components = Counter(s.component for s in taken)
+    spot = spots.most_common(1)[0][0] if spots else None
+    return spot, components.most_common(1)[0][0] if components else ""
+
+
+def _holders(
+    view: SessionView, window: tuple[int, int], used: dict[int, _Use], waits: Counter[int], min_cores: float
+) -> tuple[Holder, ...]:
+    """Threads that are sampled in Python and use a CPU, by the function that they run."""
+    steps = view.steps
+    if steps is None:
+        return ()
+    names = {t.id: t.name for t in steps.worker.all(ThreadSeen)}
+    groups: dict[tuple[str, str], list[tuple[int, list[Sample]]]] = {}
+    for thread, use in used.items():
+        every = [s for s in stack_samples.thread_samples(steps.worker, [thread]) if window[0] <= s.at <= window[1]]
+        taken = [s for s in every if s.weight_ns] or every  # at work, if it was ever seen so
+        if taken and use.run + use.ready >= min_cores:
+            functions = Counter((s.file, s.function) for s in map(_spot, taken))
+            groups.setdefault(functions.most_common(1)[0][0], []).append((thread, taken))
+    found = []
+    for key, members in groups.items():
+        spots = [spot for _, taken in members for s in taken if ((spot := _spot(s)).file, spot.function) == key]
+        lines = [line for line, _ in Counter(s.line for s in spots if s.line > 0).most_common()] or [0]
+        threads = [thread for thread, _ in members]
+        found.append(
+            Holder(
+                threads=tuple(sorted(names.get(t, "") for t in threads)),
+                cores=sum(used[t].run for t in threads),
+                wanted=sum(used[t].run + used[t].ready for t in threads),
+                waits=sum(waits[t] for t in threads),
+                spot=stack_samples.Spot(file=key[0], function=key[1], line=lines[0], own=spots[0].own),
+                lines=tuple(lines),
+                samples=len(spots),
+                in_pipeline=_in_pipeline(view, threads),
+            )
+        )
+    return tuple(sorted(found, key=lambda h: (-h.waits * h.cores, -h.cores)))
+
+
+def _spot(sample: Sample) -> Spot:
+    return sample.culprit or sample.leaf
+
+
+def _in_pipeline(view: SessionView, threads: list[int]) -> bool:
+    """Whether most samples of these threads lie in calls of the input pipeline's."""
+    steps = view.steps
+    if steps is None:
+        return False
+    records = steps.worker.records
+    mine = np.isin(records.thread, threads)
+    calls = mine & (records.kind == Kind.PYFUNC)
+    at = records.start_ns[mine & (records.kind == Kind.SAMPLE)]
+    starts = np.sort(records.start_ns[calls])
+    ends = np.sort((records.start_ns + records.dur_ns)[calls])
+    inside = np.searchsorted(starts, at, side="right") > np.searchsorted(ends, at, side="right")
+    return bool(len(at) and inside.mean() > 0.5)  # noqa: PLR2004 - most of them

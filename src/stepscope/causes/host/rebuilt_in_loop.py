@@ -1,0 +1,215 @@
+"""Models, SavedModels, graphs and sessions that are built or loaded again and again within the steady steps.
+
+A build costs the call itself (BUILD), layers that user code makes around it (samples), and the tracing that the new
+thing needs before it runs (first traces of functions that belong to a framework, and what the first run of a new
+session takes beyond a usual one). The first build of the job is no part of it: one is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.causes.job import purpose
+from stepscope.derive.numeric import intervals
+from stepscope.derive.python import retraces, stack_samples
+from stepscope.derive.steps.candidate import TRAIN_ROLES
+from stepscope.model.log.events import ModelBuilt, Traced
+from stepscope.wire.kinds import Flag, Kind, Trait, kinds_with
+
+if TYPE_CHECKING:
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.derive.view import SessionView
+    from stepscope.model.records import I64, Bool
+
+COMPILED = "compiled"
+"""Role of builds that are known by Keras' ``compile`` only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Builder:
+    """One line that builds."""
+
+    role: str
+    """model, saved_model, graph, session, variables, or ``COMPILED``."""
+    text: str
+    file: str
+    line: int
+    function: str
+    builds: int
+    """Within the steady steps, without the first of all."""
+    total_ns: int
+    """Of the calls themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilds:
+    """What is built again and again, and what that takes of the steady steps."""
+
+    builders: tuple[Builder, ...]
+    """The costliest first."""
+    build_ns: int
+    around_ns: int
+    """Layers made in user code, by samples."""
+    tracing_ns: int
+    """First traces after a build, and first runs of new sessions beyond a usual run."""
+    trains: bool
+    """Something is trained in the steady steps: a model of its own for each fold or trial is what one may want."""
+    lines: tuple[tuple[str, str, int, int], ...]
+    """(file, function, first line, last line) of user code that makes layers, the most sampled first."""
+
+    @property
+    def total_ns(self) -> int:
+        """Everything."""
+        return self.build_ns + self.around_ns + self.tracing_ns
+
+    @property
+    def builds(self) -> int:
+        """How often the line that builds most often did."""
+        return max(b.builds for b in self.builders)
+
+
+def build(view: SessionView, min_builds: int, min_compiles: int) -> Rebuilds | None:
+    """None where nothing is built again.
+
+    Args:
+        view: The session.
+        min_builds: Builds of one line besides the first: within the steady steps, compiling from the start.
+        min_compiles: Of those that compile, within the steady steps.
+    """
+    steps = view.steps
+    if steps is None:
+        return None
+    records = steps.worker.records
+    calls = (records.kind == Kind.BUILD) & (records.thread == steps.thread)
+    starts = records.start_ns[calls]
+    spans = intervals.merge(starts, starts + records.dur_ns[calls])
+    builders = [*_called(view, calls, min_builds), *_compiled(view, spans, min_builds, min_compiles)]
+    if not builders:
+        return None
+    lo, hi = steps.windows
+    first = int(min(starts.min(initial=hi[-1]), *(m.at for m in steps.worker.all(ModelBuilt)), hi[-1]))
+    again = [s for s in view.samples if s.at > first and s.component == "other-python" and s.makes_layers]
+    whole = stack_samples.weight_of(view.samples)
+    around = stack_samples.weight_of(again) / whole * steps.steady_ns if whole else 0.0
+    traced = view.anatomy.ratio("tracing") * steps.steady_ns if view.anatomy else 0.0
+    inside = intervals.clip((spans[0][spans[0] > first], spans[1][spans[0] > first]), (lo, hi))
+    return Rebuilds(
+        builders=tuple(sorted(builders, key=lambda b: (-b.total_ns, -b.builds))),
+        build_ns=intervals.total(inside),
+        around_ns=round(around),
+        tracing_ns=min(_first_traces(steps, spans, first), round(traced)) + _first_runs(view, calls, min_builds),
+        trains=_trains(view),
+        lines=stack_samples.lines_of(again),
+    )
+
+
+def _called(view: SessionView, calls: Bool, min_builds: int) -> list[Builder]:
+    """Lines that call what the probe knows to build."""
+    steps = view.steps
+    if steps is None or not calls.any():
+        return []
+    records = steps.worker.records
+    lo, hi = steps.windows
+    earliest = int(records.start_ns[calls].min())
+    steady = calls & (records.start_ns >= lo[0]) & (records.start_ns < hi[-1]) & (records.start_ns > earliest)
+    found = []
+    for number in np.unique(records.name[steady]):
+        mine = steady & (records.name == number)
+        name = view.names.get(int(number))
+        if name is not None and int(mine.sum()) >= min_builds:
+            found.append(
+                Builder(
+                    role=name.role,
+                    text=name.text,
+                    file=name.call_file,
+                    line=name.call_line,
+                    function=name.call_function,
+                    builds=int(mine.sum()),
+                    total_ns=int(records.dur_ns[mine].sum()),
+                )
+            )
+    return found
+
+
+def _compiled(view: SessionView, spans: intervals.Intervals, min_builds: int, min_compiles: int) -> list[Builder]:
+    """Lines that compile Keras models in the steady steps, outside of a load."""
+    steps = view.steps
+    if steps is None:
+        return []
+    lo, hi = steps.windows
+    at: dict[tuple[str, int], int] = {}
+    steady: dict[tuple[str, int], int] = {}
+    events = [m for m in steps.worker.all(ModelBuilt) if m.file and not _within(m.at, spans)]
+    earliest = min((m.at for m in events), default=0)
+    for event in events:
+        where = event.file, event.line
+        if earliest < event.at < hi[-1]:
+            at[where] = at.get(where, 0) + 1
+            steady[where] = steady.get(where, 0) + (event.at >= lo[0])
+    return [
+        Builder(role=COMPILED, text="compile", file=file, line=line, function="", builds=count, total_ns=0)
+        for (file, line), count in steady.items()
+        if count >= min_compiles and at[file, line] >= min_builds
+    ]
+
+
+def _within(at: int, spans: intervals.Intervals) -> bool:
+    index = int(np.searchsorted(spans[0], at, side="right")) - 1
+    return index >= 0 and at < spans[1][index]
+
+
+def _first_traces(steps: Steps, spans: intervals.Intervals, first: int) -> int:
+    """Time in first traces of frameworks' functions after the first build, outside of builds."""
+    records = steps.worker.records
+    events = {t.id: t for t in steps.worker.all(Traced) if t.ordinal == 1 and t.owner != "user"}
+    mine = (records.kind == Kind.TRACE) & (records.thread == steps.thread) & (records.start_ns > first)
+    rows = np.array([r for r in np.flatnonzero(mine) if int(records.arg[r]) in events], np.int64)
+    if len(rows) == 0:
+        return 0
+    traced = intervals.clip(intervals.merge(*retraces.widened(steps, rows)), steps.windows)
+    return intervals.total(traced) - intervals.total(intervals.clip(traced, spans))
+
+
+def _first_runs(view: SessionView, calls: Bool, min_builds: int) -> int:
+    """What the first run of each new session takes beyond the usual run of its fetches or model, where there is one."""
+    steps = view.steps
+    if steps is None:
+        return 0
+    records = steps.worker.records
+    sessions = [n.id for n in view.names.values() if n.role == "session"]
+    made = records.start_ns[calls & np.isin(records.name, sessions)]
+    lo, hi = steps.windows
+    kinds = np.isin(records.kind, kinds_with(Trait.SESSION))
+    runs = np.flatnonzero(kinds & (records.thread == steps.thread))
+    if len(made) < min_builds or len(runs) == 0:
+        return 0
+    number = np.searchsorted(made, records.start_ns[runs], side="right")
+    extra = 0
+    for name in np.unique(records.name[runs]):
+        rows, sessions_of = runs[records.name[runs] == name], number[records.name[runs] == name]
+        fresh = np.append(True, np.diff(sessions_of) > 0)
+        if fresh.all():
+            continue
+        usual = int(np.median(records.dur_ns[rows[~fresh]]))
+        at = rows[fresh][1:]
+        at = at[(records.start_ns[at] >= lo[0]) & (records.start_ns[at] < hi[-1])]
+        extra += int(np.maximum(records.dur_ns[at] - usual, 0).sum())
+    return extra
+
+
+def _trains(view: SessionView) -> bool:
+    steps = view.steps
+    if steps is None:
+        return False
+    records = steps.worker.records
+    lo, hi = steps.windows
+    mine = (records.start_ns >= lo[0]) & (records.start_ns < hi[-1]) & ((records.flags & Flag.RAISED) == 0)
+    if (mine & (records.kind == Kind.APPLY)).any():
+        return True
+    roles = {n.id for n in view.names.values() if n.role in TRAIN_ROLES} | view.get(purpose.updating_functions)
+    ids: I64 = np.array(sorted(roles), np.int64)
+    kinds = mine & np.isin(records.kind, kinds_with(Trait.TRAINER))
+    return bool(np.isin(records.name[kinds], ids).any())

@@ -1,0 +1,118 @@
+"""How many threads of the job share its CPUs, and what they pay for it in context switches.
+
+Threads that are runnable at once tell crowding from a large pool that sleeps; the number of threads that share the work
+evenly tells it from one busy thread beside many small ones. Neighbours make each thread wait longer but no more
+threads runnable, so both hold on a busy machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.causes.system import contention
+from stepscope.derive.python import stack_samples
+from stepscope.model.log.events import ThreadSeen
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.python.stack_samples import Spot
+    from stepscope.derive.view import SessionView
+    from stepscope.model.records import I64
+
+SETTINGS = re.compile(
+    r"set_int(?:ra|er)_op_parallelism_threads|int(?:ra|er)_op_parallelism_threads\s*=|private_threadpool_size"
+    r"|int(?:ra|er)_op_num_threads\s*=|max_intra_op_parallelism|ThreadPool(?:Executor)?\(|Thread\(|set_num_threads|OMP_NUM_THREADS|MKL_NUM_THREADS"
+)
+"""Where Python code says how many threads there shall be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oversubscription:
+    """Threads of the process that makes the steps, over the steady steps."""
+
+    available: float
+    """CPUs that it may use: affinity and quota."""
+    runnable: float
+    """Threads that ran or wanted to, on average."""
+    sharing: float
+    """Threads that share the CPU time evenly: its squared sum over the sum of squares."""
+    switches: float
+    """Context switches per second of CPU time."""
+    python_ratio: float
+    """Share of the threads' CPU time in threads of the job's own Python, the step's thread left out."""
+    spot: Spot | None
+    """Where these run."""
+    settings: tuple[tuple[str, int], ...]
+    """(file, line) of user code that sets numbers of threads."""
+
+
+def build(view: SessionView) -> Oversubscription | None:
+    """None where the samples of threads do not cover the steady steps."""
+    steps, others = view.steps, view.get(contention.build)
+    if steps is None or others is None:
+        return None
+    lo, hi = steps.span
+    pid = steps.worker.info.pid
+    process = view.session.process.take(view.session.process.pid == pid)
+    process = process.take((process.at_ns >= lo) & (process.at_ns <= hi))
+    table = view.session.threads
+    table = table.take((table.pid == pid) & (table.at_ns >= lo) & (table.at_ns <= hi))
+    if len(process) <= 1 or len(table) == 0:
+        return None
+    span = int(process.at_ns[-1] - process.at_ns[0])
+    used = _used(table.native, table.run_ns)
+    total = float(sum(used.values()))
+    squares = float(sum(u * u for u in used.values()))
+    if total <= 0 or span <= 0:
+        return None
+    cpu = process.cpu_user_ns + process.cpu_system_ns
+    switches = process.voluntary_switches + process.involuntary_switches
+    python, spot = _python_threads(view, used)
+    quota = float(view.session.host.quota_milli_cpus[-1]) / 1000
+    return Oversubscription(
+        available=min(others.available, quota) if quota > 0 else others.available,
+        runnable=others.wanted,
+        sharing=total * total / squares,
+        switches=max(0, int(switches[-1] - switches[0])) / max(1e-9, int(cpu[-1] - cpu[0]) / 1e9),
+        python_ratio=python / total,
+        spot=spot,
+        settings=_settings(view),
+    )
+
+
+def _used(native: I64, run_ns: I64) -> dict[int, int]:
+    """CPU time of each thread within the window."""
+    found = {}
+    for number in np.unique(native):
+        mine = run_ns[native == number]
+        found[int(number)] = int(mine[-1] - mine[0])
+    return found
+
+
+def _python_threads(view: SessionView, used: dict[int, int]) -> tuple[float, Spot | None]:
+    """CPU time of threads that run the user's Python beside the steps, and the line most sampled there."""
+    steps = view.steps
+    if steps is None:
+        return 0.0, None
+    records = steps.worker.records
+    numbers = [int(t) for t in np.unique(records.thread[records.kind == Kind.SAMPLE]) if t != steps.thread]
+    spots: Counter[Spot] = Counter(
+        s.culprit for s in stack_samples.thread_samples(steps.worker, numbers) if s.culprit is not None and s.weight_ns
+    )
+    natives = {t.id: t.native for t in steps.worker.all(ThreadSeen)}
+    mine = sum(used.get(natives.get(n, 0), 0) for n in numbers)
+    return float(mine), spots.most_common(1)[0][0] if spots else None
+
+
+def _settings(view: SessionView) -> tuple[tuple[str, int], ...]:
+    found = []
+    for file, text in sorted(view.session.sources.items()):
+        for number, line in enumerate(text.split("\n"), 1):
+            if SETTINGS.search(line.partition("#")[0]):
+                found.append((file, number))
+    return tuple(found[:6])

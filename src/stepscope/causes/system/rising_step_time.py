@@ -1,0 +1,159 @@
+"""Parts of the step that take longer and longer, and what rises in them.
+
+The parts of the anatomy are looked at one by one: work of the job's own that grows shows in one of them, long before
+the whole step stands out of its noise. What slows the machine (a neighbour, heat) and what makes the work of a step
+larger by plan (longer sequences, larger batches) slows the others with it, and is no rise of that part.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.numeric import trend
+from stepscope.derive.python import stack_samples
+from stepscope.derive.steps.anatomy import NAMED_BY
+from stepscope.model.report.components import COMPONENTS, ComponentName
+
+if TYPE_CHECKING:
+    from stepscope.derive.numeric.trend import Trend
+    from stepscope.derive.python.stack_samples import Spot
+    from stepscope.derive.view import SessionView
+    from stepscope.model.log.events import Name
+    from stepscope.model.records import F64
+
+_LEAST_REST = 0.02
+"""The rest of the step tells nothing of the machine where it is less than this share of it."""
+_ENDS = 5
+"""The first and the last fifth of the steps are set against each other to see whose time has grown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rise:
+    """One component whose time per step rises over the whole run. Nanoseconds per step."""
+
+    component: ComponentName
+    trend: Trend
+    start_ns: float
+    """What the component took at the start."""
+    excess_ns: float
+    """Of the mean step, above that."""
+    factor: float
+    """End over start, of the component."""
+    rest_factor: float
+    """End over start, of everything else in the step."""
+    name: Name | None
+    """The callback, saving or collection whose time has grown most."""
+    spot: Spot | None
+    """The line of user code whose sampled time has grown most."""
+    samples: int
+    """On that function, in the last fifth of the steps."""
+
+
+def build(view: SessionView) -> tuple[Rise, ...]:
+    """Components that rise, the largest excess first."""
+    anatomy, steps = view.anatomy, view.steps
+    if anatomy is None or steps is None:
+        return ()
+    whole = anatomy.per_step.sum(1)
+    at = np.flatnonzero(steps.steady).astype(np.float64)
+    found = []
+    for index, component in enumerate(COMPONENTS):
+        part = _per_sample(view, anatomy.per_step[:, index])
+        line = trend.fit(at, part)
+        if line is None or not line.rises:
+            continue
+        start = max(0.0, min(line.first, line.start))
+        excess = float(part.mean()) - start
+        if excess <= 0:
+            continue
+        rest = _per_sample(view, whole - anatomy.per_step[:, index])
+        name, spot, samples = _who(view, component)
+        found.append(
+            Rise(
+                component=component,
+                trend=line,
+                excess_ns=excess,
+                start_ns=start,
+                factor=line.last / max(start, 1.0),
+                rest_factor=_factor(at, rest, float(whole.mean())),
+                name=name,
+                spot=spot,
+                samples=samples,
+            )
+        )
+    return tuple(sorted(found, key=lambda r: -r.excess_ns))
+
+
+def _per_sample(view: SessionView, values: F64) -> F64:
+    """Times as if every step had as many samples as the mean one: a larger batch is no slower step."""
+    steps = view.steps
+    samples = steps.samples[steps.steady].astype(np.float64) if steps is not None else np.zeros(len(values))
+    if len(samples) != len(values) or not (samples > 0).all():
+        return values
+    result: F64 = values * samples.mean() / samples
+    return result
+
+
+def _factor(at: F64, values: F64, step_ns: float) -> float:
+    """End over start of what is left of the step; 1 where that is too little to tell."""
+    line = trend.fit(at, values)
+    if line is None or line.first < _LEAST_REST * step_ns:
+        return 1.0
+    return max(0.0, line.last) / line.first
+
+
+def _who(view: SessionView, component: ComponentName) -> tuple[Name | None, Spot | None, int]:
+    steps = view.steps
+    if steps is None:
+        return None, None, 0
+    lo, hi = steps.windows
+    part = max(1, len(lo) // _ENDS)
+    early, late = int(hi[part - 1]), int(lo[-part])
+    spot, samples = _grown_spot(view, component, early, late)
+    return _grown_name(view, component, early, late), spot, samples
+
+
+def _grown_name(view: SessionView, component: ComponentName, early: int, late: int) -> Name | None:
+    """The name whose usual call has grown most, by its calls, from the first to the last part of the run."""
+    kinds, steps = NAMED_BY.get(component), view.steps
+    if kinds is None or steps is None:
+        return None
+    records = steps.worker.records
+    mine = (records.thread == steps.thread) & np.isin(records.kind, kinds) & (records.start_ns >= steps.windows[0][0])
+    growth: dict[int, float] = {}
+    for name in np.unique(records.name[mine & (records.start_ns >= late)]):
+        named = mine & (records.name == name)
+        after = records.dur_ns[named & (records.start_ns >= late)]
+        before = records.dur_ns[named & (records.start_ns < early)]
+        usual = float(np.median(before)) if len(before) else 0.0
+        growth[int(name)] = (float(np.median(after)) - usual) * len(after)
+    best = max(growth, key=lambda n: growth[n], default=0)
+    return view.names.get(best) if growth.get(best, 0.0) > 0 else None
+
+
+def _grown_spot(view: SessionView, component: ComponentName, early: int, late: int) -> tuple[Spot | None, int]:
+    """The function of user code whose sampled time has grown most; its line most often seen at the end."""
+    growth: Counter[tuple[str, str]] = Counter()
+    lines: dict[tuple[str, str], list[Spot]] = {}
+    for sample in view.samples:
+        spot = sample.culprit
+        if sample.component != component or spot is None:
+            continue
+        key = (spot.file, spot.function)
+        if component == "call" and (sample.in_tensorflow or key == view.loop):
+            continue  # it waits for TensorFlow: what rises is not this line's Python
+        if sample.at < early:
+            growth[key] -= sample.weight_ns
+        elif sample.at >= late:
+            growth[key] += sample.weight_ns
+            lines.setdefault(key, []).append(spot)
+    best = max(lines, key=lambda k: growth[k], default=None)
+    if best is None or growth[best] <= 0:
+        return None, 0
+    seen = lines[best]
+    line = Counter(s.line for s in seen).most_common(1)[0][0]
+    return stack_samples.Spot(file=best[0], function=best[1], line=line, own=True), len(seen)

@@ -1,0 +1,1 @@
+"""Always-on measurement: where it is enabled, and how much is kept."""

@@ -1,1 +1,0 @@
-"""Jobs that are always measured: where it is set, and how much is kept."""

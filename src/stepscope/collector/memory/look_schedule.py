@@ -1,0 +1,73 @@
+"""Looks at the memory of a job's processes while it runs: a few, at growing intervals that depend on their cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stepscope.collector.memory import memory_look
+from stepscope.errors import FormatError
+from stepscope.store import memory_looks
+
+if TYPE_CHECKING:
+    from stepscope.collector.recording.owner import Owner
+
+FIRST_NS = {"run": 60_000_000_000, "attach": 2_000_000_000}
+"""Time of the first look by mode. A look at a TensorFlow process takes 55 ms of CPU time: under ``run``, whose jobs may
+be short, it waits until that is its share; ``attach`` exists to look. Other modes make no looks."""
+PAUSE_NS = 60_000_000_000
+"""Pause before the second look; each pause is twice the previous one, so that a day has ten."""
+CPU_RATIO = 0.001
+"""Maximum share of one core for looks; a look at a large process is followed by a longer pause."""
+MAX_PROCESSES = 4
+"""Number of measured processes that are looked at, the largest."""
+
+
+class LookSchedule:
+    """The looks of one recording."""
+
+    def __init__(self, recording: Owner, now_ns: int) -> None:
+        """Begin at ``now_ns``."""
+        self._recording = recording
+        first = FIRST_NS.get(recording.manifest.mode)
+        self._due_ns = now_ns + first if first is not None else None
+        self._pause_ns = PAUSE_NS
+
+    def tick(self, now_ns: int) -> None:
+        """Look if a look is due."""
+        if self._due_ns is None or now_ns < self._due_ns:
+            return
+        cost_ns = sum(self._look(pid, now_ns) for pid in self._pids())
+        self._due_ns = now_ns + max(self._pause_ns, int(cost_ns / CPU_RATIO))
+        self._pause_ns *= 2
+
+    def _pids(self) -> list[int]:
+        job = self._recording.job
+        pids = self._recording.drainer.alive_pids() or ({job.pid} if job else ())
+        return sorted(pids, key=lambda pid: -_resident_pages(pid))[:MAX_PROCESSES]
+
+    def _look(self, pid: int, now_ns: int) -> int:
+        """Look and store; return the cost in nanoseconds of CPU time."""
+        recording = self._recording
+        origin_ns = recording.manifest.origin_monotonic_ns
+        try:
+            look = memory_look.look(pid, origin_ns)
+        except (FileNotFoundError, ProcessLookupError):  # it has ended: no loss
+            return 0
+        except (OSError, FormatError) as error:
+            recording.note("DX160", f"no memory snapshot of process {pid}: {error}")
+            return 0
+        if not len(look.mappings):
+            return look.cpu_ns
+        try:
+            memory_looks.write(recording.session, f"{pid}-{(now_ns - origin_ns) // 1_000_000:09d}", look)
+        except OSError as error:
+            recording.note("DX160", f"a memory snapshot of process {pid} could not be stored: {error.strerror}")
+        return look.cpu_ns
+
+
+def _resident_pages(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -1,0 +1,99 @@
+"""The op traces of a session as views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stepscope.derive.numeric import intervals
+from stepscope.derive.optrace.steps import step_parts
+from stepscope.derive.optrace.trace_view import OpView
+from stepscope.derive.steps import anatomy, step_work
+from stepscope.derive.steps.steps import names_of
+from stepscope.errors import DamagedError, SessionError
+from stepscope.model.report.components import COMPONENTS
+from stepscope.wire.kinds import Kind
+
+if TYPE_CHECKING:
+    from stepscope.derive.numeric.intervals import Intervals
+    from stepscope.derive.steps.steps import Steps
+    from stepscope.model.session.session import Session, StoredOpTrace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenTraces:
+    """The op traces that could be read, and the names of those that could not."""
+
+    views: tuple[OpView, ...]
+    """Views sorted by name."""
+    others: tuple[str, ...] = ()
+    """Names of traces of another kind of step, such as an evaluation's in a training job: joined to no step."""
+    problems: tuple[str, ...] = ()
+    elsewhere: tuple[StoredOpTrace, ...] = ()
+    """Traces of other processes, newest first and not read, if the process that makes the steps has none."""
+
+    @property
+    def main(self) -> OpView | None:
+        """The trace with the most steps, the newest of equals; None if none shows any."""
+        return max((v for v in self.views if v.shows_steps), key=lambda v: (len(v.periods), v.name), default=None)
+
+    @property
+    def shown(self) -> OpView | None:
+        """The trace that the report is about: ``main``, else the largest."""
+        return self.main or max(self.views, key=lambda v: (len(v.trace.events), v.name), default=None)
+
+
+def build(session: Session, steps: Steps | None) -> ChosenTraces:
+    """The op traces of the process that makes the steps; all of the session's if no step was measured."""
+    level_0 = _level_0(steps) if steps is not None else None
+    refs = {
+        name.rpartition("/")[2]: f"capture:{capture.id}"
+        for capture in session.manifest.captures
+        for name in capture.files
+    }
+    others = _of_other_steps(session, steps) if steps is not None else frozenset()
+    known = [stored for stored in session.op_traces if stored.name not in others]
+    mine = [stored for stored in known if steps is None or stored.worker == steps.worker.info.key]
+    views, problems = [], []
+    for stored in mine:
+        try:
+            trace = stored.load()
+        except DamagedError:
+            raise
+        except SessionError as error:
+            problems.append(str(error))
+            continue
+        views.append(OpView(trace, stored.name, level_0, ref=refs.get(stored.name, ""), worker=stored.worker))
+    return ChosenTraces(
+        views=tuple(views),
+        others=tuple(sorted(others)),
+        problems=tuple(problems),
+        elsewhere=() if mine else tuple(sorted(known, key=lambda stored: stored.name, reverse=True)),
+    )
+
+
+def _of_other_steps(session: Session, steps: Steps) -> frozenset[str]:
+    """Names of the traces whose steps are made by other calls than the session's steps."""
+    call, names = steps.call, names_of(steps.worker)
+    if call is None:
+        return frozenset()
+    same = {
+        name.id
+        for name in names.values()
+        if (name.text, name.file, name.line, name.role) == (call.text, call.file, call.line, call.role)
+    }
+    found = set()
+    for capture in session.manifest.captures:
+        known = [(kind, name) for kind, name in capture.anchors if name in names]
+        if capture.worker == steps.worker.info.key and capture.work and known:
+            mine = any(kind == steps.kind and name in same for kind, name in known)
+            if not mine and capture.work != step_work.work(steps):
+                found |= {name.rpartition("/")[2] for name in capture.files}
+    return frozenset(found)
+
+
+def _level_0(steps: Steps) -> dict[str, Intervals]:
+    found = {about.part: anatomy.when(steps, name) for name, about in COMPONENTS.items() if about.part}
+    starts, ends, _ = anatomy.spans_of(steps, Kind.SESSION_RUN)
+    found[step_parts.SESSION_RUN] = intervals.merge(starts, ends)
+    return found

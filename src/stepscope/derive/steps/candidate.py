@@ -1,0 +1,48 @@
+"""Candidates: calls that repeat and may be what makes a step, each of one kind, one meaning and one thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stepscope.model.log.events import Name
+    from stepscope.model.records import I64
+    from stepscope.model.report.step_summary import MakerKind
+    from stepscope.model.session.session import Worker
+    from stepscope.wire.kinds import Kind
+
+TRAIN_ROLES = frozenset({"train", "fit", "train_on_batch"})
+EVALUATIONS = frozenset({"test", "evaluate", "test_on_batch"})
+ENQUEUE = "enqueue"
+"""Role of a Session.run that only fills queues (``agent.probes.tensorflow.session``)."""
+
+Place = tuple[str, str, int, str]
+"""(text, file, line, role): what makes calls of one kind the same, whatever thread makes them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A call that repeats and may be what makes a step."""
+
+    rank: int
+    worker: Worker
+    thread: int
+    kind: Kind
+    name: Name
+    index: I64
+    """Positions in the worker's records."""
+    cover_ns: float
+    purpose: MakerKind
+    place: Place
+
+    @property
+    def starts(self) -> I64:
+        """When its calls start. int64[call]."""
+        return self.worker.records.start_ns[self.index]
+
+    @property
+    def ends(self) -> I64:
+        """When its calls end. int64[call]."""
+        starts: I64 = self.starts + self.worker.records.dur_ns[self.index]
+        return starts

@@ -1,0 +1,60 @@
+"""Contents of an op trace, as lines of text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.reports import words
+from stepscope.units import format_ns
+
+if TYPE_CHECKING:
+    from stepscope.model.report.finding import Report
+    from stepscope.model.report.op_summary import OpTraceSteps, OpTraceSummary
+
+_SHOWN_PLANES = 8
+_SHOWN_STEPS = 4
+
+
+def render(trace: OpTraceSummary) -> str:
+    """The lines of one trace; each ends in a newline."""
+    head = f"{trace.file or trace.name} · {trace.format} · {words.plural(trace.events, 'event')}"
+    lines = [("op trace", head), *lines_of(trace)]
+    return "".join(f"{label:<12}{text}\n" for label, text in lines)
+
+
+def imported(report: Report) -> list[tuple[str, str]]:
+    """Label and text for the files of an imported session."""
+    lines = []
+    for trace in report.op_traces:
+        events = words.plural(trace.events, "event")
+        lines += [("imported", f"{trace.file} · {trace.format} · {events}"), *lines_of(trace)]
+    return lines
+
+
+def lines_of(trace: OpTraceSummary) -> list[tuple[str, str]]:
+    """Label and text for a trace's steps, planes, missing planes and omitted events."""
+    lines = [("steps", steps_text(steps)) for steps in trace.steps[:_SHOWN_STEPS]]
+    if not trace.steps:
+        lines.append(("steps", "none found: no step markers, and no repeating work that takes most of the time"))
+    captured = [f"{plane.name} ({words.plural(plane.events, 'event')})" for plane in trace.planes if plane.events]
+    lines.append(("captured", _some(captured) or "nothing: no plane has events"))
+    missing = [plane.name for plane in trace.planes if not plane.events]
+    if missing:
+        lines.append(("no events", f"{_some(missing)}: not captured, which does not mean idle"))
+    if trace.left_out:
+        lines.append(("omitted", ", ".join(f"{count:,} {reason}" for reason, count in trace.left_out.items())))
+    return lines
+
+
+def steps_text(steps: OpTraceSteps) -> str:
+    """Number of steps, their duration, and how they were found."""
+    times = format_ns(steps.median_ns)
+    if steps.count > 1:
+        times = f"median {times} ({format_ns(steps.min_ns)} to {format_ns(steps.max_ns)})"
+    return f"{words.plural(steps.count, 'step')} · {times} · {steps.how} {steps.name}"
+
+
+def _some(items: list[str]) -> str:
+    shown = ", ".join(items[:_SHOWN_PLANES])
+    rest = len(items) - _SHOWN_PLANES
+    return f"{shown} and {rest} more" if rest > 0 else shown

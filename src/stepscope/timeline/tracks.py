@@ -1,0 +1,393 @@
+"""The tracks of a session's timeline: its steps, the records of its threads, and the lines of its op traces.
+
+Resources have series (``timeline.series_tracks``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stepscope.derive.graph.index import NOT_FOUND, GraphIndex
+from stepscope.derive.optrace.device import event_links
+from stepscope.derive.steps.steps import names_of
+from stepscope.errors import DamagedError, StepscopeError
+from stepscope.model.api.timeline import LeftOut, SpanName, TraceRange
+from stepscope.model.log.events import Name, ThreadSeen, Traced
+from stepscope.model.session.optrace import Category, LineKind
+from stepscope.store.span_cache import PLACE_BITS
+from stepscope.wire.kinds import Kind, Trait, kinds_with
+
+if TYPE_CHECKING:
+    from stepscope.derive.optrace.device.event_links import Links
+    from stepscope.derive.view import SessionView
+    from stepscope.model.records import I64
+    from stepscope.model.session.optrace import I32, Line, OpTrace
+    from stepscope.model.session.session import StoredOpTrace, Worker
+
+Say = Callable[[float, str], object]
+"""Progress callback: share done (0 to 1), and what is being read."""
+
+CATEGORY = {
+    Kind.STEP: "step",
+    Kind.EXECUTION: "call",
+    Kind.LOOP: "python",
+    Kind.HOOK: "callbacks",
+    Kind.CALLBACK: "callbacks",
+    Kind.FUNCTION: "call",
+    Kind.TRACE: "tracing",
+    Kind.NEXT: "input",
+    Kind.PYFUNC: "input",
+    Kind.SESSION_RUN: "call",
+    Kind.SAVE: "saving",
+    Kind.SUMMARY: "saving",
+    Kind.SYNC: "wait",
+    Kind.GC: "gc",
+    Kind.MODEL_CALL: "call",
+    Kind.APPLY: "call",
+    Kind.SPAN: "python",
+    Kind.REST: "other",
+    Kind.BUILD: "building",
+    Kind.INFERENCE: "call",
+}
+"""Category of each kind of record that is drawn."""
+WORDS = {
+    Kind.STEP: "step",
+    Kind.NEXT: "next batch",
+    Kind.GC: "garbage collection",
+    Kind.SYNC: "waits for a tensor",
+    Kind.APPLY: "apply gradients",
+    Kind.REST: "calls only counted",
+}
+"""Text for records that have none."""
+OP_CATEGORY = {
+    Category.OP: "op",
+    Category.KERNEL: "kernel",
+    Category.COPY: "copy",
+    Category.COLLECTIVE: "copy",
+    Category.INPUT: "input",
+    Category.CALL: "call",
+    Category.EXECUTOR: "runtime",
+    Category.COMPILE: "tracing",
+    Category.MEMORY: "memory",
+    Category.STEP: "step",
+    Category.PYTHON: "python",
+    Category.RUNTIME: "runtime",
+    Category.WAIT: "wait",
+}
+_UNDRAWN = {
+    Kind.SAMPLE: "stack samples: they are in the flame graph",
+    Kind.COUNTS: "calls too short to be recorded one by one",
+    Kind.METRIC: "values of metrics: they are in the charts",
+}
+_CLUSTER = "/job:"
+_STREAMS = frozenset({LineKind.STREAM, LineKind.XLA_OPS, LineKind.ASYNC_OPS, LineKind.XLA_MODULES})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanTrack:
+    """One track before it is divided into lanes. Shapes: [span], sorted by start, longer spans first."""
+
+    key: str
+    group: str
+    title: str
+    kind: str
+    start: I64
+    dur: I64
+    name: I32
+    worker: str = ""
+    trace: str = ""
+    linked: Linked | None = None
+    """Links that need to know the lanes of this track's events."""
+    first_event: int = 0
+    """Row of the track's first event in its op trace."""
+
+
+class Linked:
+    """Links of one op trace, and where their events are drawn, for the tracks already divided into lanes."""
+
+    def __init__(self, links: Links) -> None:
+        """Starts with no event placed."""
+        self._links = links
+        self._events = np.unique(np.concatenate([links.source, links.target]))
+        self._lane = np.full(len(self._events), -1, np.int64)
+        self._row = np.full(len(self._events), -1, np.int64)
+
+    def place(self, lane: int, events: I64) -> None:
+        """Records the lane of ``events``, given by their row in the lane."""
+        at = np.searchsorted(self._events, events)
+        here = np.flatnonzero(np.append(self._events, -1)[at] == events)
+        self._lane[at[here]], self._row[at[here]] = lane, here
+
+    def placed(self) -> tuple[I64, I64, I64]:
+        """Links whose two events are drawn: source and target as places (lane << 32 | row), and kind."""
+        place = (self._lane << PLACE_BITS) | self._row
+        ends = [np.searchsorted(self._events, end) for end in (self._links.source, self._links.target)]
+        drawn = np.flatnonzero((self._lane[ends[0]] >= 0) & (self._lane[ends[1]] >= 0))
+        return place[ends[0]][drawn], place[ends[1]][drawn], self._links.kind[drawn]
+
+
+@dataclass(slots=True)
+class Names:
+    """Distinct names of spans."""
+
+    items: list[SpanName] = field(default_factory=list)
+    _known: dict[SpanName, int] = field(default_factory=dict)
+
+    def add(self, name: SpanName) -> int:
+        """Number of ``name``, which is added if new."""
+        number = self._known.setdefault(name, len(self.items))
+        if number == len(self.items):
+            self.items.append(name)
+        return number
+
+
+@dataclass(slots=True)
+class Spans:
+    """Reads a session's tracks one by one. Counts and names are complete once all tracks have been read."""
+
+    view: SessionView
+    say: Say
+    names: Names = field(default_factory=Names)
+    left_out: list[LeftOut] = field(default_factory=list)
+    traces: list[TraceRange] = field(default_factory=list)
+    linked: list[Linked] = field(default_factory=list)
+
+    def of_processes(self) -> Iterator[SpanTrack]:
+        """The steps, then each process by its threads."""
+        session = self.view.recorded
+        self.say(0.0, "finding the steps")
+        yield from self._steps()
+        for done, worker in enumerate(session.workers, 1):
+            self.say(done / self._parts, f"reading process {worker.info.pid}")
+            yield from self._of_worker(worker)
+
+    @property
+    def _parts(self) -> int:
+        """Parts of the work."""
+        return 1 + len(self.view.recorded.workers) + len(self.view.recorded.op_traces)
+
+    def of_traces(self) -> Iterator[SpanTrack]:
+        """Lines of each op trace."""
+        session = self.view.recorded
+        by_key = {worker.info.key: worker for worker in session.workers}
+        for done, stored in enumerate(session.op_traces, 1 + len(session.workers)):
+            self.say(done / self._parts, f"reading {stored.name}")
+            yield from self._of_trace(stored, by_key.get(stored.worker))
+
+    def _steps(self) -> Iterator[SpanTrack]:
+        steps = self.view.steps
+        if steps is None:
+            return
+        name = self.names.add(SpanName(text=steps.title, category="step"))
+        rested = name
+        if steps.rested.any():
+            rested = self.names.add(SpanName(text=f"{steps.title}, and steps that were only counted", category="other"))
+        info = steps.worker.info
+        yield SpanTrack(
+            key="steps",
+            group=_process(steps.worker),
+            title="Steps",
+            kind="steps",
+            start=steps.starts,
+            dur=np.maximum(0, steps.durations),
+            name=np.where(steps.rested, rested, name).astype(np.int32),
+            worker=info.key,
+        )
+        if steps.skipped:
+            self.left_out.append(LeftOut(what="steps that were only counted", count=steps.skipped))
+
+    def _of_worker(self, worker: Worker) -> Iterator[SpanTrack]:
+        records = worker.records
+        self._count_undrawn(worker)
+        drawn = np.flatnonzero(np.isin(records.kind, list(CATEGORY)) & (records.dur_ns >= 0))
+        if not len(drawn):
+            return
+        start, dur = records.start_ns[drawn], records.dur_ns[drawn]
+        rest = records.kind[drawn] == Kind.REST
+        thread = np.where(rest, -1, records.thread[drawn])
+        names = self._record_names(worker, drawn)
+        seen = {t.id: t for t in worker.all(ThreadSeen)}
+        ids, at = np.unique(thread, return_inverse=True)
+        busy = np.bincount(at, weights=dur)
+        main = np.array([seen[t].main if t in seen else False for t in ids.tolist()])
+        for number in np.lexsort((-busy, ids == -1, ~main)).tolist():
+            mine = np.flatnonzero(at == number)
+            mine = mine[np.lexsort((-dur[mine], start[mine]))]
+            which = int(ids[number])
+            yield SpanTrack(
+                key=f"p{worker.info.pid}.{'rests' if which == -1 else f't{which}'}",
+                group=_process(worker),
+                title="Calls only counted" if which == -1 else _thread(seen.get(which), which),
+                kind="rests" if which == -1 else "thread",
+                start=start[mine],
+                dur=dur[mine],
+                name=names[mine],
+                worker=worker.info.key,
+            )
+
+    def _count_undrawn(self, worker: Worker) -> None:
+        records = worker.records
+        for kind, what in _UNDRAWN.items():
+            mine = records.kind == kind
+            count = int(records.arg[mine].sum()) if kind == Kind.COUNTS else int(mine.sum())
+            if count:
+                self._leave_out(what, count)
+        if worker.info.lost_records:
+            self._leave_out("records that were lost before they were read", worker.info.lost_records)
+
+    def _leave_out(self, what: str, count: int) -> None:
+        before = next((item for item in self.left_out if item.what == what), None)
+        if before is not None:
+            self.left_out.remove(before)
+        self.left_out.append(LeftOut(what=what, count=count + (before.count if before else 0)))
+
+    def _record_names(self, worker: Worker, drawn: I64) -> I32:
+        """Name of each drawn record: int32[record]."""
+        records = worker.records
+        kind = records.kind[drawn]
+        ids = np.where(kind == Kind.TRACE, records.arg[drawn], records.name[drawn])
+        ids = np.where(np.isin(kind, kinds_with(Trait.UNNAMED)), 0, ids)
+        pairs, at = np.unique(np.stack([kind, ids]), axis=1, return_inverse=True)
+        known, traced = names_of(worker), {t.id: t for t in worker.all(Traced)}
+        numbers = [
+            self.names.add(
+                self._traced(traced.get(which)) if number == Kind.TRACE else self._named(number, known.get(which))
+            )
+            for number, which in zip(*pairs.tolist(), strict=True)
+        ]
+        return np.array(numbers, np.int32)[at.reshape(-1)]
+
+    def _named(self, number: int, name: Name | None) -> SpanName:
+        kind = Kind(number)
+        text = WORDS.get(kind, kind.name.lower())
+        if name is None:
+            return SpanName(text=text, category=CATEGORY[kind])
+        place = (name.file, name.line, "") if name.file else (name.call_file, name.call_line, name.call_function)
+        file = self.view.place(*place[:2]).file if place[0] else ""
+        return SpanName(
+            text=name.text or name.role or text,
+            category=CATEGORY[kind],
+            file=file,
+            line=place[1],
+            function=place[2],
+            ref=f"name:{name.id}",
+        )
+
+    def _traced(self, traced: Traced | None) -> SpanName:
+        if traced is None:
+            return SpanName(text="tracing", category="tracing")
+        file = self.view.place(traced.file, traced.line).file if traced.file else ""
+        text = f"tracing {traced.function}"
+        return SpanName(text=text, category="tracing", file=file, line=traced.line, ref=f"trace:{traced.id}")
+
+    def _of_trace(self, stored: StoredOpTrace, worker: Worker | None) -> Iterator[SpanTrack]:
+        try:
+            trace = stored.load()
+        except DamagedError:
+            raise
+        except StepscopeError as error:
+            self.left_out.append(LeftOut(what=f"op trace {stored.name}: {error}", count=1))
+            return
+        for dropped in trace.dropped:
+            self._leave_out(dropped.reason, dropped.events)
+        if not len(trace.events):
+            return
+        ref = next(
+            (
+                f"capture:{capture.id}"
+                for capture in self.view.recorded.manifest.captures
+                for file in capture.files
+                if PurePath(file).name == stored.name
+            ),
+            "",
+        )
+        begin, end = int(trace.events.start_ns.min()), int(trace.events.end_ns.max())
+        self.traces.append(TraceRange(ref=ref, trace=stored.name, begin_ns=begin, end_ns=end))
+        names = self._op_names(trace, worker)
+        links = event_links.build(trace)
+        linked = Linked(links) if len(links) else None
+        if linked is not None:
+            self.linked.append(linked)
+        lines = [line for line in trace.lines if line.last > line.first]
+        busy = {line.index: int(trace.events.dur_ns[line.slice].sum()) for line in lines}
+        for line in sorted(lines, key=lambda found: (found.plane, found.derived, -busy[found.index])):
+            start = trace.events.start_ns[line.slice]
+            yield SpanTrack(
+                key=f"{stored.name}.{line.index}",
+                group=_traced_group(stored, trace, line, worker),
+                title=line.name or f"line {line.id}",
+                kind="derived" if line.derived else "stream" if line.kind in _STREAMS else "thread",
+                start=start,
+                dur=np.maximum(0, trace.events.dur_ns[line.slice]),
+                name=names[trace.events.meta[line.slice]],
+                worker=worker.info.key if worker is not None else "",
+                trace=stored.name,
+                linked=linked,
+                first_event=line.first,
+            )
+
+    def _op_names(self, trace: OpTrace, worker: Worker | None) -> I32:
+        """Name of each meta: int32[meta]."""
+        metas, strings = trace.metas, trace.strings
+        index = GraphIndex(worker) if worker is not None and worker.all(Traced) else None
+        found = np.empty(len(metas), np.int32)
+        rows = zip(
+            metas.name.tolist(), metas.op_name.tolist(), metas.op_type.tolist(), metas.category.tolist(), strict=True
+        )
+        for i, (name, op, kind, category) in enumerate(rows):
+            file, line, function = self._op_place(index, strings[op], strings[kind]) if op else ("", 0, "")
+            found[i] = self.names.add(
+                SpanName(
+                    text=strings[name],
+                    category=OP_CATEGORY.get(Category(category), "other") if category in _KNOWN else "other",
+                    file=file,
+                    line=line,
+                    function=function,
+                )
+            )
+        return found
+
+    def _op_place(self, index: GraphIndex | None, op: str, kind: str) -> tuple[str, int, str]:
+        """File, line and function of the user's code that made an op, or its layer."""
+        node = index.node_of(op, kind) if index is not None else NOT_FOUND
+        if index is None or node == NOT_FOUND:
+            return ("", 0, "")
+        if index.is_gradient(node):
+            forward = index.forward_of(node)
+            node = forward if forward != NOT_FOUND else node
+        place, layer = index.maker_of(node)
+        if place is None and layer is not None and layer.line:  # the line that made the layer of the op
+            place = (layer.file, layer.function, layer.line)
+        if place is None:
+            return ("", 0, "")
+        return (self.view.place(place[0], place[2]).file, place[2], place[1])
+
+
+_KNOWN = frozenset(int(category) for category in Category)
+
+
+def _process(worker: Worker) -> str:
+    command = " ".join(PurePath(word).name for word in worker.info.command[:2])
+    return f"process {worker.info.pid} {command}".strip()
+
+
+def _thread(seen: ThreadSeen | None, which: int) -> str:
+    if seen is None:
+        return f"thread {which}"
+    name = "main thread" if seen.main else seen.name or f"thread {which}"
+    return f"{name} ({seen.native})" if seen.native else name
+
+
+def _traced_group(stored: StoredOpTrace, trace: OpTrace, line: Line, worker: Worker | None) -> str:
+    plane = trace.planes[line.plane].name
+    if worker is None:
+        return f"{stored.name} {plane}"
+    whose = (
+        ", traced by" if plane.startswith(_CLUSTER) else " of"
+    )  # a device of a cluster may belong to another process
+    return f"{stored.name} {plane}{whose} process {worker.info.pid}"

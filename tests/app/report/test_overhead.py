@@ -1,0 +1,114 @@
+"""The account of what measuring cost is arithmetic on what was recorded."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, SCRIPT, US, Frame, Job
+from tests.detectors.jobs import REPORT
+
+from stepscope.app.report import overhead
+from stepscope.model.log.events import AgentCost
+from stepscope.wire.call_cost import LIGHT_NS, wrapped_ns
+from stepscope.wire.kinds import Flag, Kind
+
+PERIOD = 10 * MS
+STEPS = 102
+"""A hundred of them steady."""
+LOW, USUAL, HIGH = wrapped_ns(1000)
+
+
+def stepped(records: int) -> Job:
+    """Steps of 10 ms with so many records in each."""
+    job = Job()
+    job.step().every(PERIOD, STEPS, dur=0)
+    other = job.call(Kind.SYNC, "numpy")
+    for k in range(records - 1):
+        other.every(PERIOD, STEPS, dur=US, start=(k + 1) * 100 * US)
+    return job
+
+
+def test_calls_cost_what_was_calibrated() -> None:
+    """Each wrapped call costs what a step makes of its calibrated time."""
+    job = stepped(10)
+    job.event(AgentCost(record_ns=400, wrapper_ns=600))
+    cost = overhead.account(job.view())
+    assert cost.ratio == pytest.approx(USUAL * 10 / PERIOD)
+    assert cost.low == pytest.approx(LOW * 10 / PERIOD)
+    assert cost.high == pytest.approx(HIGH * 10 / PERIOD)
+    assert (cost.records, cost.record_ns, cost.call_ns) == (1000, 1000, round(USUAL))
+
+
+def test_the_median_of_the_calibrations_counts() -> None:
+    """One calibration on a busy machine does not decide."""
+    job = stepped(1)
+    job.event(*(AgentCost(record_ns=n, wrapper_ns=0) for n in (300, 400, 9000)))
+    assert overhead.account(job.view()).record_ns == 400
+
+
+def test_a_run_too_short_to_calibrate_takes_the_documented_costs() -> None:
+    """Without a calibration the published costs are taken."""
+    cost = overhead.account(stepped(1).view())
+    assert cost.record_ns == overhead.DEFAULT_RECORD_NS + overhead.DEFAULT_WRAPPER_NS
+
+
+def test_counted_calls_cost_as_recorded_ones() -> None:
+    """In a step what a call costs is its wrapper, recorded or counted."""
+    job = stepped(1)
+    job.event(AgentCost(record_ns=400, wrapper_ns=600))
+    job.call(Kind.SYNC, "float").counted(50 * PERIOD + US, calls=10_000, total=MS)
+    cost = overhead.account(job.view())
+    assert cost.low * 100 * PERIOD == pytest.approx(LOW * (100 + 10_000))
+
+
+def test_calls_of_rests_cost_a_light_wrapper() -> None:
+    """A rest is part of the time, its calls were only counted."""
+    job = Job()
+    job.event(AgentCost(record_ns=400, wrapper_ns=600))
+    job.function().every(PERIOD, 50, dur=5 * MS)
+    job.rest(49 * PERIOD + 6 * MS, 51 * PERIOD - 6 * MS, 50, Kind.EXECUTION)
+    job.function().every(PERIOD, 50, dur=5 * MS, start=100 * PERIOD)
+    cost = overhead.account(job.view())
+    span = 148 * PERIOD  # from the first steady step to the start of the last one
+    assert cost.low * span == pytest.approx(97 * LOW + LIGHT_NS[0] * 50, rel=0.03)
+    assert cost.rest_ratio == pytest.approx(51 / 148, rel=0.02)
+
+
+def test_the_agents_thread_counts_with_its_cpu_time() -> None:
+    """Ticks add the thread's CPU time of the second before them to the account, not to its lower bound; the second in
+    which the steps begin is left out: it holds what came before them."""
+    job = Job()
+    job.step().every(PERIOD, 402, dur=0)
+    job.event(AgentCost(record_ns=400, wrapper_ns=600))
+    job.call(Kind.TICK, "tick").every(1000 * MS, 4, dur=100 * US, start=20 * MS + US, thread=9)
+    cost = overhead.account(job.view())
+    assert cost.low * 400 * PERIOD == pytest.approx(LOW * 400)
+    assert cost.ratio * 400 * PERIOD == pytest.approx(USUAL * 400 + 3 * 100 * US)
+
+
+def test_the_sidecar_is_a_share_of_a_core() -> None:
+    """What the sidecar used is told apart, per core."""
+    job = stepped(1)
+    job.machine(10)
+    job.hosts.own_cpu_ns[:] = job.hosts.at_ns // 200
+    job.hosts.own_cpu_ns[-1] += 10 * PERIOD  # the session is written after the last step
+    assert overhead.account(job.view()).sidecar_core_ratio == pytest.approx(0.005)
+
+
+def test_without_steps_only_the_sidecar_is_accounted() -> None:
+    """No step, no share of step time."""
+    cost = overhead.account(Job().view())
+    assert (cost.ratio, cost.low, cost.high, cost.sidecar_core_ratio) == (0, 0, 0, 0)
+
+
+def test_samples_of_the_cpu_timer_are_accounted() -> None:
+    """A CPU sample is taken on the thread of the steps: it costs, other than one of the agent's thread."""
+    job = Job()
+    job.step().every(PERIOD, STEPS, dur=0)
+    job.event(AgentCost(record_ns=400, wrapper_ns=600))
+    before = overhead.account(job.view()).ratio
+    number = job.stack(Frame(SCRIPT, "main", REPORT))
+    job.records += [
+        (job.records[0])._replace(start_ns=i * 25 * MS, dur_ns=25 * MS, kind=Kind.SAMPLE, name=number, flags=Flag.CPU)
+        for i in range(4, 380)
+    ]
+    assert overhead.account(job.view()).ratio > before

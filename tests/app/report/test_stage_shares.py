@@ -1,0 +1,188 @@
+"""The eight pipeline stages: what each share rests on, and what could not be looked at."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
+from tests.detectors.jobs import (
+    MAKE,
+    PERIOD,
+    STEPS,
+    TF,
+    called_back,
+    keras_fit,
+    nothing,
+    pulled,
+    sampled,
+    saving,
+    train_loop,
+)
+from tests.detectors.traced_jobs import HEAD, exchanging, loaded, on_gpu, transposed
+
+from stepscope.app.report import stage_shares
+from stepscope.detectors import base, registry
+from stepscope.model.log.events import IteratorModel
+from stepscope.model.report.finding import StageShare
+from stepscope.reports import text, words
+
+
+def shares(job: Job) -> dict[str, StageShare]:
+    """Stages by name."""
+    return {s.stage: s for s in stage_shares.build(job.view())}
+
+
+@pytest.mark.parametrize("build", [nothing, lambda: keras_fit(50 * MS), lambda: pulled(40 * MS)])
+def test_every_job_gets_all_eight(build: object) -> None:
+    """Whatever the job, all eight stages are there in their order, each with a basis."""
+    assert callable(build)
+    found = stage_shares.build(build().view())
+    assert tuple(s.stage for s in found) == stage_shares.STAGES
+    assert all(s.basis for s in found)
+
+
+def test_a_job_without_steps_says_what_would_show_them() -> None:
+    """No stage of such a job has a share, and the reason names ``stepscope.step()``."""
+    found = stage_shares.build(nothing().view())
+    assert all(s.ratio is None for s in found)
+    assert words.blind_stages(found) == ["all eight (no steps were seen; stepscope.step() marks the steps of any loop)"]
+
+
+def test_python_of_the_loop_that_makes_the_batch_is_preprocessing() -> None:
+    """By the loop's source: what goes into the step is preprocessing, what comes out of it output processing."""
+    before, after = shares(sampled(before=60 * MS)), shares(sampled(after=60 * MS))
+    assert before["preprocessing"].ratio == pytest.approx(0.6, abs=0.05)
+    assert before["output-processing"].ratio == pytest.approx(0.0, abs=0.05)
+    assert after["preprocessing"].ratio == pytest.approx(0.0, abs=0.05)
+    assert after["output-processing"].ratio == pytest.approx(0.6, abs=0.05)
+
+
+DECODER = """\
+def main(token, tokens):
+    for _ in range(99):
+        x = attend(embed(token), tokens)
+        logits = train_step(x)
+        token = choose(logits)
+        tokens.append(token)
+"""
+
+
+def decoder(line: int, *below: Frame, part: int = 60 * MS) -> Job:
+    """A loop whose call is given what was made of its last result; Python of one of its lines takes the rest."""
+    job = Job()
+    job.sources[SCRIPT] = DECODER
+    job.function(call_file=SCRIPT, call_line=4, call_function="main").every(PERIOD, STEPS, dur=PERIOD - part)
+    times = [i * PERIOD + PERIOD - part // 2 for i in range(STEPS)]
+    job.samples(times, Frame(SCRIPT, "main", line), *below)
+    return job
+
+
+def test_what_a_decoder_makes_of_its_own_results_is_no_input() -> None:
+    """Choosing the next token is output processing, the model's eager ops are its computation; neither is input."""
+    chosen = shares(decoder(5, Frame(SCRIPT, "choose", 9)))
+    assert chosen["preprocessing"].ratio == pytest.approx(0.0, abs=0.01)
+    assert chosen["output-processing"].ratio == pytest.approx(0.6, abs=0.05)
+    op = Frame(f"{TF}/ops/gen_math_ops.py", "mat_mul", 6000, own=False)
+    attended = shares(decoder(3, Frame(SCRIPT, "attend", 12), op))
+    assert attended["preprocessing"].ratio == pytest.approx(0.0, abs=0.01)
+    assert attended["forward-backward"].ratio == pytest.approx(1.0, abs=0.05)
+    assert "model ops between them" in attended["forward-backward"].basis
+
+
+def test_choosing_the_next_token_is_python_on_results() -> None:
+    """It is told as such, with what helps where the next step waits for it; no tf.data pipeline could prepare it."""
+    found, _, _ = base.run(registry.ALL, decoder(5, Frame(SCRIPT, "choose", 9)).view())
+    (said,) = [f for f in found if f.code in {"HST001", "INP004"}]
+    assert (said.code, said.pipeline_stage) == ("HST001", "output-processing")
+    assert [remedy.id for remedy in said.remedies] == ["vectorise"]
+
+
+def test_ops_that_read_weights_before_the_call_are_no_input() -> None:
+    """A part of the model that runs op by op ahead of the step's call is seen by the variables that it reads."""
+    main, stem = Frame(SCRIPT, "main", MAKE), Frame(SCRIPT, "stem", 4)
+    job = train_loop(40 * MS, offset=60 * MS)
+    read = Frame(f"{TF}/ops/resource_variable_ops.py", "_read_variable_op", 800, own=False)
+    op = Frame(f"{TF}/ops/gen_math_ops.py", "mat_mul", 6000, own=False)
+    for i in range(STEPS):
+        job.samples([i * PERIOD + 30 * MS], main, stem, op if i % 8 else read)
+    found = shares(job)
+    assert found["preprocessing"].ratio == pytest.approx(0.0, abs=0.01)
+    assert found["forward-backward"].ratio == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_wait_that_may_hide_is_no_share() -> None:
+    """Where tf.data's model is missing the input is not said to take no time, and the call says what is inside."""
+    found = shares(keras_fit(80 * MS))
+    assert found["preprocessing"].ratio is None
+    assert found["preprocessing"].basis.startswith(words.BLIND)
+    assert "input wait inside" in found["forward-backward"].basis
+
+
+@pytest.mark.parametrize(
+    ("error", "fed", "why"),
+    [
+        ("no-op", True, "TensorFlow 2.15.1 does not expose tf.data's model"),
+        ("no-model", True, "autotune is off"),
+        ("InternalError()", True, "InternalError()"),
+        ("", True, "the steps ended before"),
+        ("", False, "no iterator was seen feeding the step"),
+    ],
+)
+def test_a_hidden_wait_has_the_reason_of_this_run(error: str, why: str, *, fed: bool) -> None:
+    """What is said of an unread model is what happened; another version is asked for by an old TensorFlow alone."""
+    job = keras_fit(80 * MS)
+    job.framework(version="2.15.1" if error == "no-op" else "2.21.0")
+    if fed:
+        job.event(IteratorModel(at=S, iterator=job.iterator(), error=error))
+    basis = shares(job)["preprocessing"].basis
+    assert why in basis
+    assert ("2.17" in basis) is (error == "no-op")
+    _, checked, _ = base.run(registry.ALL, job.view())
+    assert why in {c.detector: c.hint for c in checked}["INP001"]
+
+
+@pytest.mark.parametrize(
+    ("job", "stage", "ratio"), [(called_back(40 * MS), "output-processing", 0.4), (saving(40 * MS), "storage", 0.2)]
+)
+def test_callbacks_and_saves(job: Job, stage: str, ratio: float) -> None:
+    """Callbacks are output processing, saves storage."""
+    found = shares(job)[stage].ratio
+    assert found is not None
+    assert found >= ratio - 0.05
+
+
+def test_text_shows_shares_and_what_would_show_the_rest() -> None:
+    """One or two lines: shares first, then what could not be looked at and what would show it."""
+    from stepscope.app.report.analyze import report_of
+
+    shown = text.render(report_of(pulled(40 * MS).session()), width=160)
+    lines = shown.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("stages"))
+    assert "preprocessing 40 %" in lines[at]
+    assert "not measured: host to device, gradient sharing (needs an op trace)" in lines[at + 1]
+
+
+def test_a_trace_shows_what_only_a_device_can() -> None:
+    """Copies and exchange of a measured job, by its op trace; a trace without a device's work says so."""
+    found = shares(on_gpu([HEAD], copy=40_000))
+    assert found["host-to-device"].ratio == pytest.approx(0.4, abs=0.01)
+    assert "11 traced steps" in found["host-to-device"].basis
+    assert found["gradient-sharing"].ratio == 0
+    assert shares(transposed(10_000))["host-to-device"].basis == "not measured: the op trace contains no device work"
+
+
+def test_an_imported_trace_has_all_eight_from_its_parts() -> None:
+    found = shares(loaded(40_000))
+    assert tuple(found) == stage_shares.STAGES
+    assert found["preprocessing"].ratio == pytest.approx(0.4, abs=0.01)
+    assert found["forward-backward"].ratio == pytest.approx(0.6, abs=0.01)
+    assert found["storage"].ratio is None
+
+
+@pytest.mark.parametrize(("job", "rest"), [(exchanging(0.4), 0.5), (exchanging(0.4, measured=False), 0.6)])
+def test_hosts_that_exchange_gradients_have_their_stage(job: Job, rest: float) -> None:
+    """A cluster of CPUs shares gradients, too: the share is that of the traced steps, and is no forward/backward."""
+    found = shares(job)
+    assert found["gradient-sharing"].ratio == pytest.approx(0.4, abs=0.01)
+    assert "11 traced steps" in found["gradient-sharing"].basis
+    assert found["forward-backward"].ratio == pytest.approx(rest, abs=0.02)
+    assert sum(s.ratio or 0 for s in found.values()) == pytest.approx(1, abs=0.01)

@@ -1,0 +1,113 @@
+"""When a job's memory is looked at, and that it costs what it may."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from stepscope.collector.memory import memory_look
+from stepscope.collector.memory.look_schedule import CPU_RATIO, FIRST_NS, PAUSE_NS, LookSchedule
+from stepscope.collector.recorder import Recording
+from stepscope.errors import FormatError
+from stepscope.model.session.address_space import MemoryLook
+
+S = 1_000_000_000
+
+
+class Recorder:
+    """What a recording is for looks, and where they went."""
+
+    def __init__(self, folder: Path, mode: str = "run", pids: tuple[int, ...] = (os.getpid(),)) -> None:
+        self.notes: list[str] = []
+        self.session = folder
+        self.manifest = SimpleNamespace(mode=mode, origin_monotonic_ns=0)
+        self.job = None
+        self.drainer = SimpleNamespace(alive_pids=lambda: frozenset(pids))
+
+    def note(self, code: str, text: str) -> None:
+        self.notes.append(f"{code} {text}")
+
+
+def looks_at(recorder: Recorder, until_s: int) -> list[int]:
+    """Seconds at which looks came, ticked once a second."""
+    looks = LookSchedule(cast("Recording", recorder), 0)
+    seen = []
+    for second in range(until_s):
+        before = len(list(recorder.session.rglob("*.parquet")))
+        looks.tick(second * S)
+        if len(list(recorder.session.rglob("*.parquet"))) > before:
+            seen.append(second)
+    return seen
+
+
+def fake(cost_ns: int) -> Callable[[int, int], MemoryLook]:
+    """A look that costs so much."""
+    real = memory_look.look(os.getpid(), 0)
+
+    def look(pid: int, origin_ns: int) -> MemoryLook:
+        return MemoryLook(
+            pid=pid,
+            at_ns=0,
+            page_bytes=4096,
+            huge_page_bytes=0,
+            mappings=real.mappings,
+            names=real.names,
+            cpu_ns=cost_ns,
+        )
+
+    return look
+
+
+def test_looks_come_further_and_further_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day has a dozen of them."""
+    monkeypatch.setattr(memory_look, "look", fake(1000))
+    first, pause = FIRST_NS["run"] // S, PAUSE_NS // S
+    expected = [first, first + pause, first + 3 * pause, first + 7 * pause]
+    assert looks_at(Recorder(tmp_path), first + 8 * pause) == expected
+
+
+def test_a_dear_look_has_a_long_pause_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What looks cost stays within its share of a core."""
+    monkeypatch.setattr(memory_look, "look", fake(S // 5))
+    first = FIRST_NS["run"] // S
+    pause = int(0.2 / CPU_RATIO)
+    assert looks_at(Recorder(tmp_path), first + 3 * pause - 1) == [first, first + pause, first + 2 * pause]
+
+
+def test_jobs_that_are_always_measured_are_not_looked_at(tmp_path: Path) -> None:
+    """Under enable only what costs next to nothing is measured."""
+    assert looks_at(Recorder(tmp_path, mode="enable"), 100) == []
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), FormatError("no smaps")])
+def test_what_cannot_be_looked_at_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """A process of somebody else's, or a kernel that nobody knows, costs a line."""
+
+    def fails(pid: int, origin_ns: int) -> MemoryLook:
+        raise error
+
+    monkeypatch.setattr(memory_look, "look", fails)
+    recorder = Recorder(tmp_path)
+    assert looks_at(recorder, FIRST_NS["run"] // S + 2) == []
+    assert len(recorder.notes) == 1
+    assert recorder.notes[0].startswith(f"DX160 no memory snapshot of process {os.getpid()}")
+
+
+def test_a_process_that_has_ended_is_no_loss(tmp_path: Path) -> None:
+    """It says nothing."""
+    recorder = Recorder(tmp_path, pids=(2**22 + 5,))
+    assert looks_at(recorder, FIRST_NS["run"] // S + 2) == []
+    assert recorder.notes == []
+
+
+def test_no_room_costs_a_line(tmp_path: Path) -> None:
+    """A look that cannot be stored is said, and the recording goes on."""
+    (tmp_path / "captures").write_text("in the way")
+    recorder = Recorder(tmp_path)
+    assert looks_at(recorder, FIRST_NS["run"] // S + 2) == []
+    assert "could not be stored" in recorder.notes[0]

@@ -1,0 +1,40 @@
+"""A class is a concept: what it offers can be read in one look."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import stepscope
+
+SRC = Path(stepscope.__file__).parent
+MOST_MEMBERS = 25
+TABLES = frozenset({"Enum", "IntEnum", "IntFlag", "Struct", "Event", "Table"})
+"""Bases of classes whose fields are words of a list, or columns and keys of what is stored: methods alone count."""
+
+
+def _last(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2]
+
+
+def _members(cls: ast.ClassDef) -> set[str]:
+    """Public methods and properties, and attributes: declared in the class, or set by its ``__init__``."""
+    methods = [node for node in cls.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    found = {node.name for node in methods}
+    if not TABLES & {_last(base) for base in cls.bases}:
+        made = [node for method in methods if method.name == "__init__" for node in ast.walk(method)]
+        found |= {node.attr for node in made if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+        fields = [node.target for node in cls.body if isinstance(node, ast.AnnAssign)]
+        found |= {node.id for node in fields if isinstance(node, ast.Name)}
+    return {name for name in found if not name.startswith("_")}
+
+
+def test_classes_have_few_members() -> None:
+    """At most 25 public ones each."""
+    counts = {
+        f"{path.relative_to(SRC)}:{node.name}": len(_members(node))
+        for path in SRC.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {name: count for name, count in counts.items() if count > MOST_MEMBERS} == {}

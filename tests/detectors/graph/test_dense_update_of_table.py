@@ -1,0 +1,95 @@
+"""GRF012 dense-update-of-table: its fixtures, and what looks like it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import Job
+from tests.detectors.asking import asked, codes
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.graph_jobs import LINE, NODES, looked_up, table_tables
+from tests.detectors.traced_jobs import untraced
+
+from stepscope.detectors.base import run
+from stepscope.detectors.graph.dense_update_of_table import DETECTOR
+from stepscope.detectors.registry import ALL
+
+FIXTURES = Fixtures(
+    firing=lambda: looked_up(60_000),
+    expected=Expected(
+        severity="high",
+        cost=0.6,
+        where=(("train.py", LINE),),
+        metrics=("table_ratio", "table_elements", "looked_up_rows", "traced_steps"),
+        title=("256 of the 1,000,000 rows", "60 %"),
+        introduced="model building",
+        pipeline_stage="forward-backward",
+        remedy="update-looked-up-rows",
+    ),
+    silent=lambda: looked_up(60_000, table_tables(tied=True)),
+    not_applicable=untraced,
+    missing=NODES,
+    below=lambda: looked_up(9_900),
+    at=lambda: looked_up(10_100),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
+    claim(DETECTOR, FIXTURES)
+
+
+@pytest.mark.parametrize(
+    ("job", "found"),
+    [
+        (looked_up(60_000, table_tables(resource=True)), ["GRF012"]),
+        (looked_up(60_000, table_tables(batch="?")), ["GRF012"]),
+        (looked_up(60_000, table_tables(rows=20_000)), []),
+        (looked_up(60_000, table_tables(rows=100_000, batch="512,64")), []),
+    ],
+    ids=["by-handle", "batch-not-known", "small-table", "most-rows-in-use"],
+)
+def test_tables_of_which_some_rows_are_looked_up(job: Job, found: list[str]) -> None:
+    """Keras 2 gathers by the variable's handle; small tables and those that a batch covers are no matter."""
+    assert codes(job) == found
+
+
+def test_what_work_on_a_table_costs_is_asked() -> None:
+    """The graph alone does not say it."""
+    assert asked(table_tables()) == ["GRF012"]
+    assert asked(table_tables(tied=True)) == []
+
+
+V1 = "tf.compat.v1.train"
+
+
+@pytest.mark.parametrize(
+    ("versions", "named", "absent"),
+    [
+        ({"tensorflow": "2.21.0", "keras": "3.15.1"}, "keras.optimizers.MultiOptimizer", "Adagrad"),
+        (
+            {"tensorflow": "2.18.0", "keras": "3.8.0"},
+            "SGD without momentum, in fit with jit_compile=True",
+            "MultiOptimizer",
+        ),
+        ({"tensorflow": "2.15.1", "keras": "2.15.0"}, "Adagrad, or of tf.keras.optimizers.legacy", "jit_compile"),
+        ({"tensorflow": "2.8.0", "keras": "2.8.0"}, "SGD, with momentum too, Adagrad or Ftrl", "legacy"),
+        (
+            {"tensorflow": "2.21.0", "keras": "3.15.1", "tf_keras": "2.21.0"},
+            "tf_keras.optimizers.legacy",
+            "jit_compile",
+        ),
+        ({"tensorflow": "2.21.0"}, V1, "legacy"),
+    ],
+)
+def test_advice_is_of_the_version_that_runs(versions: dict[str, str], named: str, absent: str) -> None:
+    """Measured: Adagrad saves on Keras 2.15 and not on 3.15, plain SGD the other way round; none has a lazy Adam."""
+    job = looked_up(60_000)
+    for name, version in versions.items():
+        job.framework(name, version)
+    findings, _, _ = run(ALL, job.view())
+    (found,) = (f for f in findings if f.code == "GRF012")
+    said = found.remedies[0].text
+    assert named in said
+    assert absent not in said
+    assert "lazy" not in said.lower()

@@ -1,0 +1,70 @@
+"""GRF014 repeated-forward-pass: its fixtures, and what looks like it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.graph_tables import Tables
+from tests.detectors.asking import asked, codes
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.graph_jobs import LINE, NODES
+from tests.detectors.repeated_jobs import pass_tables, repeated
+from tests.detectors.traced_jobs import untraced
+
+from stepscope.detectors.graph.repeated_forward_pass import DETECTOR
+
+FIXTURES = Fixtures(
+    firing=lambda: repeated(60_000),
+    expected=Expected(
+        severity="high",
+        cost=0.6,
+        where=(("train.py", LINE + 5),),
+        metrics=("repeated_ratio", "repeated_products", "traced_steps"),
+        title=("forward pass again", "a product or convolution", "60 %"),
+        introduced="training",
+        pipeline_stage="forward-backward",
+        remedy="reuse-result",
+    ),
+    silent=lambda: repeated(60_000, pass_tables(differentiated=True, updated=True)),
+    not_applicable=untraced,
+    missing=NODES,
+    below=lambda: repeated(9_900),
+    at=lambda: repeated(10_100),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
+    claim(DETECTOR, FIXTURES)
+
+
+@pytest.mark.parametrize(
+    ("tables", "found"),
+    [
+        (pass_tables(), ["GRF014"]),
+        (pass_tables(same_input=False), []),
+        (pass_tables(same_weight=False), []),
+        (pass_tables(differentiated=True), ["GRF014"]),
+        (pass_tables(differentiated=True, updated=True), []),
+        (pass_tables(differentiated=True, updated=True, metric=True), []),
+        (pass_tables(dropout=True), []),
+        (pass_tables(updated=True), []),
+        (pass_tables(updated=True, metric=True), ["GRF014"]),
+    ],
+    ids=[
+        "the-same",
+        "another-batch",
+        "target-network",
+        "two-gradients",
+        "gradient-after-the-update",
+        "metric-and-gradient-after-the-update",
+        "dropout",
+        "after-the-update",
+        "metric-after-the-update",
+    ],
+)
+def test_passes_that_are_the_same(tables: Tables, found: list[str]) -> None:
+    """Another input, other weights or random numbers make a second pass one of its own; so do weights that the step has
+    updated, unless it is for a metric alone."""
+    assert codes(repeated(60_000, tables)) == found
+    assert asked(tables) == found

@@ -1,0 +1,82 @@
+"""GRF001 repeated-retracing: its fixtures, and what looks like it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, TRACED, US, Job, S
+from tests.detectors.asking import codes, find
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.jobs import CALL, MAIN_CALL, PERIOD, STEPS, keras_fit, retraced
+
+from stepscope.detectors.graph.repeated_retracing import DETECTOR
+
+FIXTURES = Fixtures(
+    firing=lambda: retraced(60 * MS, traces=49),
+    expected=Expected(
+        severity="high",
+        cost=0.3,
+        where=(("train.py", CALL), ("train.py", 10)),
+        metrics=("retrace_ratio", "traces", "graph_nodes"),
+        title=("train_step is retraced in 49 of 98 steps", "60 ms each", "Python value of rate", "30 %"),
+        pipeline_stage="forward-backward",
+        remedy="pass-tensors",
+    ),
+    silent=lambda: retraced(60 * MS, traces=2, first=50),
+    not_applicable=lambda: keras_fit(20 * MS),
+    missing="traces of tf.functions",
+    below=lambda: retraced(6 * MS - US, traces=49),
+    at=lambda: retraced(6 * MS, traces=49),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
+    claim(DETECTOR, FIXTURES)
+
+
+def test_retracing_is_not_compute() -> None:
+    """What tracing costs is tracing's: nothing else is found, and the call keeps its own time only."""
+    job = retraced(60 * MS, traces=49)
+    assert codes(job) == ["GRF001"]
+    anatomy = job.view().anatomy
+    assert anatomy is not None
+    assert anatomy.mean_ns("tracing") == pytest.approx(30 * MS, rel=0.01)
+    assert anatomy.mean_ns("call") == pytest.approx(20 * MS, rel=0.01)
+
+
+@pytest.mark.parametrize("first", [500 * MS, 20 * S])
+def test_a_long_first_step_is_none(first: int) -> None:
+    """The first trace and compilation are warm-up."""
+    job = Job()
+    call = job.function(**MAIN_CALL)
+    job.trace(0, first, cause="first")
+    call.at(0, first + 20 * MS, flags=TRACED)
+    call.every(PERIOD, STEPS, dur=90 * MS, start=first + 30 * MS)
+    assert codes(job) == []
+
+
+def test_a_second_shape_is_none() -> None:
+    """A bounded number of traces, as of a last partial batch, is no finding however long they take."""
+    assert codes(retraced(2 * S // 20, traces=2, cause="shape")) == []
+
+
+def test_the_cost_of_retracing_in_every_step_leaves_the_step_its_run() -> None:
+    """Where every call traces, the interval of the cost contains what tracing itself took."""
+    job = retraced(60 * MS)
+    (found,) = find(job)
+    assert found.cost.low <= 0.6 <= found.cost.high
+
+
+def test_retraces_of_the_warm_up_do_not_make_a_steady_one_many() -> None:
+    """One trace in the steady steps is no finding, however many there were before."""
+    job = Job()
+    call = job.function()
+    at = 0
+    for i in range(STEPS):
+        tracing = {0: 10 * MS, 1: 10 * MS, 2: 10 * MS, 3: 10 * MS, 50: 400 * MS}.get(i, 0)
+        call.at(at, 20 * MS + tracing, flags=TRACED if tracing else 0)
+        if tracing:
+            job.trace(at, tracing, cause="shape" if i in {1, 2, 50} else "first", argument="x")
+        at += PERIOD + tracing
+    assert find(job) == ()

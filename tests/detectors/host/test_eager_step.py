@@ -1,0 +1,117 @@
+"""HST002 eager-step: its fixtures, and what looks like it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, SCRIPT, Frame, Job
+from tests.detectors.asking import codes, find
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.jobs import CALL, FUNCTION_CALL, PERIOD, STEPS, TF, eager, keras_fit, train_loop, unsampled
+
+from stepscope.detectors.host.eager_step import DETECTOR
+from stepscope.model.log.program import Setting
+from stepscope.wire.kinds import Kind
+
+FIXTURES = Fixtures(
+    firing=lambda: eager(49, 39),
+    expected=Expected(
+        severity="high",
+        cost=(49 + 39) / 98,
+        where=(("train.py", 12),),
+        metrics=("eager_ratio", "python_ratio", "samples"),
+        title=("eagerly", "no tf.function"),
+        pipeline_stage="forward-backward",
+        remedy="use-tf-function",
+        basis="modelled",
+    ),
+    silent=lambda: eager(5, 5, compiled=88),
+    not_applicable=unsampled,
+    missing="stack samples",
+    below=lambda: eager(14, 60),
+    at=lambda: eager(15, 60),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
+    claim(DETECTOR, FIXTURES)
+
+
+def test_large_eager_ops_are_none() -> None:
+    """Eager ops that are themselves the time hide the dispatch: nothing is said."""
+    assert codes(eager(10, 88)) == []
+
+
+def test_what_keras_does_around_its_graph_is_not_eager() -> None:
+    """Python of Keras' inside of its compiled step's call runs no op."""
+    assert codes(eager(60, 5, job=keras_fit(99 * MS))) == []
+
+
+def test_run_eagerly_of_another_model_does_not_explain_a_loop() -> None:
+    """A custom loop that runs op by op lacks a tf.function, whatever a model was compiled with."""
+    job = eager(49, 39)
+    job.compiled(run_eagerly=True, file=SCRIPT, line=21)
+    assert codes(job) == ["HST002"]
+
+
+def test_a_program_of_sessions_does_not_run_eagerly() -> None:
+    """Ops that are added to the graph of a session are not run."""
+    job = Job()
+    job.call(Kind.SESSION_RUN, "train_op").every(PERIOD, STEPS, dur=5 * MS)
+    assert "HST002" not in codes(eager(49, 39, job=job))
+
+
+MAIN = Frame(SCRIPT, "main", CALL)
+PY_FUNCTION = Frame(f"{TF}/ops/script_ops.py", "EagerFunc._call", 148, own=False)
+
+
+def beside_metric() -> Job:
+    """An eager step that calls a small tf.function at its end."""
+    job = train_loop(8 * MS, offset=85 * MS)
+    return eager(49, 39, job=job)
+
+
+def test_the_function_that_the_step_calls_is_named() -> None:
+    """The step calls a tf.function for a small part: it is named with its share, and the rest is what runs eagerly."""
+    (found,) = find(beside_metric())
+    assert found.code == "HST002"
+    assert "no tf.function" not in found.title
+    assert "outside of its tf.function train_step, which takes 8.0 %" in found.title
+    assert "outside of its tf.function train_step" in found.remedies[0].text
+    assert ("train.py", 10) in [(p.file, p.line) for p in found.where]
+
+
+def test_eager_work_beside_keras_step_is_said_to_be_beside_it() -> None:
+    """Ops that prepare each batch of a compiled Keras step are outside of it: nobody lacks a tf.function around it."""
+    job = Job()
+    job.execution("train").every(PERIOD, STEPS, dur=8 * MS, start=85 * MS, arg=1)
+    found = next(f for f in find(eager(49, 39, job=job)) if f.code == "HST002")
+    assert "outside of Keras' compiled train step" in found.title
+
+
+def test_functions_that_run_eagerly_by_a_setting_are_told_with_its_line() -> None:
+    """Part of the eager time lies in a tf.function that a setting has run so: the setting's line is named."""
+    job = beside_metric()
+    job.event(Setting(name="run_functions_eagerly", value=True, file=SCRIPT, line=3, function="main"))
+    eager(12, 9, job=job, below=(MAIN, FUNCTION_CALL))
+    found = next(f for f in find(job) if f.code in {"HST002", "GRF003"})
+    assert found.code == "HST002"
+    assert "by tf.config.run_functions_eagerly at train.py:3" in found.title
+    assert found.remedies[0].id == "remove-run-functions-eagerly"
+    job.event(Setting(name="run_functions_eagerly", value=False, file=SCRIPT, line=4, function="main"))
+    found = next(f for f in find(job) if f.code == "HST002")
+    assert "run_functions_eagerly" not in found.title
+
+
+def test_python_that_a_graph_calls_back_is_no_eager_step() -> None:
+    """tf.py_function runs its ops one by one inside of a compiled step: no setting does it, and a function is there."""
+    job = train_loop(99 * MS)
+    codes = [f.code for f in find(eager(49, 39, job=job, below=(MAIN, FUNCTION_CALL, PY_FUNCTION)))]
+    assert not {"HST002", "GRF003"} & set(codes)
+
+
+def test_without_any_function_it_says_so() -> None:
+    """A step that calls no compiled function lacks one."""
+    (found,) = find(eager(49, 39))
+    assert "no tf.function around it" in found.title

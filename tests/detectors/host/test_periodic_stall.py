@@ -1,0 +1,144 @@
+"""HST009 periodic-stall: its fixtures, and what looks like it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.derive.sessions import MS, POOL, SCRIPT, US, Frame, Job, S
+from tests.detectors.asking import codes, look
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.jobs import CALL, LOOP_LINE, MAIN_CALL, PERIOD, STEPS, called_back, nothing, saving
+from tests.detectors.trend_jobs import passes, stalled
+
+from stepscope.detectors.host.periodic_stall import DETECTOR
+from stepscope.wire.kinds import Kind
+
+EVERY_16 = range(16, 98, 16)
+FIXTURES = Fixtures(
+    firing=lambda: stalled(200 * MS),
+    expected=Expected(
+        severity="medium",
+        cost=9 * 200 / 9800,
+        where=(("train.py", 8), ("train.py", CALL)),
+        metrics=("stall_ratio", "stall_ns", "period_steps", "period_ns", "regular_ratio", "stalls"),
+        title=("periodic stall", "every 10 steps", "Python in report", "200 ms", "18 %"),
+        pipeline_stage="output-processing",
+        remedy="do-it-less-often",
+    ),
+    silent=lambda: passes(stalled(200 * MS), range(10, 99, 10)),
+    not_applicable=nothing,
+    missing="steps",
+    below=lambda: stalled(49 * MS - 10 * US, EVERY_16),
+    at=lambda: stalled(49 * MS + 10 * US, EVERY_16),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
+    claim(DETECTOR, FIXTURES)
+
+
+def test_stalls_at_random_have_no_period() -> None:
+    """Steps that are slow at any moment are slow, and not periodic."""
+    job = stalled(200 * MS, [3, 17, 21, 40, 46, 71, 90])
+    assert "HST009" not in codes(job)
+
+
+def test_a_stall_that_is_missed_now_and_then_has_a_period() -> None:
+    """Two of the stalls are missing: the intervals are multiples of the period."""
+    (found,) = (f for f in look(stalled(200 * MS, [10, 20, 40, 50, 60, 80, 90]))[0] if f.code == "HST009")
+    assert "every 10 steps" in found.title
+
+
+def test_a_period_in_seconds() -> None:
+    """Stalls by the clock come after any number of steps: the period is told in seconds."""
+    job = Job()
+    step = job.function()
+    now, due = 0, S
+    lengths = np.random.default_rng(3).integers(20 * MS, 170 * MS, 400)
+    for i in range(400):
+        usual = int(lengths[i])
+        step.at(now, usual - MS)
+        now += usual
+        if now >= due:
+            now += 400 * MS
+            due += 3 * S
+    (found,) = look(job)[0]
+    assert (found.code, found.confidence) == ("HST009", 0.6)  # no samples: who it is is unknown
+    assert "every 3" in found.title
+    assert " s " in found.title
+
+
+@pytest.mark.parametrize(
+    ("job", "code"), [(saving(60 * MS, calls=9, every=10), "HST006"), (called_back(900 * MS, every=10), "HST004")]
+)
+def test_what_others_name_is_not_named_twice(job: Job, code: str) -> None:
+    """A save or a callback every ten steps is one finding, by the detector that knows it."""
+    assert codes(job) == [code]
+
+
+def test_garbage_that_the_loop_collects() -> None:
+    """A collection that the loop asks for is named by its line; one that Python starts is Python's."""
+    (found,) = look(stalled(200 * MS, part=Kind.GC))[0]
+    assert "Python's garbage collection" in found.title
+    assert found.remedies[0].id == "freeze-objects"
+    job = stalled(200 * MS, part=Kind.GC)
+    job.sources[SCRIPT] = job.sources[SCRIPT].replace("tidy()", "gc.collect()")
+    (found,) = look(job)[0]
+    assert "gc.collect()" in found.title
+    assert found.where[0].line == LOOP_LINE + 6
+    assert found.remedies[0].id == "do-not-collect"
+
+
+def test_another_thread_of_the_job_is_named() -> None:
+    """Calls that stall while a thread of the job's own runs Python are that thread's."""
+    job = stalled(200 * MS, part=Kind.FUNCTION)
+    job.records = [r for r in job.records if r.kind != Kind.SAMPLE]
+    for number in range(10, STEPS - 1, 10):
+        starts = sorted(r.start_ns for r in job.records if r.kind == Kind.FUNCTION and r.name == 1)
+        job.samples([starts[number] + 150 * MS], Frame("/job/watch.py", "audit", 7), thread=POOL)
+    (found,) = (f for f in look(job)[0] if f.code == "HST009")
+    assert "another thread, in audit" in found.title
+    assert (found.where[0].file, found.where[0].line) == ("watch.py", 7)
+
+
+def test_a_neighbour_with_a_period_is_named() -> None:
+    """Calls that stall in the seconds in which another process is busy are that process's."""
+    job = stalled(500 * MS, part=Kind.FUNCTION)
+    job.machine(12)
+    job.rival("/usr/bin/backup --all", cores=0.0, seconds=1)
+    starts = sorted(r.start_ns for r in job.records if r.kind == Kind.FUNCTION and r.name == 1)
+    stalls = {starts[n] // S + 1 for n in range(10, STEPS - 1, 10)}
+    job.rivals = [
+        {
+            "at_ns": s * S,
+            "pid": 9,
+            "name": 0,
+            "child": 0,
+            "cpu_ns": round(1.5 * S) if s in stalls else S // 100,
+            "interval_ns": S,
+        }
+        for s in range(1, 13)
+    ]
+    (found,) = (f for f in look(job)[0] if f.code == "HST009")
+    assert "the process backup" in found.title
+    assert found.remedies[0].id == "separate-cpu"
+
+
+@pytest.mark.parametrize(("name", "codes"), [("validate", []), ("train_step", ["HST009"])])
+def test_another_function_every_ten_steps_is_work_and_no_stall(name: str, codes: list[str]) -> None:
+    """A validation that the program calls every ten steps is wanted; a longer step each time is not."""
+    job = Job()
+    step = job.function(**MAIN_CALL)
+    at = 0
+    for i in range(STEPS):
+        stalled = 300 * MS if i % 10 == 9 else 0
+        if name == "train_step":
+            step.at(at, PERIOD + stalled)
+        else:
+            step.at(at, PERIOD)
+            if stalled:
+                job.function(name, line=40, **{**MAIN_CALL, "call_line": 7}).at(at + PERIOD, stalled)
+        at += PERIOD + stalled
+    assert [f.code for f in look(job)[0]] == codes

@@ -1,0 +1,117 @@
+"""HST004 slow-callback: its fixtures, and what looks like it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, US, Job, S
+from tests.detectors.asking import codes, find
+from tests.detectors.fit_jobs import read_models
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.jobs import CALL, PERIOD, STEPS, called_back, hooked, keras_fit, nothing
+
+from stepscope.detectors.host.slow_callback import DETECTOR
+
+FIXTURES = Fixtures(
+    firing=lambda: called_back(30 * MS),
+    expected=Expected(
+        severity="high",
+        cost=0.3,
+        where=(("train.py", 30),),
+        metrics=("callback_ratio", "callback_ns_per_call", "calls"),
+        title=("callback Plotter", "30 ms on every batch", "on_train_batch_end", "30 %"),
+        pipeline_stage="output-processing",
+        remedy="callback-less-often",
+    ),
+    silent=lambda: called_back(MS),
+    not_applicable=nothing,
+    missing="steps",
+    below=lambda: called_back(5 * MS - US),
+    at=lambda: called_back(5 * MS),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
+    claim(DETECTOR, FIXTURES)
+
+
+def test_a_slow_hook_of_a_session_is_found_at_its_line() -> None:
+    """The step is the user's run, not the one that the hook makes; the hook is named with its method's line."""
+    view = hooked(40 * MS).view()
+    assert view.steps is not None
+    assert view.steps.call is not None
+    assert view.steps.call.text == "train"
+    (found,) = find(hooked(40 * MS))
+    assert (found.code, found.where[0].line, found.where[0].function) == ("HST004", 30, "Slow.after_run")
+    assert "the hook Slow takes 40 ms on every run" in found.title
+    assert "N-th run" in found.remedies[0].text
+    assert codes(hooked(MS)) == []
+
+
+def test_callbacks_that_inherit_one_method_are_one_finding() -> None:
+    """Four classes of a user's inherit a hook from one base: one root, with all of its cost, and their own names."""
+    job = keras_fit(40 * MS)
+    for i, text in enumerate(("Norms", "Dead", "Trend", "Memory")):
+        callback = job.callback(f"{text}.on_train_batch_end")
+        callback.every(PERIOD, STEPS, dur=10 * MS, start=(40 + 10 * i) * MS)
+    (found,) = find(job)
+    assert found.code == "HST004"
+    assert found.cost.ratio == pytest.approx(0.4)
+    assert "4 callbacks that inherit one on_train_batch_end (Norms, Dead, Trend and 1 more) take 40 ms" in found.title
+    assert {p.line for p in found.where} == {30}
+
+
+def test_slow_callbacks_of_their_own_are_findings_of_their_own() -> None:
+    """Two methods at two lines are two roots."""
+    job = keras_fit(40 * MS)
+    job.callback("One.on_train_batch_end", line=30).every(PERIOD, STEPS, dur=30 * MS, start=40 * MS)
+    job.callback("Other.on_train_batch_end", line=60).every(PERIOD, STEPS, dur=20 * MS, start=70 * MS)
+    assert [round(f.cost.ratio, 1) for f in find(job)] == [0.3, 0.2]
+
+
+def test_a_slow_hook_of_the_library_is_named_where_the_user_calls() -> None:
+    """Nobody edits the library: the line is the user's, the remedy is to ask less of the hook."""
+    (found,) = find(hooked(40 * MS, own=False))
+    assert (found.where[0].file, found.where[0].line) == ("train.py", CALL)
+    assert "longer interval" in found.remedies[0].text
+
+
+def test_a_slow_callback_is_not_an_input_problem() -> None:
+    """Time that a callback takes between two batches is a gap of the consumer, not a wait for input."""
+    assert codes(read_models(called_back(40 * MS), wait=US)) == ["HST004"]
+
+
+def test_many_small_callbacks_are_one_finding() -> None:
+    """Callbacks that are cheap alone and dear together are named together, the dearest first."""
+    job = keras_fit(50 * MS)
+    for i in range(6):
+        callback = job.callback(f"Meter{i}.on_train_batch_end", line=100 + 10 * i)
+        callback.every(PERIOD, STEPS, dur=(2 * MS if i == 3 else MS), start=50 * MS + 3 * i * MS)
+    (found,) = find(read_models(job, wait=US))
+    assert found.code == "HST004"
+    assert found.cost.ratio == pytest.approx(0.07, abs=0.001)
+    assert found.where[0].line == 130
+    assert len(found.where) == 6
+
+
+def test_a_callback_of_keras_itself_is_placed_at_fit() -> None:
+    """For a callback outside of the user's code the place is the call of fit."""
+    (found,) = find(read_models(called_back(30 * MS, own=False), wait=US))
+    assert [(p.file, p.line) for p in found.where] == [("train.py", 50)]
+
+
+def test_a_slow_first_call_does_not_hide_a_callback() -> None:
+    """A callback whose first call (an import) takes longer than a fit is slow all the same."""
+    job = Job()
+    fit, execution = job.loop("fit"), job.execution("train")
+    callback = job.callback("Plot.on_epoch_end")
+    fit.at(0, 3 * S)
+    callback.at(50 * MS, 2 * S)
+    execution.at(0, 40 * MS, arg=1)
+    for i in range(STEPS):
+        at = 3 * S + i * PERIOD
+        fit.at(at, 95 * MS)
+        execution.at(at, 40 * MS, arg=1)
+        callback.at(at + 45 * MS, 40 * MS)
+    assert "HST004" in [f.code for f in find(job)]

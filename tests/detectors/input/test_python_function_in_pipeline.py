@@ -1,0 +1,54 @@
+"""INP002 python-function-in-pipeline: its fixtures, and what looks like it."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from tests.derive.sessions import MS, SCRIPT
+from tests.detectors.asking import find
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.jobs import TF, nothing, pulled
+
+from stepscope.detectors.input.python_function_in_pipeline import DETECTOR
+from stepscope.model.log.events import Name
+from stepscope.model.log.program import Setting
+
+FIXTURES = Fixtures(
+    firing=lambda: pulled(60 * MS, python=58 * MS, role="numpy_function"),
+    expected=Expected(
+        severity="high",
+        cost=0.6,
+        where=(("train.py", 15), ("train.py", 71)),
+        metrics=("input_wait_ratio", "python_busy_ratio", "disturbed_ratio", "python_ns_per_batch", "python_calls"),
+        title=("decode", "tf.numpy_function", "60 %"),
+        introduced="data preparation",
+        pipeline_stage="preprocessing",
+        remedy="use-tensorflow-ops",
+    ),
+    silent=lambda: pulled(2 * MS, python=58 * MS, role="numpy_function"),
+    not_applicable=nothing,
+    missing="steps",
+    below=lambda: pulled(60 * MS, python=29 * MS, role="py_function"),
+    at=lambda: pulled(60 * MS, python=31 * MS, role="py_function"),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
+    claim(DETECTOR, FIXTURES)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_the_debug_mode_of_tf_data_is_what_makes_python_of_a_map(*, own: bool) -> None:
+    """Functions of maps that TensorFlow itself calls as Python: the setting is the cause, not for a py_function."""
+    job = pulled(60 * MS, python=58 * MS, role="py_function")
+    job.event(Setting(name="data_debug_mode", value=True, file=SCRIPT, line=3, function="main"))
+    if not own:
+        file = f"{TF}/data/ops/structured_function.py"
+        job.events = [replace(e, own=False, file=file) if isinstance(e, Name) and e.role else e for e in job.events]
+    (found,) = find(job)
+    assert found.code == "INP002"
+    assert ("debug mode of tf.data is on" in found.title) == (not own)
+    assert found.remedies[0].id == ("use-tensorflow-ops" if own else "data-debug-mode-off")
+    assert (found.where[0].file, found.where[0].line) == ("train.py", 15 if own else 3)

@@ -1,0 +1,232 @@
+"""INP001 slow-input-stage: its fixtures, and what looks like it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import MS, SCRIPT, US, Job, node
+from tests.detectors.asking import find
+from tests.detectors.fit_jobs import on_batch, read_models
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
+from tests.detectors.jobs import HANDOVER, MAIN_CALL, PERIOD, STEPS, keras_fit, nothing, pulled
+
+from stepscope.detectors.base import run
+from stepscope.detectors.input.slow_input_stage import DETECTOR
+from stepscope.detectors.registry import ALL
+from stepscope.model.log.events import ChildStarted
+from stepscope.model.log.program import Setting
+from stepscope.wire.kinds import Flag
+
+
+def filtered(kept: int, *, before: bool = False, by: str = "Filter") -> Job:
+    """Steps wait for a map of 64 elements a batch, of which a filter leaves ``kept``, or it stands ``before`` it.
+
+    ``by``: what leaves them, if not a filter.
+    """
+    job = Job()
+    source = job.dataset("RangeDataset", line=70)
+    own = {"fn_file": SCRIPT, "fn_line": 15, "fn_end_line": 18}
+    first, second = (f"{by}Dataset", "MapDataset") if before else ("MapDataset", f"{by}Dataset")
+    lower = job.dataset(first, source, line=71, fn_name="decode", **own)
+    upper = job.dataset(second, lower, line=72, fn_name="wanted", **own)
+    iterator = job.iterator(job.dataset("BatchDataset", upper, line=73, batch=8), batch=8)
+    job.function(**MAIN_CALL).every(PERIOD, STEPS, dur=20 * MS, start=60 * MS)
+    job.nexts().every(PERIOD, STEPS, dur=60 * MS, arg=iterator)
+    names = [name.removesuffix("Dataset") for name in (second, first)]
+    for batches in (50, 90):
+        counts = {"Map": kept if before else 64, by: kept}
+        busy = {"Map": batches * 60 * MS, by: batches * MS}
+        job.model(
+            iterator,
+            batches * PERIOD,
+            [
+                node(1, "Batch", 2, elements=batches, busy=batches * MS),
+                node(2, names[0], 3, elements=batches * counts[names[0]], busy=busy[names[0]]),
+                node(3, names[1], 4, elements=batches * counts[names[1]], busy=busy[names[1]]),
+                node(4, "Range", elements=batches * 64, busy=batches),
+            ],
+        )
+    return job
+
+
+def handed_on(name: str, *, rows: int = 1, child: str = "", faster: int = 1) -> Job:
+    """Steps wait for a stage that makes batches of so many rows.
+
+    ``child``: another process that the job started; ``faster``: than steps of 100 ms.
+    """
+    period, wait = PERIOD // faster, 60 * MS // faster
+    job = Job()
+    iterator = job.iterator(job.dataset(f"{name}Dataset", line=70), batch=rows)
+    job.function(**MAIN_CALL).every(period, STEPS, dur=20 * MS // faster, start=wait)
+    job.nexts().every(period, STEPS, dur=wait, arg=iterator)
+    for batches in (50, 90):
+        stage = node(1, name, 2, elements=batches, busy=batches * wait)
+        source = node(2, "TensorSlice", elements=batches * rows, busy=batches * rows * US)
+        job.model(iterator, batches * period, [stage, source])
+    if child:
+        job.event(ChildStarted(pid=7, command=child))
+    return job
+
+
+FIXTURES = Fixtures(
+    firing=lambda: pulled(60 * MS),
+    expected=Expected(
+        severity="high",
+        cost=0.6,
+        where=(("train.py", 71), ("train.py", 15)),
+        metrics=("input_wait_ratio", "stage_ns_per_batch", "stage_ns_per_element", "stage_parallelism"),
+        title=("stage map decode", "60 ms per batch", "train.py:71", "60 %"),
+        introduced="data preparation",
+        pipeline_stage="preprocessing",
+        remedy="parallel-map",
+    ),
+    silent=lambda: pulled(2 * MS),
+    not_applicable=nothing,
+    missing="steps",
+    below=lambda: pulled(15 * MS + HANDOVER - US),
+    at=lambda: pulled(15 * MS + HANDOVER),
+    edges={
+        "min_rows": Edge(
+            below=lambda: handed_on("Batch", rows=255, faster=25),
+            at=lambda: handed_on("Batch", rows=256, faster=25),
+            shows="batches-not-rows",
+        ),
+        "max_row_ns": Edge(
+            below=lambda: handed_on("Batch", rows=6_000),
+            at=lambda: handed_on("Batch", rows=6_001),
+            shows="batches-not-rows",
+        ),
+        "max_left_ratio": Edge(below=lambda: filtered(45), at=lambda: filtered(44), shows="filter-first"),
+    },
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
+    claim(DETECTOR, FIXTURES)
+
+
+def test_input_inside_of_a_compiled_step_is_found() -> None:
+    """The same fit whose compiled step waits for its input is input-bound, by tf.data's own model."""
+    job = read_models(keras_fit(90 * MS), wait=60 * MS)
+    (found,) = find(job)
+    assert (found.code, found.severity) == ("INP001", "high")
+    assert found.cost.ratio == pytest.approx(0.6, abs=0.001)
+
+
+def test_input_that_the_step_hides_is_undecided() -> None:
+    """Keras' compiled step without a model of its input is neither clear nor found, and the reason is given."""
+    _, checked, _ = run(ALL, keras_fit(90 * MS).view())
+    outcomes = {c.detector: c for c in checked}
+    assert outcomes["INP001"].outcome == "undecided"
+    assert outcomes["INP001"].missing == ("input wait inside of the compiled step",)
+    assert outcomes["INP001"].hint
+
+
+def test_an_eager_step_hides_no_input() -> None:
+    """With run_eagerly the input is pulled in Python, so nothing is undecided."""
+    job = keras_fit(90 * MS)
+    job.compiled(run_eagerly=True)
+    _, checked, _ = run(ALL, job.view())
+    assert {c.detector: c.outcome for c in checked}["INP001"] == "clear"
+
+
+def test_input_of_train_on_batch_is_not_hidden() -> None:
+    """The wait of a loop around train_on_batch is in its own next and is found."""
+    assert [f.code for f in find(on_batch(60 * MS, 20 * MS))] == ["INP001"]
+
+
+def outcome(job: Job, code: str) -> str:
+    """What became of one detector."""
+    _, checked, failures = run(ALL, job.view())
+    assert failures == ()
+    return {c.detector: c.outcome for c in checked}[code]
+
+
+def test_a_busy_train_on_batch_is_clear() -> None:
+    """train_on_batch has its arrays in hand: its compiled function cannot hide a wait for input."""
+    assert outcome(on_batch(2 * MS, 90 * MS), "INP001") == "clear"
+
+
+@pytest.mark.parametrize("by", ["Filter", "Skip", "Shard"])
+def test_what_is_thrown_away_should_not_be_made(by: str) -> None:
+    """56 of 64 elements are thrown away behind the map: do that first, and it is a place."""
+    (found,) = find(filtered(8, by=by))
+    assert found.code == "INP001"
+    assert found.remedies[0].id == f"{by.lower()}-first"
+    assert f"88 % of what it makes is thrown away by {by.lower()} behind it" in found.title
+    assert ("train.py", 72) in [(p.file, p.line) for p in found.where]
+
+
+@pytest.mark.parametrize("job", [filtered(60), filtered(8, before=True)], ids=["leaves-most", "before-the-map"])
+def test_a_filter_that_saves_nothing_is_no_remedy(job: Job) -> None:
+    """A filter that leaves nearly all, or that stands before the map already."""
+    (found,) = find(job)
+    assert "filter-first" not in [r.id for r in found.remedies]
+
+
+@pytest.mark.parametrize(
+    ("job", "remedy"),
+    [
+        (handed_on("Generator", child="ForkProcess ForkPoolWorker-1"), "smaller-batches-between-processes"),
+        (handed_on("Generator", child="uname -p"), "prefetch"),
+        (handed_on("Batch", rows=20_000), "batches-not-rows"),
+        (handed_on("Batch", rows=64), "prefetch"),
+    ],
+    ids=["other-processes", "no-other-process", "many-rows", "few-rows"],
+)
+def test_a_stage_that_only_hands_on(job: Job, remedy: str) -> None:
+    """Batches of other processes, and rows by the thousand, are told; nothing else is known of such a stage."""
+    (found,) = find(job)
+    assert (found.code, found.remedies[0].id) == ("INP001", remedy)
+
+
+def one_thread(runs_as: str, made_as: str = "ParallelMapDataset") -> Job:
+    """Op determinism is on, and steps wait for a map."""
+    job = Job()
+    job.event(Setting(name="op_determinism", value=True, file=SCRIPT, line=3, function="main"))
+    mapped = job.dataset(made_as, line=71, fn_name="augment", fn_file=SCRIPT, fn_line=15, fn_end_line=18)
+    iterator = job.iterator(job.dataset("BatchDataset", mapped, line=73, batch=8), batch=8)
+    job.function(**MAIN_CALL).every(PERIOD, STEPS, dur=20 * MS, start=60 * MS)
+    job.nexts().every(PERIOD, STEPS, dur=60 * MS, arg=iterator)
+    for batches in (50, 90):
+        batched = node(1, "Batch", 2, elements=batches, busy=batches * MS)
+        job.model(iterator, batches * PERIOD, [batched, node(2, runs_as, elements=batches * 8, busy=batches * 60 * MS)])
+    return job
+
+
+@pytest.mark.parametrize(("passes", "told"), [("one", False), ("repeat", True), ("ended", True)])
+def test_a_cache_that_take_cuts_short(passes: str, told: bool) -> None:
+    """It would have helped where there is another pass: by repeat, or by another iterator."""
+    job = Job()
+    mapped = job.dataset("MapDataset", line=71, fn_name="augment", fn_file=SCRIPT, fn_line=15, cardinality=1000)
+    taken = job.dataset("TakeDataset", job.dataset("CacheDataset", mapped, line=72, cardinality=1000), cardinality=900)
+    if passes == "repeat":
+        taken = job.dataset("RepeatDataset", taken, line=73)
+    iterator = job.iterator(taken)
+    job.function(**MAIN_CALL).every(PERIOD, STEPS, dur=20 * MS, start=60 * MS)
+    nexts = job.nexts()
+    nexts.every(PERIOD, STEPS, dur=60 * MS, arg=iterator)
+    if passes == "ended":
+        nexts.at(STEPS // 2 * PERIOD - MS, US, arg=iterator, flags=Flag.END)
+    for batches in (50, 90):
+        job.model(iterator, batches * PERIOD, [node(1, "Map", elements=batches, busy=batches * 60 * MS)])
+    (found,) = find(job)
+    assert (found.code, "never read to its end" in found.title) == ("INP001", told)
+
+
+def test_a_map_that_op_determinism_takes_its_threads() -> None:
+    """It was asked to run in parallel and does not: more of the same is no remedy, the setting is a place."""
+    (found,) = find(one_thread("Map"))
+    assert found.code == "INP001"
+    assert "op determinism (train.py:3) has it run one element at a time" in found.title
+    assert [r.id for r in found.remedies][:2] == ["stateless-random", "batch-before-map"]
+    assert ("train.py", 3) in [(p.file, p.line) for p in found.where]
+
+
+@pytest.mark.parametrize("job", [one_thread("ParallelMapV2"), one_thread("Map", "MapDataset")], ids=["runs", "unasked"])
+def test_op_determinism_is_not_why(job: Job) -> None:
+    """The map runs in parallel all the same, for its function draws nothing, or nobody asked it to."""
+    (found,) = find(job)
+    assert found.code == "INP001"
+    assert "determinism" not in found.title

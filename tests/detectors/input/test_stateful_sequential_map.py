@@ -1,0 +1,41 @@
+"""INP006 stateful-sequential-map: its fixtures."""
+
+from __future__ import annotations
+
+import pytest
+from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.traced_jobs import TRACE, fed, untraced
+
+from stepscope.detectors.input.stateful_sequential_map import DETECTOR
+
+FIXTURES = Fixtures(
+    firing=lambda: fed(60_000, work=0.9, kind="RandomUniform"),
+    expected=Expected(
+        severity="high",
+        cost=0.3,
+        where=(),
+        metrics=(
+            "input_wait_ratio",
+            "stage_parallelism",
+            "stateful_op_ratio",
+            "stage_ns_per_batch",
+            "traced_steps",
+        ),
+        title=("one element at a time", "RandomUniform", "60 %"),
+        introduced="data preparation",
+        pipeline_stage="preprocessing",
+        remedy="parallel-map",
+        basis="modelled",
+    ),
+    silent=lambda: fed(60_000, work=0.9, kind="StatelessRandomUniformV2"),
+    not_applicable=untraced,
+    missing=TRACE,
+    below=lambda: fed(14_900, work=0.9, kind="RandomUniform"),
+    at=lambda: fed(15_100, work=0.9, kind="RandomUniform"),
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
+    claim(DETECTOR, FIXTURES)

@@ -1,0 +1,83 @@
+"""INP007 traced-input-wait: its fixtures, and what looks like it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.derive.sessions import Job
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
+from tests.detectors.jobs import nothing
+from tests.detectors.traced_jobs import TRACE, fed, loaded
+
+from stepscope.detectors.input.traced_input_wait import DETECTOR
+from stepscope.model.report.finding import Finding
+
+FIXTURES = Fixtures(
+    firing=lambda: fed(60_000, work=0.95, kind="PyFunc", measured=False),
+    expected=Expected(
+        severity="high",
+        cost=0.6,
+        where=(),
+        metrics=("input_wait_ratio", "stage_ns_per_batch", "python_ratio", "traced_steps"),
+        title=("stage Map", "95 % of it in Python", "60 %"),
+        introduced="data preparation",
+        exposed="unknown",
+        pipeline_stage="preprocessing",
+        remedy="use-tensorflow-ops",
+    ),
+    silent=lambda: fed(2_000, work=0.95, kind="PyFunc", measured=False),
+    not_applicable=nothing,
+    missing=TRACE,
+    below=lambda: fed(14_900, work=0.95, kind="PyFunc", measured=False),
+    at=lambda: fed(15_100, work=0.95, kind="PyFunc", measured=False),
+    edges={
+        "min_python_ratio": Edge(
+            below=lambda: fed(60_000, work=0.49, kind="PyFunc", measured=False),
+            at=lambda: fed(60_000, work=0.51, kind="PyFunc", measured=False),
+            shows="use-tensorflow-ops",
+        ),
+        "min_steps": Edge(below=lambda: loaded(60_000, steps=3), at=lambda: loaded(60_000, steps=4)),
+    },
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_fixtures(claim: Claim) -> None:
+    """It finds its case, is silent where it must be, says what it lacks, and turns at its threshold."""
+    claim(DETECTOR, FIXTURES)
+
+
+WAIT = 40_000.0
+
+
+def _found(job: Job) -> list[Finding]:
+    return list(look(DETECTOR, job)[0])
+
+
+def test_a_loader_without_workers_is_told_with_its_time() -> None:
+    (finding,) = _found(loaded(WAIT))
+    assert "makes each batch in the process that trains: its next takes 40 ms per batch" in finding.title
+    assert finding.cost.ratio == pytest.approx(0.4, abs=0.01)
+    assert finding.severity == "high"
+    assert {e.metric: e.value for e in finding.evidence}["in_process_ratio"] == 1
+    assert "num_workers" in finding.remedies[0].text
+    assert finding.cause == "API: not using efficient API"
+
+
+def test_a_loader_with_workers_lacks_some_or_they_are_slow() -> None:
+    """Another cause and another remedy: the work is done elsewhere already."""
+    (finding,) = _found(loaded(WAIT, workers=True))
+    assert "too few or too slow workers" in finding.title
+    assert finding.remedies[0].id == "more-loader-workers"
+    assert finding.cause == "Data: inefficient data preprocessing"
+
+
+@pytest.mark.parametrize(("wait", "count"), [(14_900.0, 0), (15_100.0, 1), (1_000.0, 0)])
+def test_a_loader_that_is_hardly_waited_for_is_none(wait: float, count: int) -> None:
+    """At the threshold, and a loader with its batch ready."""
+    assert len(_found(loaded(wait))) == count
+
+
+def test_a_measured_job_is_left_to_those_that_measure_it() -> None:
+    job = fed(60_000, work=0.95, kind="PyFunc")
+    _, checked = look(DETECTOR, job)
+    assert checked.outcome == "not-applicable"
