@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stepscope.causes.input.input_cause import InputCause, Limit
     from stepscope.causes.system.producer import Producer
     from stepscope.derive.input.pipeline_python import PythonFunction
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.report.finding import Cost, Place
 
 
@@ -67,16 +67,16 @@ class Waited:
         made = self.cause.producer
         return made.busy_ratio if self.hidden and made is not None else self.cause.python_ratio
 
-    def cost(self, view: SessionView) -> Cost:
+    def cost(self, view: StepsView) -> Cost:
         """The wait is certain within its error, what lock and CPUs cost besides may be less."""
         cause, error = self.cause, 2 * self.cause.error_ratio
         basis = "modelled" if self.hidden else "measured"
         return cost_of(view, self.saved, low=cause.saved_low - error, high=cause.saved_high + error, basis=basis)
 
 
-def waits(view: SessionView, cause: InputCause, saved: float) -> str:
+def waits(view: StepsView, cause: InputCause, saved: float) -> str:
     """``79 % of their time for it``: as the split of the step has it; and the cost where it is another, with why."""
-    split = _split(view, cause)
+    split = _split(view)
     said, cost = format_ratio(split), format_ratio(saved)
     if said == cost:
         return f"{said} of their time for it"
@@ -85,9 +85,9 @@ def waits(view: SessionView, cause: InputCause, saved: float) -> str:
     return f"{said} of their time for input, {cost} without what {_besides(view, cause, split)}"
 
 
-def account(view: SessionView, cause: InputCause, saved: float) -> str:
+def account(view: StepsView, cause: InputCause, saved: float) -> str:
     """Why the split, the evidence and the cost give three numbers for a wait: a sentence to append, or nothing."""
-    split = _split(view, cause)
+    split = _split(view)
     said, own, cost = format_ratio(split), format_ratio(cause.wait_ratio), format_ratio(saved)
     parts = []
     if said != own:
@@ -97,16 +97,13 @@ def account(view: SessionView, cause: InputCause, saved: float) -> str:
     return "".join(parts)
 
 
-def _split(view: SessionView, cause: InputCause) -> float:
-    return view.anatomy.ratio("input-wait") if view.anatomy is not None else cause.wait_ratio
+def _split(view: StepsView) -> float:
+    return view.anatomy.ratio("input-wait")
 
 
-def _besides(view: SessionView, cause: InputCause, split: float) -> str:
+def _besides(view: StepsView, cause: InputCause, split: float) -> str:
     """Which of the two that ``InputCause.wait_ratio`` leaves out is the larger part."""
-    pipe, anatomy, steps = view.pipeline, view.anatomy, view.steps
-    handed = 0.0
-    if pipe is not None and anatomy is not None and steps is not None and anatomy.wall_ns:
-        handed = min(split, pipe.handover_ns * steps.steady_count / anatomy.wall_ns)
+    handed = min(split, view.pipeline.handover_ns * view.steps.steady_count / max(1, view.anatomy.wall_ns))
     ready = "handing over ready batches takes"
     return ready if 2 * handed >= split - cause.wait_ratio else "other processes take of the CPUs meanwhile"
 
@@ -132,10 +129,10 @@ def _own(made: Producer) -> Evidence:
     return Evidence(metric="own_cpu_cores", value=made.own_ratio, unit="cores")
 
 
-def find(view: SessionView, limit: Limit, params: Params) -> Waited | None:
+def find(view: StepsView, limit: Limit, params: Params) -> Waited | None:
     """The function, if user Python of this kind limits the pipeline and steps wait for it."""
     cause, steps = view.get(input_cause.build), view.steps
-    if cause is None or steps is None or cause.limit != limit or cause.function is None:
+    if cause is None or cause.limit != limit or cause.function is None:
         return None
     hidden = view.get(hidden_wait.build)
     if hidden and (not cause.never_idle or cause.saved_low < params.min_wait_ratio):
@@ -152,7 +149,7 @@ def find(view: SessionView, limit: Limit, params: Params) -> Waited | None:
     )
 
 
-def own_places(view: SessionView, function: PythonFunction) -> list[Place]:
+def own_places(view: StepsView, function: PythonFunction) -> list[Place]:
     """The function itself, and the lines that its time goes to."""
     name, inside = function.name, function.inside
     places = [view.place(name.file, name.line, name.end_line, name.text)] if name.file else []
@@ -162,7 +159,7 @@ def own_places(view: SessionView, function: PythonFunction) -> list[Place]:
     return places
 
 
-def made_places(view: SessionView, function: PythonFunction) -> list[Place]:
+def made_places(view: StepsView, function: PythonFunction) -> list[Place]:
     """Where the function was put into the graph, the innermost line first."""
     stack = function.made.stack[-2:] if function.made is not None else []
     return [view.place(file, line, function=where) for file, where, line in reversed(stack)]

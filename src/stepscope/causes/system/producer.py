@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.input.pipeline_python import PythonFunction
     from stepscope.derive.steps.steps import Steps
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 MAX_LOST_RATIO = 0.15
 """With more of its CPUs taken by others, CPU time says little about the job."""
@@ -55,10 +55,10 @@ class Producer:
         return min(1.0, self.own_ratio / max(1.0, self.cores)), min(1.0, self.own_ratio)
 
 
-def build(view: SessionView, functions: Sequence[PythonFunction]) -> Producer | None:
+def build(view: StepsView, functions: Sequence[PythonFunction]) -> Producer | None:
     """None where CPU time was not sampled, others took too much of it, or a device computes besides."""
     steps, others = view.steps, view.get(contention.build)
-    if steps is None or others is None or not functions or view.get(gpu.build):
+    if others is None or not functions or view.get(gpu.build):
         return None
     if others.lost_ratio >= MAX_LOST_RATIO:
         return None
@@ -100,7 +100,7 @@ def _busy_ratio(steps: Steps, functions: Sequence[PythonFunction]) -> float:
     return min(1.0, (intervals.total((lo, hi)) + between) / steps.steady_ns)
 
 
-def cpu_ratio(view: SessionView, natives: set[int], process_cores: float) -> float:
+def cpu_ratio(view: StepsView, natives: set[int], process_cores: float) -> float:
     """CPU time of some threads over wall time, within the steady steps.
 
     Keras and tf.data make new threads each epoch, and records may name those of some epochs only: where a thread that
@@ -108,7 +108,7 @@ def cpu_ratio(view: SessionView, natives: set[int], process_cores: float) -> flo
     threads that were sampled twice counts, too.
     """
     steps = view.steps
-    if steps is None or not natives:
+    if not natives:
         return 0.0
     lo, hi = steps.span
     table = view.session.threads

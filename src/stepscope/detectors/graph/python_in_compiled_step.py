@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.input.pipeline_python import PythonFunction
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
 
 CALLS_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 LEAST = 0.5
@@ -62,10 +62,10 @@ class Params:
     """Of the steady steps."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: all Python of the step."""
     index, steps = view.graphs, view.steps
-    if index is None or steps is None:
+    if index is None:
         return
     lines = _lines(index)
     functions = [f for f in pipeline_python.build(steps) if _called_at(f) in lines] if lines else []
@@ -86,10 +86,10 @@ def _called_at(function: PythonFunction) -> tuple[str, int] | None:
     return (stack[-1][0], stack[-1][2]) if stack else None
 
 
-def _finding(view: SessionView, functions: list[PythonFunction], ratio: float, params: Params) -> Seen:
+def _finding(view: StepsView, functions: list[PythonFunction], ratio: float, params: Params) -> Seen:
     first = functions[0]
     draw = random_input.of_function(view, first)
-    count = view.steps.steady_count if view.steps is not None else 1
+    count = view.steps.steady_count
     per_step = sum(f.total_ns for f in functions) / max(1, count)
     more = f" and {len(functions) - 1} more" if len(functions) > 1 else ""
     return Seen(
@@ -124,7 +124,7 @@ def _finding(view: SessionView, functions: list[PythonFunction], ratio: float, p
     )
 
 
-def _places(view: SessionView, functions: list[PythonFunction]) -> tuple[Place, ...]:
+def _places(view: StepsView, functions: list[PythonFunction]) -> tuple[Place, ...]:
     """Where the functions are defined, and where they were put into the graph."""
     found = []
     for function in functions:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.node_costs import NodeCosts
-    from stepscope.derive.view import SessionView
+    from stepscope.derive.steps_view import StepsView
     from stepscope.model.log.graph import TensorSpec
 
 
@@ -80,12 +80,12 @@ class _Cost:
     """Share of the steps that goes to padding."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
+def detect(view: StepsView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding."""
     anatomy = view.anatomy
-    seen = view.worker.all(Padding) if view.worker is not None else []
+    seen = view.worker.all(Padding)
     padded = min((p for p in seen if _used(p) <= params.max_used_ratio), key=_used, default=None)
-    if padded is None or anatomy is None:
+    if padded is None:
         return
 
     def weigh(ops: NodeCosts, rows: list[int]) -> _Cost:
@@ -146,7 +146,7 @@ def _in_positions(spec: TensorSpec, columns: int) -> bool:
     return columns in (shape[:-1] if len(shape) > MATRIX else shape) and (len(shape) > MATRIX or spec.dtype in WORDS)
 
 
-def _finding(view: SessionView, ops: NodeCosts, padded: Padding, cost: _Cost, params: Params) -> Seen:
+def _finding(view: StepsView, ops: NodeCosts, padded: Padding, cost: _Cost, params: Params) -> Seen:
     return Seen(
         title=f"sequences are padded to {padded.columns} positions, and use {padded.mean:.0f} of them in the mean: "
         f"{format_ratio(cost.ratio)} of the time goes to padding",
