@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.model.log.events import ThreadDied
+from stepscope.model.log.program import ThreadDied
 
 from .conftest import Armed
 

@@ -13,7 +13,7 @@ from tests.detectors.trend_jobs import MB, hung
 
 from stepscope.app.report.analyze import report_of
 from stepscope.detectors.system.no_progress import DETECTOR
-from stepscope.model.log.events import ThreadDied
+from stepscope.model.log.program import ThreadDied
 from stepscope.wire.kinds import Kind
 
 FIXTURES = Fixtures(

@@ -37,10 +37,9 @@ from stepscope.model.log.events import (
     ProcessStarted,
     PyFunctionMade,
     Stack,
-    ThreadDied,
     Traced,
 )
-from stepscope.model.log.program import Setting
+from stepscope.model.log.program import Setting, ThreadDied
 from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:

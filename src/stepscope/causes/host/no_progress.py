@@ -16,7 +16,8 @@ import numpy as np
 from stepscope.derive.machine.rivals import is_child
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
-from stepscope.model.log.events import ThreadDied, ThreadSeen
+from stepscope.model.log.events import ThreadSeen
+from stepscope.model.log.program import ThreadDied
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:

@@ -1,10 +1,13 @@
-"""Threads of the job that an uncaught exception ended: what they did is not done any more, and nobody is told."""
+"""Threads of the job that an uncaught exception ended: what they did is not done any more, and nobody is told.
+
+Serves HNG001, and the diagnostics of the report.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.model.log.events import ThreadDied
+from stepscope.model.log.program import ThreadDied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,6 +1,8 @@
 """Whether what the input makes of an element is drawn anew each time: what is kept then is no augmentation any more.
 
 By the user's sources, and by the graphs of tf.data's functions. None is no promise that nothing is drawn.
+
+Serves INP001 to INP004, INP010 and GRF003.
 """
 
 from __future__ import annotations

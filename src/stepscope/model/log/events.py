@@ -11,7 +11,7 @@ import msgspec
 
 from stepscope.model.event import Event, Frame
 from stepscope.model.log.graph import GraphRead, GraphsRead, Layer
-from stepscope.model.log.program import Padding, Setting
+from stepscope.model.log.program import ProgramEvent
 
 
 class ProcessStarted(Event, tag="process", frozen=True, kw_only=True):
@@ -223,22 +223,6 @@ class ChildStarted(Event, tag="child", frozen=True, kw_only=True):
     function: str = ""
 
 
-class ThreadDied(Event, tag="thread-death", frozen=True, kw_only=True):
-    """A thread of the job ended by an exception that nobody caught."""
-
-    thread: int
-    """As in ``ThreadSeen``."""
-    name: str = ""
-    error: str = ""
-    """The exception's class. Its message is not recorded."""
-    file: str = ""
-    function: str = ""
-    line: int = 0
-    """The innermost user code of the traceback; "" for none."""
-    stack: list[Frame] = []
-    """User frames of the traceback, root to leaf."""
-
-
 class ModelBuilt(Event, tag="model", frozen=True, kw_only=True):
     """A Keras model was compiled. Settings that explain how its step runs."""
 
@@ -387,10 +371,8 @@ AnyEvent = (
     | IteratorModel
     | BatchSeen
     | ChildStarted
-    | ThreadDied
     | ModelBuilt
-    | Setting
-    | Padding
+    | ProgramEvent
     | InferenceSession
     | ServerStarted
     | GraphSize
