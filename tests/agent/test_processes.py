@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from stepscope.model.log.events import ChildStarted, Name, ProcessEnded
+from stepscope.model.log.events import ChildStarted, Name, ProcessEnded, ThreadSeen
 from stepscope.wire.kinds import Kind
 
 from .conftest import Armed
@@ -104,6 +104,25 @@ def test_multiprocessing(armed: Armed, tmp_path_factory: pytest.TempPathFactory,
     assert len(child.kinds(Kind.STEP)) == 1
     started = [line for line in parent.of(ChildStarted) if line.command.endswith("worker")]
     assert [(line.pid, line.file, line.line) for line in started] == [(child.started.pid, str(script), 8)]
+
+
+def test_a_thread_for_each_request(armed: Armed) -> None:
+    """Every thread has its line, also those of which the agent's thread writes it, and those of the last moment."""
+    result = armed.start("""
+        import stepscope, threading, time
+        for _ in range(20): stepscope.step()
+        def work(i):
+            with stepscope.span("request"): time.sleep(0.03)
+        for i in range(200):
+            thread = threading.Thread(target=work, args=(i,), name="request-%d" % i); thread.start()
+            if i % 10 == 0: thread.join()
+        thread.join()
+    """)
+    assert (result.returncode, result.stderr) == (0, "")
+    (process,) = armed.processes()
+    names = {line.id: line.name for line in process.of(ThreadSeen)}
+    mine = {names[record.thread] for record in process.kinds(Kind.SPAN)}
+    assert mine == {f"request-{i}" for i in range(200)}
 
 
 def test_subprocess_is_armed_and_named(armed: Armed) -> None:

@@ -73,3 +73,40 @@ def test_a_function_that_the_loop_calls_can_be_called_less_often(job: Job) -> No
     finding = found(job)
     assert "report" in finding.title
     assert any(r.id == "do-it-less-often" and "run report" in r.text for r in finding.remedies)
+
+
+AGENT = "/tmp/run/arm/stepscope/agent"
+WRAPPER = Frame(f"{AGENT}/probes/tensorflow/session.py", "_wrap.<locals>.run", 148, own=False)
+TELLING = (
+    WRAPPER,
+    Frame(f"{AGENT}/core/state.py", "AgentState.thread", 284, own=False),
+    Frame("/usr/lib/python3.11/json/__init__.py", "dumps", 231, own=False),
+)
+
+
+@pytest.mark.parametrize(
+    ("below", "named"),
+    [
+        (TELLING, False),
+        ((WRAPPER,), True),
+        ((WRAPPER, Frame("/x/site-packages/onnxruntime/a.py", "run", 1, own=False)), True),
+    ],
+    ids=["measuring", "the-wrapper-of-c", "a-library"],
+)
+def test_what_measuring_takes_is_no_python_of_the_users(below: tuple[Frame, ...], *, named: bool) -> None:
+    """After the call has ended, its line is still on the stack while we write: that line does not get the time."""
+    job = train_loop(50 * MS)
+    job.samples([i * PERIOD + 20 * MS for i in range(STEPS)], Frame(SCRIPT, "main", CALL))
+    job.samples([i * PERIOD + 80 * MS for i in range(STEPS)], Frame(SCRIPT, "main", REPORT), *below)
+    findings, _, failures = run(ALL, job.view())
+    assert failures == ()
+    assert ("HST001" in [f.code for f in findings]) == named
+
+
+def test_measuring_takes_its_part_of_the_time_from_nobody() -> None:
+    """Half of the time between calls is ours: the user's function has the other half, not all of it."""
+    job = train_loop(40 * MS)
+    job.samples([i * PERIOD + 20 * MS for i in range(STEPS)], Frame(SCRIPT, "main", CALL))
+    job.samples([i * PERIOD + 60 * MS for i in range(STEPS)], Frame(SCRIPT, "main", REPORT), *TELLING)
+    job.samples([i * PERIOD + 80 * MS for i in range(STEPS)], Frame(SCRIPT, "main", REPORT), Frame(SCRIPT, "report", 8))
+    assert found(job).cost.ratio == pytest.approx(0.3, abs=0.02)

@@ -9,7 +9,7 @@ from stepscope.causes.input import input_cause
 from stepscope.causes.job import hidden_wait
 from stepscope.detectors.base import cost_of
 from stepscope.model.report.finding import Evidence
-from stepscope.units import Ratio
+from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
     from stepscope.causes.input.input_cause import InputCause, Limit
@@ -72,6 +72,40 @@ class Waited:
         cause, error = self.cause, 2 * self.cause.error_ratio
         basis = "modelled" if self.hidden else "measured"
         return cost_of(view, self.saved, low=cause.saved_low - error, high=cause.saved_high + error, basis=basis)
+
+
+def waits(view: StepsView, cause: InputCause, saved: float) -> str:
+    """``79 % of their time for it``: as the split of the step has it; and the cost where it is another, with why."""
+    split = _split(view)
+    said, cost = format_ratio(split), format_ratio(saved)
+    if said == cost:
+        return f"{said} of their time for it"
+    if saved > split:
+        return f"{said} of their time for it; with the GIL and CPUs that it takes besides it costs {cost}"
+    return f"{said} of their time for input, {cost} without what {_besides(view, cause, split)}"
+
+
+def account(view: StepsView, cause: InputCause, saved: float) -> str:
+    """Why the split, the evidence and the cost give three numbers for a wait: a sentence to append, or nothing."""
+    split = _split(view)
+    said, own, cost = format_ratio(split), format_ratio(cause.wait_ratio), format_ratio(saved)
+    parts = []
+    if said != own:
+        parts.append(f" The split's input wait of {said} holds what {_besides(view, cause, split)}; without it {own}.")
+    if cost != own:
+        parts.append(f" The cost is {cost}, as lock and CPUs that the input takes from the step would go with it.")
+    return "".join(parts)
+
+
+def _split(view: StepsView) -> float:
+    return view.anatomy.ratio("input-wait")
+
+
+def _besides(view: StepsView, cause: InputCause, split: float) -> str:
+    """Which of the two that ``InputCause.wait_ratio`` leaves out is the larger part."""
+    handed = min(split, view.pipeline.handover_ns * view.steps.steady_count / max(1, view.anatomy.wall_ns))
+    ready = "handing over ready batches takes"
+    return ready if 2 * handed >= split - cause.wait_ratio else "other processes take of the CPUs meanwhile"
 
 
 def traced(cause: InputCause) -> tuple[Evidence, ...]:

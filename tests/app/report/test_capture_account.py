@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import msgspec
+import pytest
+from tests.derive.sessions import Job
+from tests.detectors import traced_jobs
+
 from stepscope.app.report import capture_account
-from stepscope.model.report.finding import Cost, Evidence, Finding
+from stepscope.app.report.analyze import report_of
+from stepscope.model.report.finding import Cost, Diagnostic, Evidence, Finding
 from stepscope.model.report.overhead import Overhead
 from stepscope.model.session.session import CaptureInfo, Manifest
 
@@ -55,3 +63,27 @@ def test_without_a_ratio_only_the_cost_is_told() -> None:
     """Too few steps to compare."""
     (resting,) = capture_account.annotated((finding("capture:b"),), MANIFEST)
     assert [e.metric for e in resting.evidence] == ["wait", "capture_cost_ns"]
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [(traced_jobs.untraced(), True), (traced_jobs.fed(0.5), False)],
+    ids=["no-trace", "traced-steps"],
+)
+def test_no_trace_is_said_only_where_the_report_shows_none(job: Job, *, said: bool) -> None:
+    """Captures were too dear; a trace that came another way shows steps all the same."""
+    text = f"{capture_account.UNMADE}: a single step is expected to cost 9 s"
+    session = job.session()
+    manifest = msgspec.structs.replace(session.manifest, diagnostics=(Diagnostic(code="DX118", text=text),))
+    report = report_of(dataclasses.replace(session, manifest=manifest))
+    assert (report.traced is None) == said
+    assert ("DX118" in [one.code for one in report.diagnostics]) == said
+
+
+def test_a_trace_without_a_whole_step_is_not_denied() -> None:
+    """What was too dear is said of whole steps then, beside the trace of none."""
+    traced = report_of(traced_jobs.fed(0.5).session()).traced
+    assert traced is not None
+    note = Diagnostic(code="DX118", text=f"{capture_account.UNMADE}: too dear")
+    (said,) = capture_account.noted([note], msgspec.structs.replace(traced, count=0))
+    assert said.text == "no automatic op trace of whole steps: too dear"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from tests.derive.sessions import MS, SCRIPT, Frame, Job, S
+from tests.derive.sessions import MS, POOL, SCRIPT, Frame, Job, S
 from tests.detectors.asking import codes, look
 from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
 from tests.detectors.jobs import PERIOD, REPORT, nothing
 from tests.detectors.trend_jobs import MB, hung
 
+from stepscope.app.report.analyze import report_of
 from stepscope.detectors.system.no_progress import DETECTOR
+from stepscope.model.log.program import ThreadDied
 from stepscope.wire.kinds import Kind
 
 FIXTURES = Fixtures(
@@ -47,6 +49,32 @@ SUBPROCESS = Frame("/usr/lib/python3.11/subprocess.py", "wait", 1264, own=False)
 def test_a_job_that_computes_after_its_last_step_does_not_hang() -> None:
     """Statistics after training, in Python or in C, are no hang, however they end."""
     assert "HNG001" not in codes(hung(30, cores=0.9))
+
+
+def test_a_thread_that_died_is_named_where_the_job_hangs() -> None:
+    """Who died, of what and where stands in the title and first among the places; a short wait is a hang then."""
+    died = ThreadDied(
+        thread=POOL, name="filler", error="AttributeError", file="/job/loader.py", function="load", line=14
+    )
+    for seconds in (30, 6):
+        job = hung(seconds)
+        job.event(died)
+        (found,) = (f for f in look(job)[0] if f.code == "HNG001")
+        assert "the thread filler died of AttributeError in load (loader.py:14)" in found.title
+        assert (found.where[0].file, found.where[0].line) == ("loader.py", 14)
+        assert [r.id for r in found.remedies] == ["hand-errors-over", "bound-the-wait"]
+    assert "HNG001" not in codes(hung(6))
+
+
+def test_a_thread_that_died_is_told_where_the_job_went_on() -> None:
+    """No finding, as nothing waits for it: a note of the report, with how many died."""
+    job = hung(30, exit_code=0)
+    for name in ("filler", "other"):
+        job.event(ThreadDied(thread=POOL, name=name, error="ValueError"))
+    report = report_of(job.session())
+    assert "HNG001" not in [f.code for f in report.findings]
+    (said,) = (d.text for d in report.diagnostics if d.code == "DX170")
+    assert said.startswith("the thread filler died of ValueError (the first of 2 threads that died): ")
 
 
 def test_a_job_that_writes_after_its_last_step_does_not_hang() -> None:

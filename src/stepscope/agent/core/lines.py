@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import deque
 
 from stepscope.agent.core import process
 from stepscope.wire.log import LogWriter
@@ -41,6 +42,9 @@ class Lines:
         self._wake = wake
         self._log: Optional[LogWriter] = None
         self._kept: list[dict[str, object]] = []
+        self._later: deque[dict[str, object]] = deque()
+        self._ticking = False
+        """Whether the agent's thread writes what can wait."""
         self._counters: dict[str, itertools.count[int]] = {}
         self._said: set[tuple[str, str]] = set()
 
@@ -59,6 +63,8 @@ class Lines:
     def after_fork(self) -> Optional[LogWriter]:
         """In a forked child: leave the parent's log to the parent; the caller closes it."""
         log, self._log = self._log, None
+        self._later.clear()
+        self._ticking = False
         return log
 
     @property
@@ -79,8 +85,23 @@ class Lines:
         if self._log is not None and not self.out:
             self._log.write(line)
 
+    def write_later(self, line: dict[str, object]) -> None:
+        """The same, by the agent's thread where there is one: writing gives the interpreter lock away."""
+        if self._ticking:
+            self._later.append(line)
+        else:
+            self.write(line)
+
+    def write_regularly(self) -> None:
+        """Write what could wait, from the agent's thread."""
+        self._ticking = True
+        while self._later:
+            self.write(self._later.popleft())
+
     def end(self, records: int, thread_cpu_ns: int) -> None:
         """Write the last line."""
+        while self._later:
+            self.write(self._later.popleft())
         if self._log is not None:
             line: dict[str, object] = {"t": "end", "at": time.monotonic_ns(), "records": records}
             line.update(lost_lines=self._log.lost, thread_cpu_ns=thread_cpu_ns)

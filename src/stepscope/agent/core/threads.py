@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from stepscope.agent.core.lines import Lines
 
 _MAX_THREADS = 65_535
+_OWN_LINES = 64
+"""Threads that write their own line. A server that makes one for each request would wait for the interpreter lock each
+time."""
 _THREADS: dict[int, threading.Thread] = vars(threading)["_active"]
 """Python's Thread objects by ident; the same dictionary for as long as the process lives, even after a fork."""
 
@@ -70,7 +73,10 @@ class Threads:
         native = getattr(thread, "native_id", 0) or (threading.get_native_id() if ident == get_ident() else 0)
         line: dict[str, object] = {"t": "thread", "at": time.monotonic_ns(), "id": number, "native": native}
         line.update(name=name or getattr(thread, "name", ""), main=thread is threading.main_thread())
-        self._lines.write(line)
+        if number > _OWN_LINES:
+            self._lines.write_later(line)
+        else:
+            self._lines.write(line)
         return number
 
     def is_known(self, ident: int) -> bool:

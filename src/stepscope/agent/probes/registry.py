@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PROBES = (
     "python.gc",
     "python.children",
+    "python.thread_deaths",
     "keras.frameworks",
     "tensorflow.settings",
     "tensorflow.graph_nodes",

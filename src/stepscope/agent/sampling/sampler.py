@@ -187,6 +187,7 @@ class Sampler:
                 self._main_cpu = self._timer.used_ns()  # CPU time used in the gap is not part of the next period
             if whole_second:
                 state.records.flush_regularly()
+                state.lines.write_regularly()
                 self._governor.tick(now)
                 self._calibration.tick(now)
                 used = time.thread_time_ns()

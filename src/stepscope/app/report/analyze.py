@@ -20,7 +20,7 @@ from stepscope.app.report import (
     step_summary,
     traced_steps,
 )
-from stepscope.causes.host import tasks
+from stepscope.causes.host import tasks, thread_deaths
 from stepscope.causes.host.line_heat import HotLines
 from stepscope.derive.machine import address_space
 from stepscope.derive.steps import step_makers
@@ -41,8 +41,11 @@ if TYPE_CHECKING:
 
     from stepscope.derive.steps.steps import Steps
     from stepscope.model.report.finding import Checked, Finding
+    from stepscope.model.report.op_summary import TracedSteps
     from stepscope.model.session.session import Session
 
+HANGS = "HNG001"
+"""The detector that names a dead thread where the job waits for it."""
 MAX_DIAGNOSTICS = 20
 """Most diagnostics in a report; further ones are dropped."""
 MAX_HOT_LINES = 100
@@ -100,7 +103,12 @@ def report_of(session: Session) -> Report:
         stages=stage_shares.build(view),
         findings=exclusive.annotated(capture_account.annotated(findings, session.manifest), anatomy),
         checked=checked,
-        diagnostics=_diagnostics(view, (*failures, *problems, *unread, *told, *unseen)),
+        diagnostics=_diagnostics(
+            view,
+            (*failures, *problems, *unread, *told, *unseen),
+            traced=traced,
+            hangs=any(f.code == HANGS for f in findings),
+        ),
         tasks=view.get(tasks.build),
         ops=ops,
         line_heat=_line_heat(view, lines),
@@ -230,10 +238,12 @@ def _contributor(view: SessionView, component: ComponentName) -> tuple[str, Plac
     return "", None
 
 
-def _diagnostics(view: SessionView, failures: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+def _diagnostics(
+    view: SessionView, failures: tuple[Diagnostic, ...], *, traced: TracedSteps | None, hangs: bool
+) -> tuple[Diagnostic, ...]:
     """Diagnostics of the session, of the agents (each text once) and of the analysis."""
     session = view.session
-    found = list(session.manifest.diagnostics)
+    found = capture_account.noted(session.manifest.diagnostics, traced)
     for worker in session.workers:
         found += [Diagnostic(code=e.code, text=e.text) for e in worker.all(AgentDiagnostic)]
         if worker.info.lost_records:
@@ -244,6 +254,10 @@ def _diagnostics(view: SessionView, failures: tuple[Diagnostic, ...]) -> tuple[D
         if worker.info.lost_lines:
             text = f"process {worker.info.pid}: {worker.info.lost_lines} lines could not be written to the log"
             found.append(Diagnostic(code="DX011", text=text))
+    died = view.get(thread_deaths.build)
+    if died and not hangs:
+        text = f"{thread_deaths.sentence(view, died)}: no one is told of it, and what it did is not done any more"
+        found.append(Diagnostic(code="DX170", text=text))
     found += [Diagnostic(code="DX118", text=text) for text in capture_account.failures(session.manifest)]
     found += [Diagnostic(code=op_table.UNREADABLE, text=text) for text in view.traces.problems]
     if view.pipeline is not None:

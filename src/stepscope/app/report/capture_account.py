@@ -13,8 +13,8 @@ from stepscope.model.report.overhead import Capture
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from stepscope.model.report.finding import Finding
-    from stepscope.model.report.op_summary import OpTraceSummary
+    from stepscope.model.report.finding import Diagnostic, Finding
+    from stepscope.model.report.op_summary import OpTraceSummary, TracedSteps
     from stepscope.model.report.overhead import Overhead
     from stepscope.model.session.session import CaptureInfo, Manifest
 
@@ -89,6 +89,20 @@ def failures(manifest: Manifest) -> list[str]:
         for capture in manifest.captures
         if capture.outcome != "done"
     ]
+
+
+UNMADE = "no automatic op trace"
+"""How the sidecar's note begins when captures were too dear for a job. It cannot know what the report will hold: a
+trace beside native stacks, or the user's own profile, may be read after it."""
+_UNMADE_OF_STEPS = "no automatic op trace of whole steps"
+
+
+def noted(diagnostics: Sequence[Diagnostic], traced: TracedSteps | None) -> list[Diagnostic]:
+    """What was noted while the job ran, as the traced steps of the report leave it."""
+    if traced is None:
+        return list(diagnostics)
+    said = (msgspec.structs.replace(one, text=one.text.replace(UNMADE, _UNMADE_OF_STEPS, 1)) for one in diagnostics)
+    return [one for one in said if not (traced.count and one.text.startswith(_UNMADE_OF_STEPS))]
 
 
 def live(capture: CaptureInfo, number: int = 1) -> LiveCapture:

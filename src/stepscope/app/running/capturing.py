@@ -298,7 +298,7 @@ class Capturing:
             age = format_ns(self._budget.age_ns(now_ns))
             self._recording.note(
                 "DX118",
-                f"no automatic op trace: a single step is expected to cost {cost}, more than --budget "
+                f"{capture_account.UNMADE}: a single step is expected to cost {cost}, more than --budget "
                 f"{100 * self._budget.share:g}% allows in {age}; to take one while the job runs: stepscope trace JOB "
                 "--steps 1",
             )

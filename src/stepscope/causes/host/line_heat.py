@@ -39,7 +39,7 @@ from stepscope.model.log.events import (
     Stack,
     Traced,
 )
-from stepscope.model.log.program import Setting
+from stepscope.model.log.program import Setting, ThreadDied
 from stepscope.wire.kinds import Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _calls(event: AnyEvent) -> Iterator[tuple[str, int]]:
     """(file, line) of what was called or made."""
     if isinstance(event, Name):
         yield event.call_file, event.call_line
-    elif isinstance(event, (DatasetMade, ModelBuilt, Setting, ChildStarted)):
+    elif isinstance(event, (DatasetMade, ModelBuilt, Setting, ChildStarted, ThreadDied)):
         yield event.file, event.line
     if isinstance(event, (Traced, DatasetMade, IteratorMade, PyFunctionMade)):
         yield from _lines(event.stack)

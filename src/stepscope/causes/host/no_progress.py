@@ -17,6 +17,7 @@ from stepscope.derive.machine.rivals import is_child
 from stepscope.derive.numeric import intervals
 from stepscope.derive.python import stack_samples
 from stepscope.model.log.events import ThreadSeen
+from stepscope.model.log.program import ThreadDied
 from stepscope.wire.kinds import Kind, Trait, kinds_with
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Standstill:
     """Read or written by the process meanwhile."""
     threads: tuple[ThreadAt, ...]
     """The step's thread first. A thread that was not seen any more has the place where it was seen last."""
+    died: tuple[ThreadDied, ...] = ()
+    """Threads that an uncaught exception ended, the first one first."""
 
     @property
     def length_ns(self) -> int:
@@ -101,6 +104,7 @@ def build(view: SessionView) -> Standstill | None:
         children_cores=_children(session, since, until),
         moved_bytes=_moved(session, worker.info.pid, since, until),
         threads=_threads(worker, steps, since),
+        died=tuple(worker.all(ThreadDied)),
     )
 
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _OP_FUNCTIONS = frozenset({"quick_execute", "TFE_Py_FastPathExecute", "TFE_Py_Execute"})
 """Python functions whose own line is the C call that runs an eager op."""
 
+AGENT = "/stepscope/agent/"
+"""Folder of the agent's code, wherever it was copied to."""
+_INSTALLED = ("/site-packages/", "/dist-packages/")
 VARIABLES = "/ops/resource_variable_ops.py"
 """TensorFlow code that reads and assigns variables."""
 _BUILDING = frozenset(
@@ -101,6 +104,19 @@ class Sample:
         return any(is_framework(f.file) for f in self.below_user())
 
     @property
+    def in_agent(self) -> bool:
+        """Whether the user's line was inside what measuring does besides the call that it measures.
+
+        The wrapper of a call is the agent's, too, and what it calls may be C: it takes another agent function below it.
+        """
+        below = self.below_user()
+        first = next((i for i, frame in enumerate(below) if is_agent(frame.file)), len(below))
+        inside = below[first + 1 :]
+        return any(is_agent(f.file) for f in inside) and not any(
+            is_framework(f.file) or any(part in f.file for part in _INSTALLED) for f in inside
+        )
+
+    @property
     def waits_for_cluster(self) -> bool:
         """Whether the user's line waits inside TensorFlow for other tasks of the cluster (chief, server or peers)."""
         below = self.below_user()
@@ -132,10 +148,15 @@ class Sample:
         return leaf.function in _OP_FUNCTIONS or "/ops/gen_" in leaf.file
 
 
+def is_agent(file: str) -> bool:
+    """Whether a file is code of ours inside of the job."""
+    return AGENT in file.replace("\\", "/")
+
+
 def is_framework(file: str) -> bool:
-    """Whether a file belongs to TensorFlow or Keras."""
+    """Whether a file belongs to TensorFlow or Keras. The agent's folders for their probes do not."""
     path = file.replace("\\", "/")
-    return any(part in path for part in ("/tensorflow/", "/keras/", "/tf_keras/"))
+    return AGENT not in path and any(part in path for part in ("/tensorflow/", "/keras/", "/tf_keras/"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,10 +262,15 @@ def _common(taken: Sequence[Sample]) -> set[tuple[str, str]]:
 def hot_spots(
     taken: Iterable[Sample], components: frozenset[ComponentName], loop: tuple[str, str] | None
 ) -> tuple[HotSpot, ...]:
-    """Hot spots of some components, the most frequent first."""
+    """Hot spots of some components, the most frequent first.
+
+    Samples of measuring itself count towards the whole, but are nobody's hot spot.
+    """
     chosen = [s for s in taken if s.component in components and s.culprit is not None]
     groups: dict[tuple[str, str, int], list[Sample]] = {}
     for sample in chosen:
+        if sample.in_agent:
+            continue
         culprit = sample.culprit
         statement = statement_of(sample, loop)
         if culprit is not None:

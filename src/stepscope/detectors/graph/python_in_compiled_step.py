@@ -22,7 +22,8 @@ The ops that replace the Python need time too: `low` of the cost is half. Python
 counts in full.
 
 ## Remedy
-TensorFlow ops; or do it in the input pipeline, where it runs while the step computes; or once before training.
+TensorFlow ops; or do it in the input pipeline, where it runs while the step computes; or once before training,
+where it draws nothing at random.
 
 ## References
 Documentation of `tf.py_function` and `tf.numpy_function` on the interpreter lock and serialisation.
@@ -33,7 +34,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stepscope.causes.input import random_input
 from stepscope.derive.input import pipeline_python
+from stepscope.detectors import drawn
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -85,6 +88,7 @@ def _called_at(function: PythonFunction) -> tuple[str, int] | None:
 
 def _finding(view: StepsView, functions: list[PythonFunction], ratio: float, params: Params) -> Seen:
     first = functions[0]
+    draw = random_input.of_function(view, first)
     count = view.steps.steady_count
     per_step = sum(f.total_ns for f in functions) / max(1, count)
     more = f" and {len(functions) - 1} more" if len(functions) > 1 else ""
@@ -110,7 +114,11 @@ def _finding(view: StepsView, functions: list[PythonFunction], ratio: float, par
                 text=f"write {first.name.text} with TensorFlow ops: Python holds the interpreter lock (GIL), runs on "
                 "one core and takes its tensors out of the runtime and back",
             ),
-            Remedy(id="python-in-pipeline", text="or call it in the input pipeline, while the step computes, or once"),
+            Remedy(
+                id="python-in-pipeline",
+                text="or call it in the input pipeline, while the step computes"
+                + (f", or once {drawn.IF_THE_SAME}" if draw is None else ""),
+            ),
         ),
         explanation="The graph of the step holds the call of Python; each call was timed where TensorFlow makes it.",
     )

@@ -29,7 +29,9 @@ counts.
 
 ## Remedy
 Write the work with TensorFlow ops (`tf.strings`, `tf.image`, `tf.io`, lookup tables), or do it once before training
-and store the result; where only Python can do it, work on whole batches. Turn the debug mode off.
+and store the result. A function that draws at random is not to be stored: draw with `tf.random` or
+`tf.image.stateless_random_*`, and keep only what comes before it. Where only Python can do it, work on whole batches.
+Turn the debug mode off.
 
 ## References
 tf.data performance guide; documentation of tf.py_function on the interpreter lock and serialisation.
@@ -37,29 +39,21 @@ tf.data performance guide; documentation of tf.py_function on the interpreter lo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import input_cause
-from stepscope.detectors import pipeline_python
+from stepscope.causes.input import input_cause, random_input
+from stepscope.detectors import drawn, pipeline_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided
+from stepscope.detectors.pipeline_python import Params
 from stepscope.model.log.program import Setting
 from stepscope.model.report.finding import Evidence, Place, Remedy
-from stepscope.units import Ratio, format_ns, format_ratio
+from stepscope.units import format_ns, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.derive.input.pipeline_python import PythonFunction
     from stepscope.derive.steps_view import StepsView
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Params(pipeline_python.Params):
-    """Thresholds."""
-
-    told: Ratio = Ratio(0.05)
-    """What the interpreter lock costs the step besides is told from this share on."""
 
 
 def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
@@ -71,11 +65,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     debug = None if function.name.own else _debug_mode(view)
     inside = function.inside.function if function.inside is not None and debug is not None else ""
     name = inside or function.name.text
-    wait = format_ratio(cause.wait_ratio)
-    besides = (
-        f" and lose {format_ratio(cause.disturbed_ratio)} to its GIL" if cause.disturbed_ratio > params.told else ""
-    )
-    waits = f"; steps wait {wait} of their time for it{besides}"
+    draw = random_input.of_function(view, function)
+    waits = f"; steps wait {pipeline_python.waits(view, cause, waited.saved)}"
     if waited.hidden:
         waits = f", without a break ({format_ratio(waited.busy_ratio)} of the time): it sets the pace of the steps"
     yield Seen(
@@ -94,19 +85,25 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         else (
             Remedy(
                 id="use-tensorflow-ops",
-                text=f"write {name} with TensorFlow ops (tf.strings, tf.image, tf.io, lookup tables): Python "
-                f"code in the "
-                "input holds the interpreter lock (GIL), so more parallel calls do not help",
+                text=f"write {name} with TensorFlow ops ({_OPS if draw is None else _RANDOM_OPS}): Python code in the "
+                f"input holds the interpreter lock (GIL), so more parallel calls do not help",
             ),
-            Remedy(id="prepare-offline", text="or do its work once: before training into TFRecord files, or cache()"),
+            drawn.keep_the_rest(draw) if draw is not None else _OFFLINE,
             Remedy(id="batch-the-python", text="or call it on whole batches (batch before the map)"),
         ),
         explanation="The function ran on tf.data's threads and was timed call by call. It holds Python's global "
         "interpreter lock, so it runs on one core whatever num_parallel_calls says."
-        f"{pipeline_python.by_trace(cause)}",
+        f"{pipeline_python.by_trace(cause)}"
+        + ("" if waited.hidden else pipeline_python.account(view, cause, waited.saved)),
     )
 
 
+_OPS = "tf.strings, tf.image, tf.io, lookup tables"
+_RANDOM_OPS = "tf.image.stateless_random_*, tf.random, tf.image; map with num_parallel_calls=tf.data.AUTOTUNE"
+_OFFLINE = Remedy(
+    id="prepare-offline",
+    text=f"or do its work once, {drawn.IF_THE_SAME}: before training into TFRecord files, or cache()",
+)
 _REMEDY_OF_DEBUG_MODE = (
     Remedy(
         id="data-debug-mode-off",

@@ -21,7 +21,8 @@ looks like one that computes; the lines inside of it tell.
 
 ## Remedy
 Build the dataset from files or arrays with tf.data ops and run the work in `map(..., num_parallel_calls=AUTOTUNE)`;
-write prepared data to TFRecord files once; give a PyDataset `workers` above one.
+write prepared data to TFRecord files once, where nothing of it is drawn at random; give a PyDataset `workers` above
+one.
 
 ## References
 tf.data guide on from_generator and its limits; Keras documentation of PyDataset.
@@ -31,7 +32,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stepscope.detectors import pipeline_python
+from stepscope.causes.input import random_input
+from stepscope.detectors import drawn, pipeline_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided
 from stepscope.detectors.pipeline_python import Params
 from stepscope.model.report.finding import Place, Remedy
@@ -51,6 +53,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
     if waited is None:
         return
     function, mean = waited.function, waited.step_ns
+    draw = random_input.of_function(view, function)
     name = function.name.text
     if name == "<lambda>" and function.inside is not None:
         name = function.inside.function
@@ -68,7 +71,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
                 text="build the dataset from files or arrays and do the generator's work with tf.data ops in "
                 f"map(num_parallel_calls=tf.data.AUTOTUNE), {format_ratio(waited.saved)} of the step goes there now",
             ),
-            Remedy(id="prepare-offline", text="or write the prepared examples to TFRecord files once"),
+            drawn.keep_the_rest(draw) if draw is not None else _OFFLINE,
             Remedy(
                 id="more-workers", text="a PyDataset: give it workers > 1, and use_multiprocessing for CPU-bound work"
             )
@@ -77,8 +80,14 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         ),
         explanation="The Python code that makes the batches was timed call by call. It runs on one thread under the "
         "interpreter lock, so tf.data cannot run it in parallel."
-        f"{pipeline_python.by_trace(waited.cause)}",
+        f"{pipeline_python.by_trace(waited.cause)}"
+        + ("" if waited.hidden else pipeline_python.account(view, waited.cause, waited.saved)),
     )
+
+
+_OFFLINE = Remedy(
+    id="prepare-offline", text=f"or write the prepared examples to TFRecord files once, {drawn.IF_THE_SAME}"
+)
 
 
 def _how(waited: Waited) -> str:

@@ -22,7 +22,7 @@ the code counts as slow Python in the loop (HST001).
 
 ## Remedy
 Move the preparation into a tf.data pipeline with `map` and `prefetch`, vectorise it with NumPy over the whole batch, or
-do it once before the loop.
+do it once before the loop, where it draws nothing at random.
 
 ## References
 tf.data performance guide, prefetching; training-pipeline analysis (Rand 2020), stage preprocessing.
@@ -34,10 +34,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.host import statement_role
-from stepscope.causes.input import input_cause
+from stepscope.causes.input import input_cause, random_input
 from stepscope.derive.input.pipeline import MAX_HANDOVER_NS
 from stepscope.derive.python import loop_source
-from stepscope.detectors import loop_python
+from stepscope.detectors import drawn, loop_python
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, severity_of
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ns, format_ratio
@@ -65,6 +65,8 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
         return
     if found.ratio - params.handover * steps.steady_count / steps.steady_ns < params.min_ratio:
         return
+    draw = random_input.at(view, found.top.culprit)
+    once = f", or once before training {drawn.IF_THE_SAME}" if draw is None else ""
     yield Seen(
         title=f"the loop prepares each batch in Python before the step, mostly in {found.who(view)}: "
         f"{format_ratio(found.ratio)} of the time",
@@ -82,7 +84,7 @@ def detect(view: StepsView, params: Params) -> Iterator[Seen | Undecided]:
             ),
             Remedy(
                 id="vectorise",
-                text=f"or vectorise {found.who(view)}: work on whole batches, or once before training",
+                text=f"or vectorise {found.who(view)}: work on whole batches{once}",
             ),
         ),
         explanation="The time lies between two calls of the step, on the thread that makes them; by the loop's "

@@ -21,7 +21,8 @@ model; the wait inside of Keras' compiled step is then undecided until an op tra
 `stepscope run` does by itself.
 
 ## Remedy
-Run the stage in parallel (`num_parallel_calls=tf.data.AUTOTUNE`), do its work once (`cache()` after it, or offline),
+Run the stage in parallel (`num_parallel_calls=tf.data.AUTOTUNE`), do its work once (`cache()` after it, or offline;
+where it draws at random, only what comes before the draw),
 batch before a map that can work on whole batches, and keep `prefetch(tf.data.AUTOTUNE)` last. Filter, skip and shard
 before the map where they throw away much of what it makes behind it (`dropped_ratio`). Where single rows of arrays pass
 by the thousand, batch their indices and gather. Where op determinism has a map that draws random numbers, or reads a
@@ -36,9 +37,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import input_cause
+from stepscope.causes.input import input_cause, random_input
 from stepscope.causes.job import hidden_wait
-from stepscope.detectors import cut_cache, determinism, pipeline_python
+from stepscope.detectors import cut_cache, determinism, drawn, pipeline_python
 from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.log.events import ChildStarted
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -106,16 +107,14 @@ def _question(view: StepsView) -> CaptureRequest | Undecided:
 
 def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
     stage = cause.stage
-    wait = format_ratio(cause.wait_ratio)
+    waits = pipeline_python.waits(view, cause, cause.wait_ratio)
     places = _places(view, stage)
     at = f" ({places[0].file}:{places[0].line})" if places else ""
     if stage is None:
-        title = f"each step waits {wait} of its time for the next batch of the input"
+        title = f"steps wait {waits.replace('for it', 'for the next batch of the input', 1)}"
     else:
         per = format_ns(stage.latency_ns)
-        title = (
-            f"the input pipeline's {_plain(stage)} takes {per} per batch{at}; steps wait {wait} of their time for it"
-        )
+        title = f"the input pipeline's {_plain(stage)} takes {per} per batch{at}; steps wait {waits}"
     evidence = [
         Evidence(
             metric="input_wait_ratio",
@@ -166,7 +165,7 @@ def _finding(view: StepsView, cause: InputCause, params: Params) -> Seen:
         ),
         explanation="The batch is not ready when the step asks for it. The stage named is the one with the "
         "largest self time per batch after tf.data's own optimisation; stages behind it can only be as fast as it is."
-        f"{pipeline_python.by_trace(cause)}",
+        f"{pipeline_python.by_trace(cause)}{pipeline_python.account(view, cause, cause.wait_ratio)}",
     )
 
 
@@ -252,8 +251,10 @@ def _remedies(view: StepsView, stage: Stage | None, dropped: _Dropped | None, pa
         if stage.elements > 1:
             text = "batch before the map and let the function work on whole batches (vectorised)"
             remedies.append(Remedy(id="batch-before-map", text=text, safety="review"))
-        text = "if the function gives the same result every time: cache() after it, or do the work offline"
-        remedies.append(Remedy(id="cache-after-map", text=text, safety="review"))
+        draw = random_input.of_datasets(view, stage.datasets)
+        text = f"{drawn.IF_THE_SAME}: cache() after it, or do the work offline"
+        cached = Remedy(id="cache-after-map", text=text, safety="review")
+        remedies.append(drawn.keep_the_rest(draw) if draw is not None else cached)
     elif stage is not None and stage.name.startswith("Generator") and _has_children(view):
         text = "batches come from other processes, each pickled and copied on its way: send them small (uint8, not "
         text += "float64; scale and cast in the model), or make them on threads or with tf.data"

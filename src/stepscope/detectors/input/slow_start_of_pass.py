@@ -34,9 +34,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.input import slow_start_of_pass
+from stepscope.causes.input import random_input, slow_start_of_pass
 from stepscope.causes.input.slow_start_of_pass import FILLS, SKIPS
-from stepscope.detectors import cut_cache
+from stepscope.detectors import cut_cache, drawn
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -98,14 +98,18 @@ def _finding(view: StepsView, found: PassStarts, params: Params, least: Ratio) -
         cost=cost_of(view, found.ratio, low=(found.ratio if skips else min(found.ratio, 1 - found.ratio)) / 2),
         remedies=(
             *((cut_cache.REMEDY,) if cut is not None else ()),
-            *_remedies(skips=bool(skips), shuffled=any(d.cls == FILLS for d in found.causes)),
+            *_remedies(
+                skips=bool(skips),
+                shuffled=any(d.cls == FILLS for d in found.causes),
+                cached=random_input.of_datasets(view, found.maps) is None,
+            ),
         ),
         explanation="What these waits take beyond those for other batches counts. What a transformation takes before "
         "it hands out the first element is made anew in each pass.",
     )
 
 
-def _remedies(*, skips: bool, shuffled: bool) -> tuple[Remedy, ...]:
+def _remedies(*, skips: bool, shuffled: bool, cached: bool) -> tuple[Remedy, ...]:
     remedies = []
     if skips:
         text = "skip before the map: what is thrown away need not be made"
@@ -113,8 +117,8 @@ def _remedies(*, skips: bool, shuffled: bool) -> tuple[Remedy, ...]:
     if shuffled:
         text = "shuffle before the map, or with a smaller buffer: it is filled before the first batch comes"
         remedies.append(Remedy(id="shuffle-first", text=text, safety="review"))
-    text = "cache() behind the map, if it gives the same every time; or repeat() the dataset and give fit "
-    text += "steps_per_epoch, so that the next pass is prepared while this one ends"
+    text = f"cache() behind the map, {drawn.IF_THE_SAME}; or " if cached else ""
+    text += "repeat() the dataset and give fit steps_per_epoch, so that the next pass is prepared while this one ends"
     return (*remedies, Remedy(id="prepare-next-pass", text=text, safety="review"))
 
 

@@ -18,8 +18,9 @@ Traced steps are few, and slower than others. Source lines are not known. In a s
 INP003 say more, and this one does not apply. What a DataLoader's workers do is not in the trace.
 
 ## Remedy
-Run the stage in parallel, do its work once (`cache`, offline), batch before it, write Python as TensorFlow ops, and
-keep `prefetch(tf.data.AUTOTUNE)` last. Give a DataLoader worker processes (`num_workers`), or more of them.
+Run the stage in parallel, do its work once (`cache`, offline; not where it draws at random), batch before it, write
+Python as TensorFlow ops, and keep `prefetch(tf.data.AUTOTUNE)` last. Give a DataLoader worker processes
+(`num_workers`), or more of them.
 
 ## References
 tf.data performance guide; PyTorch's performance tuning guide, "enable asynchronous data loading"; xprof calls input
@@ -32,7 +33,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.optrace.host import map_kind
-from stepscope.detectors import trace_evidence
+from stepscope.derive.python.random_draws import Draw
+from stepscope.detectors import drawn, trace_evidence
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ns, format_ratio
@@ -144,7 +146,10 @@ def _remedies(stage: StageNode, python: float, params: Params) -> tuple[Remedy, 
     if python >= params.min_python_ratio:
         first = Remedy(id="use-tensorflow-ops", text="write the Python as TensorFlow ops: it holds the GIL")
     elif stage.parallelism > 1:
-        first = Remedy(id="cache-after-map", text="do the stage's work once: cache() after it, or offline")
+        text = f"do the stage's work once, {drawn.IF_THE_SAME}: cache() after it, or offline"
+        names = map_kind.drawn(stage)
+        cached = Remedy(id="cache-after-map", text=text)
+        first = drawn.keep_the_rest(Draw(", ".join(names), 0)) if names else cached
     return first, Remedy(id="prefetch", text="end the pipeline with prefetch(tf.data.AUTOTUNE)", safety="safe")
 
 

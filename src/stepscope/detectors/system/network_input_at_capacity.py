@@ -118,7 +118,9 @@ def _finding(view: StepsView, network: Network, wait: float, error: float, param
                 text="send fewer bytes a sample: compressed or smaller records, uint8, no columns that are not used",
             ),
             Remedy(
-                id="local-copy", text="copy the data to a local disk before training, or cache() it in the first epoch"
+                id="local-copy",
+                text="copy the data to a local disk before training, or cache() it as it was read, "
+                "before any map that draws at random",
             ),
             Remedy(
                 id="nearer-data", text="read from several servers, place the job near its data, or take a faster link"

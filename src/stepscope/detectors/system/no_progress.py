@@ -11,6 +11,7 @@ A job that hangs keeps its machine and says nothing. Where its threads stand is 
 `standstill_ns`: from the last record of work to the end. `longest_before_ns`: the longest such time before. `cores`:
 CPU used meanwhile. `samples_in_place`: stack samples of the step's thread since, nearly all in the function named. The
 places of the other threads follow; a thread that is not seen any more is named with the line where it was seen last.
+`threads_died`: threads that an exception ended which nobody caught. The first of them is named, with its line.
 
 ## Known limits
 What Python cannot see (a lock in C, a peer that does not answer) is named by the line that called it. Threads that wait
@@ -19,7 +20,8 @@ for another one: undecided. A job that ended well did not hang, however long it 
 
 ## Remedy
 Let the waiting end: a timeout on the wait, an error handed from the worker thread to the one that waits, a lock that is
-released in `finally`, processes started by spawn rather than fork.
+released in `finally`, processes started by spawn rather than fork. A thread that may die catches what it raises and
+hands it over: nobody is told that it is gone.
 
 ## References
 FSE'22 study, symptom "program hang"; Python documentation of queue.Queue.get and of multiprocessing start methods.
@@ -30,7 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.causes.host import no_progress
+from stepscope.causes.host import no_progress, thread_deaths
 from stepscope.causes.job import purpose
 from stepscope.detectors.base import Detector, Seen, Signal, Undecided, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
@@ -51,6 +53,8 @@ class Params:
     """Shorter is no hang to anybody."""
     min_start_ns: int = 20_000_000_000
     """Before the first step."""
+    min_after_death_ns: int = 5_000_000_000
+    """Where a thread of the job has died: what waits for it waits for ever."""
     min_times_before: float = 10.0
     """Standstill over the longest time without work before."""
     max_cores: float = 0.1
@@ -73,7 +77,8 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     if still is None or view.session.manifest.exit_code == 0:
         return
     least = params.min_standstill_ns if view.steps is not None else params.min_start_ns
-    if still.length_ns < max(least, params.min_times_before * still.longest_before_ns):
+    least = max(least, int(params.min_times_before * still.longest_before_ns))
+    if still.length_ns < (min(least, params.min_after_death_ns) if still.died else least):
         return
     main = still.threads[0]
     children = 0.0 if main.module in _THREADS_ONLY else still.children_cores
@@ -98,7 +103,7 @@ def _finding(view: SessionView, still: Standstill, main: ThreadAt, params: Param
     when = f"after {count:,} steps" if count else "before the first step"
     return Seen(
         title=f"the job hangs: no progress for {format_ns(still.length_ns)} {when}; {_at(view, main)} waits"
-        f"{_for_what(main)}: {format_ratio(ratio)} of the time",
+        f"{_for_what(main)}: {format_ratio(ratio)} of the time{_death(view, still)}",
         confidence=0.9 if main.samples else 0.7,
         introduced_stage="training" if count else "initialization",
         exposed_stage="training" if count else "initialization",
@@ -110,17 +115,29 @@ def _finding(view: SessionView, still: Standstill, main: ThreadAt, params: Param
             Evidence(metric="longest_before_ns", value=still.longest_before_ns, unit="ns"),
             Evidence(metric="cores", value=still.cores, unit="cores", threshold=params.max_cores),
             Evidence(metric="samples_in_place", value=main.samples, unit="samples"),
+            *((Evidence(metric="threads_died", value=len(still.died), unit="threads"),) if still.died else ()),
         ),
         cost=cost_of(view, ratio, ns_per_step=still.length_ns // max(1, count)),
-        remedies=(
-            Remedy(
-                id="bound-the-wait",
-                text=f"find out why what {_function(main)} waits for does not come; give the wait a timeout, and hand "
-                "errors of worker threads to the thread that waits",
-            ),
-        ),
+        remedies=_remedies(still, main),
         explanation=_others(view, still),
     )
+
+
+def _remedies(still: Standstill, main: ThreadAt) -> tuple[Remedy, ...]:
+    bound = f"find out why what {_function(main)} waits for does not come; give the wait a timeout, and hand errors of "
+    bound += "worker threads to the thread that waits"
+    remedy = Remedy(id="bound-the-wait", text=bound)
+    if not still.died:
+        return (remedy,)
+    first = still.died[0]
+    text = f"mend what raises {first.error}; catch in {first.name} whatever it raises, and hand it to the thread that "
+    text += "waits (close the queue with cancel_pending_enqueues, tf.train.Coordinator.request_stop, queue.put(error))"
+    return Remedy(id="hand-errors-over", text=text), remedy
+
+
+def _death(view: SessionView, still: Standstill) -> str:
+    """Who died, of what and where; nothing where nobody did."""
+    return f"; {thread_deaths.sentence(view, still.died)}" if still.died else ""
 
 
 def _function(thread: ThreadAt) -> str:
@@ -159,8 +176,9 @@ def _others(view: SessionView, still: Standstill) -> str:
 
 
 def _places(view: SessionView, still: Standstill) -> tuple[Place, ...]:
+    died = [view.place(d.file, d.line, function=d.function) for d in still.died if d.file]
     spots = [t.spot for t in still.threads if t.spot is not None]
-    return tuple(dict.fromkeys(view.place(s.file, s.line, function=s.function) for s in spots))
+    return tuple(dict.fromkeys([*died, *(view.place(s.file, s.line, function=s.function) for s in spots)]))
 
 
 DETECTOR = Detector(

@@ -125,7 +125,11 @@ def _remedies(disk: DiskInput, params: Params, *, limited: bool) -> tuple[Remedy
         text = "raise the cgroup's memory limit, so that the files stay in the page cache after the first epoch"
         found.append(Remedy(id="raise-memory", text=text))
     found += [
-        Remedy(id="cache-data", text="cache() the data in memory, or copy it to a faster disk before training"),
+        Remedy(
+            id="cache-data",
+            text="cache() the data in memory as it was read, before any map that draws at random, or copy it to a "
+            "faster disk before training",
+        ),
         Remedy(
             id="smaller-data", text="store it smaller: compressed, uint8, only what is used, in large TFRecord files"
         ),

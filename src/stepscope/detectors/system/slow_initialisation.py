@@ -120,7 +120,11 @@ def _remedies(function: str, making: str) -> tuple[Remedy, ...]:
             id="load-in-pipeline",
             text=f"do what {function} does in tf.data (map with num_parallel_calls), or vectorise it",
         ),
-        Remedy(id="keep-the-result", text="or do it once and keep the result: np.save, TFRecord, Dataset.save"),
+        Remedy(
+            id="keep-the-result",
+            text="or do it once, where it gives the same in each run, and keep the result: np.save, TFRecord, "
+            "Dataset.save",
+        ),
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from stepscope.model.event import Event, Frame
 from stepscope.model.log.graph import GraphRead, GraphsRead, Layer
-from stepscope.model.log.program import Padding, Setting
+from stepscope.model.log.program import ProgramEvent
 
 
 class ProcessStarted(Event, tag="process", frozen=True, kw_only=True):
@@ -372,8 +372,7 @@ AnyEvent = (
     | BatchSeen
     | ChildStarted
     | ModelBuilt
-    | Setting
-    | Padding
+    | ProgramEvent
     | InferenceSession
     | ServerStarted
     | GraphSize

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.model.event import Event
+from stepscope.model.event import Event, Frame
 
 
 class Setting(Event, tag="setting", frozen=True, kw_only=True):
@@ -32,3 +32,22 @@ class Padding(Event, tag="padding", frozen=True, kw_only=True):
     line: int = 0
     function: str = ""
     """Function of user code that padded them, else that passed them."""
+
+
+class ThreadDied(Event, tag="thread-death", frozen=True, kw_only=True):
+    """A thread of the job ended by an exception that nobody caught."""
+
+    thread: int
+    """As in ``ThreadSeen``."""
+    name: str = ""
+    error: str = ""
+    """The exception's class. Its message is not recorded."""
+    file: str = ""
+    function: str = ""
+    line: int = 0
+    """The innermost user code of the traceback; "" for none."""
+    stack: tuple[Frame, ...] = ()
+    """User frames of the traceback, root to leaf."""
+
+
+ProgramEvent = Setting | Padding | ThreadDied
