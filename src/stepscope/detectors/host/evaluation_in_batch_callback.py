@@ -5,15 +5,15 @@
 tenth or more of the steady wall time.
 
 ## Why it matters
-Each call runs over a whole data set on the training thread. Once an epoch this is what one wants; every few batches it
+Each call runs over a whole data set on the training thread. Once an epoch this is usually wanted; every few batches it
 multiplies the cost of validation.
 
 ## Evidence
-`evaluation_ratio`: share of the steady wall time, rests included, inside of these calls, each timed. `steps_between`:
-steady steps per call.
+`evaluation_ratio`: share of the steady wall time, unobserved gaps included, inside these calls, each timed.
+`steps_between`: steady steps per call.
 
 ## Known limits
-Whether so frequent a validation is wanted (early stopping on very long epochs) only the user knows.
+Whether such frequent validation is wanted (early stopping on very long epochs) only the user knows.
 
 ## Remedy
 Evaluate in `on_epoch_end` or through `validation_data` and `validation_freq`, or on a small sample.
@@ -74,7 +74,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         mine = on_thread & (records.kind == Kind.CALLBACK) & (records.name == row.name.id)
         spans = intervals.merge(records.start_ns[mine], records.start_ns[mine] + records.dur_ns[mine])
         inside = intervals.clipped_sum(starts, ends, spans) == ends - starts
-        # in a rest callbacks leave no records, loops do: those called at the same place
+        # while wrappers are detached, callbacks leave no records but loops do: take those called at the same place
         inside |= np.isin(names, names[inside]) & (intervals.clipped_sum(starts, ends, rests) > 0)
         inside &= intervals.clipped_sum(starts, ends, looked_at) > 0
         calls = int(inside.sum())
@@ -89,7 +89,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
         between = (steps.steady_count + steps.skipped) / calls
         yield Seen(
             title=f"the callback {row.name.text} calls model.{name.role} every {between:.3g} batches, "
-            f"{format_ns(spent / calls)} each: {format_ratio(ratio)} of the time goes into validation",
+            f"{format_ns(spent / calls)} each: validation takes {format_ratio(ratio)} of the time",
             confidence=0.95,
             where=tuple(where),
             evidence=(
@@ -111,7 +111,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
                 ),
                 Remedy(id="evaluate-a-sample", text="or on a small fixed sample of the validation set"),
             ),
-            explanation="The calls run over the whole set on the training thread, between two batches.",
+            explanation="The calls run over the whole data set on the training thread, between two batches.",
         )
 
 
