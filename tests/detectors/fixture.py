@@ -5,8 +5,9 @@ All sessions are written by hand: what costs how much is chosen there, so what a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -41,6 +42,16 @@ class Expected:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Edge:
+    """Two sessions on both sides of one number of a detector's ``Params``, which differ by next to nothing."""
+
+    below: Build
+    at: Build
+    shows: str = ""
+    """What is said ``at`` the number alone: the id of a remedy, a severity or an outcome; "" for the finding itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fixtures:
     """The sessions of one detector. ``below`` is silent, ``at`` is found, and they differ by next to nothing."""
 
@@ -51,6 +62,8 @@ class Fixtures:
     missing: str
     below: Build
     at: Build
+    edges: Mapping[str, Edge] = field(default_factory=dict)
+    """Edges of other numbers than that of ``below`` and ``at``, by their names in ``Params``."""
 
 
 Claim = Callable[[AnyDetector, Fixtures], None]
@@ -112,5 +125,20 @@ def at_threshold(detector: AnyDetector, fixtures: Fixtures) -> None:
     assert [f.code for f in findings] == [detector.code]
 
 
-CLAIMS: tuple[Claim, ...] = (firing, silent, not_applicable, below_threshold, at_threshold)
+def edges(detector: AnyDetector, fixtures: Fixtures) -> None:
+    """Each further number that decides does so where it stands."""
+    for name, edge in fixtures.edges.items():
+        assert isinstance(attrgetter(name)(detector.params), int | float)
+        shown = edge.shows or detector.code
+        assert [shown in _said(detector, build()) for build in (edge.below, edge.at)] == [False, True], name
+
+
+def _said(detector: AnyDetector, job: Job) -> set[str]:
+    """Codes, severities and remedies of what a detector finds in a job, and its outcome."""
+    findings, checked = look(detector, job)
+    remedies = {remedy.id for found in findings for remedy in found.remedies}
+    return {checked.outcome, *remedies, *(f.code for f in findings), *(f.severity for f in findings)}
+
+
+CLAIMS: tuple[Claim, ...] = (firing, silent, not_applicable, below_threshold, at_threshold, edges)
 """Each detector's ``test_fixtures`` makes all of them."""

@@ -23,6 +23,7 @@ def beside(
     looks: bool = True,
     job: Job | None = None,
     frame: Frame = COUNT,
+    threads: int = 1,
 ) -> Job:
     """A loop of ten seconds and a thread that counts words.
 
@@ -35,14 +36,16 @@ def beside(
         looks: without them nobody looked.
         job: a loop of ten seconds, by default one that calls a compiled function.
         frame: where the other thread is.
+        threads: that do the same, each with so much CPU.
     """
     job = job or train_loop(80 * MS)
     job.machine(SECONDS, got=(percent + own) / 100)
-    job.thread_cpu(SECONDS, {MAIN: own, OTHER: percent})
+    job.thread_cpu(SECONDS, {MAIN: own, **{OTHER + i: percent for i in range(threads)}})
     states = [LockState.WAITS] * waits + [LockState.ELSEWHERE] * elsewhere + [LockState.RUNS] * runs
     for number, state in enumerate(states):
         at = S + number * PERIOD + 40 * MS
         job.samples([at], Frame(SCRIPT, "main", CALL), arg=state if looks else LockState.NOT_LOOKED)
         other = LockState.WAITS if looks and number % 2 else LockState.NOT_LOOKED
-        job.samples([at], frame, thread=OTHER, arg=other)
+        for i in range(threads):
+            job.samples([at], frame, thread=OTHER + i, arg=other)
     return job

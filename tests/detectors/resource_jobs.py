@@ -130,7 +130,15 @@ def uploading(seconds: int, beside: float, *, wait: int = 60 * MS) -> Job:
     return on_network(sampled_machine(job), received, [4 * MB * u for u in up], gaps=None)
 
 
-def from_disk(busy: float, *, wait: int = 60 * MS, limit: int = -1, own: float = 1.0, held: float = 0.0) -> Job:
+def from_disk(
+    busy: float,
+    *,
+    wait: int = 60 * MS,
+    limit: int = -1,
+    own: float = 1.0,
+    held: float = 0.0,
+    requests: float = 1.0,
+) -> Job:
     """A loop that waits for a batch, and reads 6 MB/s from a disk.
 
     Args:
@@ -139,6 +147,7 @@ def from_disk(busy: float, *, wait: int = 60 * MS, limit: int = -1, own: float =
         limit: what the cgroup may read a second.
         own: share of the reads that is the process's.
         held: share of the gigabyte that the cgroup may hold; 0 for no limit.
+        requests: in flight while the disk is busy.
     """
     job = sampled_machine(pulled(wait))
     at = job.hosts.at_ns
@@ -159,25 +168,35 @@ def from_disk(busy: float, *, wait: int = 60 * MS, limit: int = -1, own: float =
         read_bytes=read,
         reads=read // 65_536,
         busy_ns=np.rint(busy * at).astype(np.int64),
-        queue_ns=np.rint(busy * at).astype(np.int64),
+        queue_ns=np.rint(requests * busy * at).astype(np.int64),
         limit_bytes_s=np.full(len(at), limit),
     )
     return job
 
 
-def dipping(every: int, *, within: float = 0.2, slower: float = 0.7, others: float = 0.0) -> Job:
+def dipping(
+    every: int,
+    *,
+    within: float = 0.2,
+    slower: float = 0.7,
+    others: float = 0.0,
+    usual: float = 1.5,
+    dips: Sequence[int] = (),
+) -> Job:
     """A loop that in one second of ``every`` uses little CPU and makes fewer steps.
 
     Args:
         every: seconds from dip to dip; thirty seconds in all.
-        within: cores in a dip; otherwise 1.5.
+        within: cores in a dip.
         slower: share of the usual steps that a dip's second makes.
         others: cores of other processes in dips.
+        usual: cores outside of dips.
+        dips: the seconds that are dips, where not one of ``every``.
     """
     job = Job()
     job.sources[SCRIPT] = SOURCE
     call = job.function(**MAIN_CALL)
-    low = [second % every == every - 1 for second in range(3 * SECONDS)]
+    low = [second in dips if dips else second % every == every - 1 for second in range(3 * SECONDS)]
     for second, dip in enumerate(low):
         steps = round(10 * slower) if dip else 10
         for i in range(steps):
@@ -185,7 +204,7 @@ def dipping(every: int, *, within: float = 0.2, slower: float = 0.7, others: flo
     job.machine(3 * SECONDS, cpus=2)
     at = job.hosts.at_ns
     columns = {name: getattr(job.hosts, name) for name in job.hosts.__dataclass_fields__}
-    columns["job_cpu_ns"] = totals([S * (within if dip else 1.5) for dip in low])
+    columns["job_cpu_ns"] = totals([S * (within if dip else usual) for dip in low])
     columns["others_cpu_ns"] = totals([S * (others if dip else 0.0) for dip in low])
     job.hosts = type(job.hosts)(**columns)
     job.resources["cores"] = filled(CoreTable, len(at), at_ns=at)

@@ -31,6 +31,7 @@ def tables(*, takes: bool = False) -> Tables:
     hidden = graph.op("MatMul", "MatMul", x, weight)
     loss = graph.op("Mean", "Mean", graph.op("Square", "Square", hidden))
     graph.op("accuracy", "Mean", graph.op("Cast", "Cast", graph.op("Equal", "Equal", graph.op("ArgMax", "ArgMax", x))))
+    graph.op("Sum", "Sum", graph.op("Mul", "Mul", hidden))
     gradient = graph.op("gradients/MatMul_grad", "MatMul", loss, x)
     graph.op("GradientDescent/update_w", "ResourceApplyGradientDescent", gradient)
     graph.op("GradientDescent", "NoOp")
@@ -39,14 +40,14 @@ def tables(*, takes: bool = False) -> Tables:
     return made
 
 
-def fetching(again: int, what: str = "Mean:0", *, line: int = LOSS, graph: Tables | None = None) -> Job:
-    """Steps of 100 ms: a run of the training op, and one of ``again`` that fetches ``what``."""
+def fetching(again: int, what: str = "Mean:0", *, line: int = LOSS, graph: Tables | None = None, every: int = 1) -> Job:
+    """Steps of 100 ms: a run of the training op, and in each ``every``-th one of ``again`` that fetches ``what``."""
     job = Job()
     job.sources[SCRIPT] = SOURCE
     first = job.call(Kind.SESSION_RUN, "GradientDescent", call_file=SCRIPT, call_line=TRAIN, call_function="main")
     first.every(PERIOD, STEPS, dur=95 * MS - again)
     second = job.call(Kind.SESSION_RUN, what, call_file=SCRIPT, call_line=line, call_function="main")
-    second.every(PERIOD, STEPS, dur=again, start=95 * MS - again)
+    second.every(every * PERIOD, STEPS // every, dur=again, start=95 * MS - again)
     made = graph if graph is not None else tables()
     job.graphs = made.table()
     job.event(*made.events())

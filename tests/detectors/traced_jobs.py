@@ -117,11 +117,11 @@ def transposed(spent: float, *, name: str = "Conv-0-TransposeNHWCToNCHW-LayoutOp
     return holding(made.trace())
 
 
-def loaded(wait: float, *, workers: bool = False) -> Job:
-    """A file of PyTorch's profiler whose steps take their batch from a DataLoader for so long."""
+def loaded(wait: float, *, workers: bool = False, steps: int = TRACED) -> Job:
+    """A file of PyTorch's profiler whose steps take their batch from a DataLoader for so long; the last has no end."""
     made = Maker(TraceSource(format="kineto"))
     who = "_MultiProcessingDataLoaderIter" if workers else "_SingleProcessDataLoaderIter"
-    for i in range(TRACED):
+    for i in range(steps):
         at = STEP * i
         made.step(at, STEP - 1, i)
         made.span(made.main, f"enumerate(DataLoader)#{who}.__next__", at + 1, wait)

@@ -18,7 +18,7 @@ from stepscope.wire.kinds import Flag, Kind, LockState
 
 def measured(job: Job) -> LockWaits:
     """What is said of the lock."""
-    found = job.view().get(gil_contention.build)
+    found = gil_contention.build(job.view(), 0.02)
     assert found is not None
     return found
 
@@ -132,11 +132,11 @@ def test_without_the_threads_nothing_is_said() -> None:
     """Where the step's thread has no samples of its CPU time, or they do not cover the steps, there is nothing."""
     job = beside(70)
     job.threads = job.threads.take(job.threads.native == 1000 + OTHER)
-    assert job.view().get(gil_contention.build) is None
+    assert gil_contention.build(job.view(), 0.02) is None
     job = beside(70)
     job.processes = job.processes.take(job.processes.at_ns < 2 * S)
-    assert job.view().get(gil_contention.build) is None
+    assert gil_contention.build(job.view(), 0.02) is None
     job = Job()
     job.event(ThreadSeen(id=MAIN, main=True))
     job.call(Kind.NEXT, "next")
-    assert job.view().get(gil_contention.build) is None
+    assert gil_contention.build(job.view(), 0.02) is None

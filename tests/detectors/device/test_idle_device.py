@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from tests.derive.sessions import MS, Job
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import train_loop
 from tests.detectors.resource_jobs import MB, NO_GPU_SAMPLES, gpu_steps, gpu_unsampled
 
@@ -33,6 +33,11 @@ FIXTURES = Fixtures(
     missing=NO_GPU_SAMPLES,
     below=lambda: gpu_steps([2] * 11, reserved=300 * MB, own=0),
     at=lambda: gpu_steps([1] * 11, reserved=300 * MB, own=0),
+    edges={
+        "used_bytes": Edge(
+            below=lambda: gpu_steps([0] * 11, own=1_000 * MB), at=lambda: gpu_steps([0] * 11, own=1_000 * MB - 1)
+        ),
+    },
 )
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.derive.graph_tables import Node, Tables
 from tests.derive.sessions import Job
 from tests.detectors.asking import asked, codes
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.graph_jobs import LINE, running
 from tests.detectors.traced_jobs import untraced
 
@@ -65,6 +65,12 @@ FIXTURES = Fixtures(
     missing="nodes of traced graphs",
     below=lambda: inverting(9_900),
     at=lambda: inverting(10_100),
+    edges={
+        "min_elements": Edge(
+            below=lambda: inverting(60_000, constant_tables(size="float32[31,31]")),
+            at=lambda: inverting(60_000, constant_tables(size="float32[32,32]")),
+        ),
+    },
 )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from tests.detectors.asking import codes
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
-from tests.detectors.graph_jobs import LINE, NODES, double
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
+from tests.detectors.graph_jobs import LINE, NODES, double, double_tables, graph_only
 from tests.detectors.traced_jobs import untraced
 
 from stepscope.detectors.graph.double_precision_in_step import DETECTOR
@@ -28,6 +28,13 @@ FIXTURES = Fixtures(
     missing=NODES,
     below=lambda: double(16_500),
     at=lambda: double(16_900),
+    edges={
+        "min_elements": Edge(
+            below=lambda: graph_only(double_tables(elements="9999")),
+            at=lambda: graph_only(double_tables(elements="10000")),
+            shows="undecided",
+        ),
+    },
 )
 
 

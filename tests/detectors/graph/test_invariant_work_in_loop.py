@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.graph_tables import Tables
 from tests.detectors.asking import asked, codes
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.graph_jobs import LINE, NODES
 from tests.detectors.repeated_jobs import invariant, solve_tables
 from tests.detectors.traced_jobs import untraced
@@ -30,6 +30,12 @@ FIXTURES = Fixtures(
     missing=NODES,
     below=lambda: invariant(11_000),
     at=lambda: invariant(11_200),
+    edges={
+        "min_elements": Edge(
+            below=lambda: invariant(60_000, solve_tables(units=31)),
+            at=lambda: invariant(60_000, solve_tables(units=32)),
+        ),
+    },
 )
 
 

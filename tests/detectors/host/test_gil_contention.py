@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import MAIN, MS, SCRIPT, Frame, S
 from tests.detectors.asking import find
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
 from tests.detectors.jobs import CALL, pulled, train_loop
 from tests.detectors.lock_jobs import OTHER, SECONDS, beside
 from tests.detectors.resource_jobs import gpu_steps
@@ -37,6 +37,9 @@ FIXTURES = Fixtures(
     missing="CPU samples of the host",
     below=lambda: beside(9),
     at=lambda: beside(10),
+    edges={
+        "min_holder_cores": Edge(below=lambda: beside(1, threads=15), at=lambda: beside(2, threads=15)),
+    },
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import MS, SCRIPT, US, Frame, Job, S
 from tests.detectors.asking import codes, find
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import PERIOD, STEPS, compiled_anew, nothing, reloading, train_loop
 
 from stepscope.detectors.host.rebuilt_in_loop import DETECTOR
@@ -29,6 +29,9 @@ FIXTURES = Fixtures(
     missing="steps",
     below=lambda: reloading(5 * MS - US),
     at=lambda: reloading(5 * MS),
+    edges={
+        "min_builds": Edge(below=lambda: compiled_anew(60 * MS, steps=5), at=lambda: compiled_anew(60 * MS, steps=6)),
+    },
 )
 
 

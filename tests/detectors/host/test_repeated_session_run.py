@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import MS, US, Job
 from tests.detectors.asking import codes
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import growing
 from tests.detectors.session_jobs import HELD_OUT, LATER, LOSS, TRAIN, UNFED, fetching, tables
 
@@ -27,6 +27,10 @@ FIXTURES = Fixtures(
     missing="nodes of traced graphs",
     below=lambda: fetching(10 * MS - 200 * US),
     at=lambda: fetching(10 * MS),
+    edges={
+        "min_runs": Edge(below=lambda: fetching(40 * MS, every=3), at=lambda: fetching(40 * MS, every=2)),
+        "min_shared": Edge(below=lambda: fetching(40 * MS, "Sum:0"), at=lambda: fetching(40 * MS, "Mul:0")),
+    },
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import MS, US, Job
 from tests.detectors.asking import codes
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.iterator_jobs import fresh
 from tests.detectors.jobs import pulled
 
@@ -28,6 +28,11 @@ FIXTURES = Fixtures(
     missing="stack samples",
     below=lambda: fresh(10 * MS - US),
     at=lambda: fresh(10 * MS + US),
+    edges={
+        "max_pulls": Edge(
+            below=lambda: fresh(30 * MS, 20 * MS, batches=3), at=lambda: fresh(30 * MS, 20 * MS, batches=2)
+        ),
+    },
 )
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.derive.sessions import MS, SCRIPT, US, Job, node
 from tests.detectors.asking import find
 from tests.detectors.fit_jobs import on_batch, read_models
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import HANDOVER, MAIN_CALL, PERIOD, STEPS, keras_fit, nothing, pulled
 
 from stepscope.detectors.base import run
@@ -15,6 +15,57 @@ from stepscope.detectors.registry import ALL
 from stepscope.model.log.events import ChildStarted
 from stepscope.model.log.program import Setting
 from stepscope.wire.kinds import Flag
+
+
+def filtered(kept: int, *, before: bool = False, by: str = "Filter") -> Job:
+    """Steps wait for a map of 64 elements a batch, of which a filter leaves ``kept``, or it stands ``before`` it.
+
+    ``by``: what leaves them, if not a filter.
+    """
+    job = Job()
+    source = job.dataset("RangeDataset", line=70)
+    own = {"fn_file": SCRIPT, "fn_line": 15, "fn_end_line": 18}
+    first, second = (f"{by}Dataset", "MapDataset") if before else ("MapDataset", f"{by}Dataset")
+    lower = job.dataset(first, source, line=71, fn_name="decode", **own)
+    upper = job.dataset(second, lower, line=72, fn_name="wanted", **own)
+    iterator = job.iterator(job.dataset("BatchDataset", upper, line=73, batch=8), batch=8)
+    job.function(**MAIN_CALL).every(PERIOD, STEPS, dur=20 * MS, start=60 * MS)
+    job.nexts().every(PERIOD, STEPS, dur=60 * MS, arg=iterator)
+    names = [name.removesuffix("Dataset") for name in (second, first)]
+    for batches in (50, 90):
+        counts = {"Map": kept if before else 64, by: kept}
+        busy = {"Map": batches * 60 * MS, by: batches * MS}
+        job.model(
+            iterator,
+            batches * PERIOD,
+            [
+                node(1, "Batch", 2, elements=batches, busy=batches * MS),
+                node(2, names[0], 3, elements=batches * counts[names[0]], busy=busy[names[0]]),
+                node(3, names[1], 4, elements=batches * counts[names[1]], busy=busy[names[1]]),
+                node(4, "Range", elements=batches * 64, busy=batches),
+            ],
+        )
+    return job
+
+
+def handed_on(name: str, *, rows: int = 1, child: str = "", faster: int = 1) -> Job:
+    """Steps wait for a stage that makes batches of so many rows.
+
+    ``child``: another process that the job started; ``faster``: than steps of 100 ms.
+    """
+    period, wait = PERIOD // faster, 60 * MS // faster
+    job = Job()
+    iterator = job.iterator(job.dataset(f"{name}Dataset", line=70), batch=rows)
+    job.function(**MAIN_CALL).every(period, STEPS, dur=20 * MS // faster, start=wait)
+    job.nexts().every(period, STEPS, dur=wait, arg=iterator)
+    for batches in (50, 90):
+        stage = node(1, name, 2, elements=batches, busy=batches * wait)
+        source = node(2, "TensorSlice", elements=batches * rows, busy=batches * rows * US)
+        job.model(iterator, batches * period, [stage, source])
+    if child:
+        job.event(ChildStarted(pid=7, command=child))
+    return job
+
 
 FIXTURES = Fixtures(
     firing=lambda: pulled(60 * MS),
@@ -33,6 +84,19 @@ FIXTURES = Fixtures(
     missing="steps",
     below=lambda: pulled(15 * MS + HANDOVER - US),
     at=lambda: pulled(15 * MS + HANDOVER),
+    edges={
+        "min_rows": Edge(
+            below=lambda: handed_on("Batch", rows=255, faster=25),
+            at=lambda: handed_on("Batch", rows=256, faster=25),
+            shows="batches-not-rows",
+        ),
+        "max_row_ns": Edge(
+            below=lambda: handed_on("Batch", rows=6_000),
+            at=lambda: handed_on("Batch", rows=6_001),
+            shows="batches-not-rows",
+        ),
+        "max_left_ratio": Edge(below=lambda: filtered(45), at=lambda: filtered(44), shows="filter-first"),
+    },
 )
 
 
@@ -84,37 +148,6 @@ def test_a_busy_train_on_batch_is_clear() -> None:
     assert outcome(on_batch(2 * MS, 90 * MS), "INP001") == "clear"
 
 
-def filtered(kept: int, *, before: bool = False, by: str = "Filter") -> Job:
-    """Steps wait for a map of 64 elements a batch, of which a filter leaves ``kept``, or it stands ``before`` it.
-
-    ``by``: what leaves them, if not a filter.
-    """
-    job = Job()
-    source = job.dataset("RangeDataset", line=70)
-    own = {"fn_file": SCRIPT, "fn_line": 15, "fn_end_line": 18}
-    first, second = (f"{by}Dataset", "MapDataset") if before else ("MapDataset", f"{by}Dataset")
-    lower = job.dataset(first, source, line=71, fn_name="decode", **own)
-    upper = job.dataset(second, lower, line=72, fn_name="wanted", **own)
-    iterator = job.iterator(job.dataset("BatchDataset", upper, line=73, batch=8), batch=8)
-    job.function(**MAIN_CALL).every(PERIOD, STEPS, dur=20 * MS, start=60 * MS)
-    job.nexts().every(PERIOD, STEPS, dur=60 * MS, arg=iterator)
-    names = [name.removesuffix("Dataset") for name in (second, first)]
-    for batches in (50, 90):
-        counts = {"Map": kept if before else 64, by: kept}
-        busy = {"Map": batches * 60 * MS, by: batches * MS}
-        job.model(
-            iterator,
-            batches * PERIOD,
-            [
-                node(1, "Batch", 2, elements=batches, busy=batches * MS),
-                node(2, names[0], 3, elements=batches * counts[names[0]], busy=busy[names[0]]),
-                node(3, names[1], 4, elements=batches * counts[names[1]], busy=busy[names[1]]),
-                node(4, "Range", elements=batches * 64, busy=batches),
-            ],
-        )
-    return job
-
-
 @pytest.mark.parametrize("by", ["Filter", "Skip", "Shard"])
 def test_what_is_thrown_away_should_not_be_made(by: str) -> None:
     """56 of 64 elements are thrown away behind the map: do that first, and it is a place."""
@@ -130,21 +163,6 @@ def test_a_filter_that_saves_nothing_is_no_remedy(job: Job) -> None:
     """A filter that leaves nearly all, or that stands before the map already."""
     (found,) = find(job)
     assert "filter-first" not in [r.id for r in found.remedies]
-
-
-def handed_on(name: str, *, rows: int = 1, child: str = "") -> Job:
-    """Steps wait for a stage that makes batches of so many rows; ``child``: another process that the job started."""
-    job = Job()
-    iterator = job.iterator(job.dataset(f"{name}Dataset", line=70), batch=rows)
-    job.function(**MAIN_CALL).every(PERIOD, STEPS, dur=20 * MS, start=60 * MS)
-    job.nexts().every(PERIOD, STEPS, dur=60 * MS, arg=iterator)
-    for batches in (50, 90):
-        stage = node(1, name, 2, elements=batches, busy=batches * 60 * MS)
-        source = node(2, "TensorSlice", elements=batches * rows, busy=batches * rows * US)
-        job.model(iterator, batches * PERIOD, [stage, source])
-    if child:
-        job.event(ChildStarted(pid=7, command=child))
-    return job
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import MS, Job
 from tests.detectors.asking import find
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import nothing
 from tests.detectors.trend_jobs import starting
 
@@ -29,6 +29,9 @@ FIXTURES = Fixtures(
     missing="steps",
     below=lambda: starting(41 * MS),
     at=lambda: starting(44 * MS),
+    edges={
+        "min_skipped_ratio": Edge(below=lambda: starting(60 * MS, left=71), at=lambda: starting(60 * MS, left=70)),
+    },
 )
 
 

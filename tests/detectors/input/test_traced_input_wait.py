@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import Job
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures, look
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures, look
 from tests.detectors.jobs import nothing
 from tests.detectors.traced_jobs import TRACE, fed, loaded
 
@@ -29,6 +29,14 @@ FIXTURES = Fixtures(
     missing=TRACE,
     below=lambda: fed(14_900, work=0.95, kind="PyFunc", measured=False),
     at=lambda: fed(15_100, work=0.95, kind="PyFunc", measured=False),
+    edges={
+        "min_python_ratio": Edge(
+            below=lambda: fed(60_000, work=0.49, kind="PyFunc", measured=False),
+            at=lambda: fed(60_000, work=0.51, kind="PyFunc", measured=False),
+            shows="use-tensorflow-ops",
+        ),
+        "min_steps": Edge(below=lambda: loaded(60_000, steps=3), at=lambda: loaded(60_000, steps=4)),
+    },
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.derive.sessions import MS
 from tests.detectors.asking import find
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import train_loop
 from tests.detectors.resource_jobs import MISSING, from_disk
 
@@ -28,6 +28,13 @@ FIXTURES = Fixtures(
     missing=MISSING,
     below=lambda: from_disk(0.699),
     at=lambda: from_disk(0.701),
+    edges={
+        "max_in_flight": Edge(
+            below=lambda: from_disk(0.95, requests=1.51),
+            at=lambda: from_disk(0.95, requests=1.49),
+            shows="parallel-reads",
+        ),
+    },
 )
 
 

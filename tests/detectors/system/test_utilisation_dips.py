@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.derive.sessions import MS
-from tests.detectors.fixture import CLAIMS, Claim, Expected, Fixtures
+from tests.detectors.fixture import CLAIMS, Claim, Edge, Expected, Fixtures
 from tests.detectors.jobs import train_loop
 from tests.detectors.resource_jobs import MISSING, dipping
 
@@ -28,6 +28,21 @@ FIXTURES = Fixtures(
     missing=MISSING,
     below=lambda: dipping(4, within=0.91),
     at=lambda: dipping(4, within=0.89),
+    edges={
+        "min_others_cores": Edge(
+            below=lambda: dipping(4, others=0.29), at=lambda: dipping(4, others=0.31), shows="info"
+        ),
+        "limits.min_usual": Edge(
+            below=lambda: dipping(4, usual=0.199, within=0.01), at=lambda: dipping(4, usual=0.201, within=0.01)
+        ),
+        "limits.min_dips": Edge(
+            below=lambda: dipping(0, dips=(4, 9, 14, 19)), at=lambda: dipping(0, dips=(4, 9, 14, 19, 24))
+        ),
+        "limits.min_period_s": Edge(below=lambda: dipping(2), at=lambda: dipping(3)),
+        "limits.max_spread": Edge(
+            below=lambda: dipping(0, dips=(2, 5, 12, 15, 22, 25)), at=lambda: dipping(0, dips=(2, 5, 11, 14, 20, 23))
+        ),
+    },
 )
 
 

@@ -29,12 +29,13 @@ class ConstantWork:
     """Rows of everything that could be computed once and takes time."""
 
 
-def build(index: GraphIndex, sources: Mapping[str, str]) -> ConstantWork | None:
+def build(index: GraphIndex, sources: Mapping[str, str], min_elements: int) -> ConstantWork | None:
     """The constant work of the process's graphs; None if there is none. Variables count only if all graphs were read.
 
     Args:
         index: the graphs.
         sources: texts of the user's files by absolute path, in which Python may write variables.
+        min_elements: that a costly op works on.
     """
     called = {inner for g in index.graphs.values() for _, _, inner in g.calls}
     whole = called <= set(index.graphs) and all(g.state == "read" for g in index.graphs.values())
@@ -50,5 +51,7 @@ def build(index: GraphIndex, sources: Mapping[str, str]) -> ConstantWork | None:
             kept |= written_variables.others(index, graph, written)
         nodes.update(invariant_work_in_loop.followed(index, range(rows.start, rows.stop), kept))
     costly = (row for row in sorted(nodes) if index.table.type_of(row) in invariant_work_in_loop.HEAVY)
-    heavy = tuple(row for row in costly if invariant_work_in_loop.large(index, row) and not index.is_gradient(row))
+    heavy = tuple(
+        row for row in costly if invariant_work_in_loop.large(index, row, min_elements) and not index.is_gradient(row)
+    )
     return ConstantWork(heavy=heavy, nodes=frozenset(nodes)) if heavy else None

@@ -56,8 +56,6 @@ _ANY = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 """Types that run Python, which may write any variable."""
 _WRITES = ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
 """Parts of types of ops that write the variable which is their first input."""
-_SMALL = 1_000
-"""Number of elements: a matrix of 30 x 30 costs no more than starting its op."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +72,8 @@ class InvariantWork:
     """Rows of the graph around the loop, without calls: they run as often as the loop begins."""
 
 
-def build(index: GraphIndex) -> tuple[InvariantWork, ...]:
-    """The loops of the steps' graphs with such work, without those of gradients."""
+def build(index: GraphIndex, min_elements: int) -> tuple[InvariantWork, ...]:
+    """The loops of the steps' graphs with such work on at least ``min_elements``, without those of gradients."""
     table = index.table
     found = []
     for loop in table.of_types(*WHILE).tolist():
@@ -83,7 +81,7 @@ def build(index: GraphIndex) -> tuple[InvariantWork, ...]:
         if len(bodies) != 1 or index.is_gradient(loop) or index.of_data(int(table.graph[loop])):
             continue
         nodes = frozenset(_Body(index, loop, bodies[0]).invariant())
-        heavy = tuple(sorted(row for row in nodes if table.type_of(row) in HEAVY and large(index, row)))
+        heavy = tuple(sorted(row for row in nodes if table.type_of(row) in HEAVY and large(index, row, min_elements)))
         if heavy:
             rows = table.rows_of(int(table.graph[loop]))
             around = frozenset(r for r in range(rows.start, rows.stop) if table.type_of(r) not in CALLING)
@@ -91,12 +89,12 @@ def build(index: GraphIndex) -> tuple[InvariantWork, ...]:
     return tuple(found)
 
 
-def large(index: GraphIndex, row: int) -> bool:
-    """Whether a node works on many elements, or an unknown number; a table used for look-ups does not count."""
+def large(index: GraphIndex, row: int, min_elements: int) -> bool:
+    """Whether a node works on so many elements, or an unknown number; a table used for look-ups does not count."""
     table = index.table
     rows = [row] if "Gather" in table.type_of(row) else [row, *(r for r in table.inputs_of(row).tolist() if r >= 0)]
     specs = [spec for r in rows for spec in table.specs_of(r)]
-    return any(s.shape is None or UNKNOWN in s.shape or s.elements >= _SMALL for s in specs)
+    return any(s.shape is None or UNKNOWN in s.shape or s.elements >= min_elements for s in specs)
 
 
 def followed(index: GraphIndex, rows: range, kept: Collection[int]) -> Iterator[int]:

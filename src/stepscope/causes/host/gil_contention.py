@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from stepscope.model.records import ThreadTable
     from stepscope.model.report.components import ComponentName
 
-MIN_HOLDER_CORES = 0.02
-"""A thread that takes less of a CPU holds nobody up."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
@@ -112,8 +109,11 @@ class _Use:
     ready: float
 
 
-def build(view: SessionView) -> LockWaits | None:
-    """None where the samples of threads do not cover the steady steps."""
+def build(view: SessionView, min_cores: float) -> LockWaits | None:
+    """None where the samples of threads do not cover the steady steps.
+
+    A thread that takes less than ``min_cores`` of a CPU counts as no holder.
+    """
     steps = view.steps
     if steps is None:
         return None
@@ -154,6 +154,7 @@ def build(view: SessionView) -> LockWaits | None:
             window,
             {t: used[n] for t, n in natives.items() if n in used and t != steps.thread},
             Counter(records.thread[waits].tolist()),
+            min_cores,
         ),
     )
 
@@ -182,7 +183,7 @@ def _waiting_at(view: SessionView, times: set[int]) -> tuple[Spot | None, Compon
 
 
 def _holders(
-    view: SessionView, window: tuple[int, int], used: dict[int, _Use], waits: Counter[int]
+    view: SessionView, window: tuple[int, int], used: dict[int, _Use], waits: Counter[int], min_cores: float
 ) -> tuple[Holder, ...]:
     """Threads that are sampled in Python and use a CPU, by the function that they run."""
     steps = view.steps
@@ -193,7 +194,7 @@ def _holders(
     for thread, use in used.items():
         every = [s for s in stack_samples.thread_samples(steps.worker, [thread]) if window[0] <= s.at <= window[1]]
         taken = [s for s in every if s.weight_ns] or every  # at work, if it was ever seen so
-        if taken and use.run + use.ready >= MIN_HOLDER_CORES:
+        if taken and use.run + use.ready >= min_cores:
             functions = Counter((s.file, s.function) for s in map(_spot, taken))
             groups.setdefault(functions.most_common(1)[0][0], []).append((thread, taken))
     found = []

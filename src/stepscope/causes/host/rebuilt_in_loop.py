@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 
 COMPILED = "compiled"
 """Role of builds that are known by Keras' ``compile`` only."""
-MIN_BUILDS = 5
-"""Of one line, besides the first, within the steady steps: fewer are no loop. Compiling counts from the start."""
-MIN_STEADY_COMPILES = 2
-"""Of these within the steady steps: a fit that compiles and traces for seconds has few, and they begin late."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +71,14 @@ class Rebuilds:
         return max(b.builds for b in self.builders)
 
 
-def build(view: SessionView) -> Rebuilds | None:
-    """None where nothing is built again."""
+def build(view: SessionView, min_builds: int, min_compiles: int) -> Rebuilds | None:
+    """None where nothing is built again.
+
+    Args:
+        view: The session.
+        min_builds: Builds of one line besides the first: within the steady steps, compiling from the start.
+        min_compiles: Of those that compile, within the steady steps.
+    """
     steps = view.steps
     if steps is None:
         return None
@@ -84,7 +86,7 @@ def build(view: SessionView) -> Rebuilds | None:
     calls = (records.kind == Kind.BUILD) & (records.thread == steps.thread)
     starts = records.start_ns[calls]
     spans = intervals.merge(starts, starts + records.dur_ns[calls])
-    builders = [*_called(view, calls), *_compiled(view, spans)]
+    builders = [*_called(view, calls, min_builds), *_compiled(view, spans, min_builds, min_compiles)]
     if not builders:
         return None
     lo, hi = steps.windows
@@ -98,13 +100,13 @@ def build(view: SessionView) -> Rebuilds | None:
         builders=tuple(sorted(builders, key=lambda b: (-b.total_ns, -b.builds))),
         build_ns=intervals.total(inside),
         around_ns=round(around),
-        tracing_ns=min(_first_traces(steps, spans, first), round(traced)) + _first_runs(view, calls),
+        tracing_ns=min(_first_traces(steps, spans, first), round(traced)) + _first_runs(view, calls, min_builds),
         trains=_trains(view),
         lines=stack_samples.lines_of(again),
     )
 
 
-def _called(view: SessionView, calls: Bool) -> list[Builder]:
+def _called(view: SessionView, calls: Bool, min_builds: int) -> list[Builder]:
     """Lines that call what the probe knows to build."""
     steps = view.steps
     if steps is None or not calls.any():
@@ -117,7 +119,7 @@ def _called(view: SessionView, calls: Bool) -> list[Builder]:
     for number in np.unique(records.name[steady]):
         mine = steady & (records.name == number)
         name = view.names.get(int(number))
-        if name is not None and int(mine.sum()) >= MIN_BUILDS:
+        if name is not None and int(mine.sum()) >= min_builds:
             found.append(
                 Builder(
                     role=name.role,
@@ -132,7 +134,7 @@ def _called(view: SessionView, calls: Bool) -> list[Builder]:
     return found
 
 
-def _compiled(view: SessionView, spans: intervals.Intervals) -> list[Builder]:
+def _compiled(view: SessionView, spans: intervals.Intervals, min_builds: int, min_compiles: int) -> list[Builder]:
     """Lines that compile Keras models in the steady steps, outside of a load."""
     steps = view.steps
     if steps is None:
@@ -150,7 +152,7 @@ def _compiled(view: SessionView, spans: intervals.Intervals) -> list[Builder]:
     return [
         Builder(role=COMPILED, text="compile", file=file, line=line, function="", builds=count, total_ns=0)
         for (file, line), count in steady.items()
-        if count >= MIN_STEADY_COMPILES and at[file, line] >= MIN_BUILDS
+        if count >= min_compiles and at[file, line] >= min_builds
     ]
 
 
@@ -171,7 +173,7 @@ def _first_traces(steps: Steps, spans: intervals.Intervals, first: int) -> int:
     return intervals.total(traced) - intervals.total(intervals.clip(traced, spans))
 
 
-def _first_runs(view: SessionView, calls: Bool) -> int:
+def _first_runs(view: SessionView, calls: Bool, min_builds: int) -> int:
     """What the first run of each new session takes beyond the usual run of its fetches or model, where there is one."""
     steps = view.steps
     if steps is None:
@@ -182,7 +184,7 @@ def _first_runs(view: SessionView, calls: Bool) -> int:
     lo, hi = steps.windows
     kinds = np.isin(records.kind, kinds_with(Trait.SESSION))
     runs = np.flatnonzero(kinds & (records.thread == steps.thread))
-    if len(made) < MIN_BUILDS or len(runs) == 0:
+    if len(made) < min_builds or len(runs) == 0:
         return 0
     number = np.searchsorted(made, records.start_ns[runs], side="right")
     extra = 0

@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from stepscope.derive.steps.named_times import NamedTime
     from stepscope.derive.view import SessionView
 
-OFTEN = 0.5
-"""Runs a step: what is fetched now and then costs next to nothing."""
-MIN_SHARED = 0.5
-"""Of the nodes of a run that the main one computes too."""
 _PLAIN = frozenset(
     {
         "Const",
@@ -70,15 +66,21 @@ class Reruns:
         return float(sum(other.run.total_ns for other in self.others))
 
 
-def build(view: SessionView) -> Reruns | None:
-    """The costliest group of runs; None where each step has one, or their feeds and graphs are not known."""
+def build(view: SessionView, min_runs: float, min_shared: float) -> Reruns | None:
+    """The costliest group of runs; None where each step has one, or their feeds and graphs are not known.
+
+    Args:
+        view: The session.
+        min_runs: A step's runs of the same fetches, of which a rerun needs as many.
+        min_shared: Share of the nodes of a rerun that the main run computes too.
+    """
     index, steps = view.graphs, view.steps
     if index is None or steps is None:
         return None
     runs = [
         run
         for run in view.named_times(Kind.SESSION_RUN)
-        if run.calls >= OFTEN * steps.steady_count and run.name.call_file
+        if run.calls >= min_runs * steps.steady_count and run.name.call_file
     ]
     groups: dict[tuple[str, str, str], list[NamedTime]] = defaultdict(list)
     for run in runs:
@@ -86,11 +88,13 @@ def build(view: SessionView) -> Reruns | None:
         feed = feed_of(source, run.name.call_line) if source is not None else None
         if feed is not None:
             groups[run.name.call_file, run.name.call_function, feed].append(run)
-    found = [r for group in groups.values() if len(group) > 1 and (r := _of_group(index, group)) is not None]
+    found = [
+        r for group in groups.values() if len(group) > 1 and (r := _of_group(index, group, min_shared)) is not None
+    ]
     return max(found, key=lambda r: r.lost_ns, default=None)
 
 
-def _of_group(index: GraphIndex, group: list[NamedTime]) -> Reruns | None:
+def _of_group(index: GraphIndex, group: list[NamedTime], min_shared: float) -> Reruns | None:
     needs = {run.name.id: needed for run in group if (needed := _needed(index, run.name.text))}
     known = [run for run in group if run.name.id in needs]
     if len(known) <= 1:
@@ -102,7 +106,7 @@ def _of_group(index: GraphIndex, group: list[NamedTime]) -> Reruns | None:
         if run is main or any(index.table.type_of(row).startswith((*_CHANGES, *_TAKES)) for row in mine):
             continue
         shared = len(mine & needs[main.name.id]) / len(mine)
-        if shared >= MIN_SHARED:
+        if shared >= min_shared:
             others.append(Rerun(run=run, shared=shared))
     return Reruns(main=main, others=tuple(others)) if others else None
 

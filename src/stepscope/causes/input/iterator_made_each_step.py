@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
     from stepscope.model.records import I64
 
-MAX_PULLS = 2.0
-"""Pulls from one iterator: a dataset of one batch is pulled from twice, for the batch and for the end."""
 _MAKES = "/data/ops/iterator_ops.py"
 
 
@@ -42,17 +40,17 @@ class FreshIterators:
         return min(1.0, self.wait_ratio + self.making_ratio)
 
 
-def build(view: SessionView, least: int) -> FreshIterators | None:
-    """Fresh iterators; None if the step's thread pulls more from each iterator, or from fewer than ``least``."""
+def build(view: SessionView, min_iterators: int, max_pulls: int) -> FreshIterators | None:
+    """Fresh iterators; None if the step's thread makes fewer of them, or pulls more than ``max_pulls`` from each."""
     steps = view.steps
     if steps is None or len(steps.windows[0]) == 0 or view.anatomy is None:
         return None
     records, (lo, hi) = steps.worker.records, steps.windows
     mine = (records.kind == Kind.NEXT) & (records.thread == steps.thread) & ((records.flags & Flag.END) == 0)
     mine &= (records.start_ns >= lo[0]) & (records.start_ns < hi[-1])
-    fresh = mine & np.isin(records.arg, _short(records.arg[mine]))
+    fresh = mine & np.isin(records.arg, _short(records.arg[mine], max_pulls))
     iterators = len(np.unique(records.arg[fresh]))
-    if iterators < least:
+    if iterators < min_iterators:
         return None
     names, counts = np.unique(records.name[fresh], return_counts=True)
     name = view.names.get(int(names[counts.argmax()]))
@@ -73,10 +71,10 @@ def build(view: SessionView, least: int) -> FreshIterators | None:
     )
 
 
-def _short(iterators: I64) -> I64:
+def _short(iterators: I64, max_pulls: int) -> I64:
     """Iterators from which hardly a batch was taken."""
     known, pulls = np.unique(iterators, return_counts=True)
-    short: I64 = known[pulls <= MAX_PULLS]
+    short: I64 = known[pulls <= max_pulls]
     return short
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 SKIPS, FILLS = "SkipDataset", "ShuffleDataset"
 """Class names of transformations that take many elements before their first output."""
-LEAST_SKIPPED = 0.3
-"""Share of the elements, if both counts are known: skipping a header line costs nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +39,11 @@ class PassStarts:
     """The maps in front of ``causes``."""
 
 
-def build(view: SessionView) -> PassStarts | None:
-    """Starts of passes; None without passes, or if steps are known not to wait that long for input."""
+def build(view: SessionView, min_skipped: float) -> PassStarts | None:
+    """Starts of passes; None without passes, or if steps are known not to wait that long for input.
+
+    ``min_skipped`` is the share of a dataset's elements from which skipping them counts as a cause.
+    """
     steps, anatomy, pipe = view.steps, view.anatomy, view.pipeline
     if steps is None or anatomy is None or pipe is None or not steps.steady_count:
         return None
@@ -55,7 +56,9 @@ def build(view: SessionView) -> PassStarts | None:
     by_id = {d.id: d for d in pipe.datasets}
     cut = cut_caches.build(pipe.datasets)
     kept = {d.id for d in pipe.datasets if d.cls == cut_caches.CACHES and (cut is None or d.id != cut.cache.id)}
-    maps = {d.id: _maps_below(d, by_id, kept) for d in pipe.datasets if d.cls == FILLS or _skips_many(d, by_id)}
+    maps = {
+        d.id: _maps_below(d, by_id, kept) for d in pipe.datasets if d.cls == FILLS or _skips_many(d, by_id, min_skipped)
+    }
     causes = tuple(d for d in pipe.datasets if maps.get(d.id))
     return PassStarts(
         passes=len(waits),
@@ -92,12 +95,12 @@ def _pulled(steps: Steps) -> I64:
     return waits
 
 
-def _skips_many(dataset: DatasetMade, by_id: Mapping[int, DatasetMade]) -> bool:
+def _skips_many(dataset: DatasetMade, by_id: Mapping[int, DatasetMade], min_skipped: float) -> bool:
     if dataset.cls != SKIPS:
         return False
     below = max((by_id[i].cardinality for i in dataset.inputs if i in by_id), default=0)
     known = dataset.cardinality >= 0 and below > 0
-    return not known or below - dataset.cardinality >= LEAST_SKIPPED * below
+    return not known or below - dataset.cardinality >= min_skipped * below
 
 
 def _maps_below(dataset: DatasetMade, by_id: Mapping[int, DatasetMade], kept: Collection[int]) -> list[DatasetMade]:

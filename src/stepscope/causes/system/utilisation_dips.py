@@ -13,24 +13,30 @@ import numpy as np
 
 from stepscope.causes.system import resources
 from stepscope.model.report.components import COMPONENTS, ComponentName
+from stepscope.units import Ratio
 
 if TYPE_CHECKING:
     from stepscope.causes.system.resources import Resources
     from stepscope.derive.view import SessionView
     from stepscope.model.records import F64, I64, Bool
 
-DIP_RATIO = 0.6
-"""Of the usual (median) utilisation: less is a dip."""
-MIN_USUAL = 0.2
-"""Cores, or share of a GPU, that must usually be busy: the dips of something idle say nothing."""
-MIN_DIPS = 5
-"""Fewer are regular by chance."""
-MIN_PERIOD_S = 3.0
-"""Samples come once a second: dips that are closer are noise between neighbouring samples."""
-MAX_DIP_SHARE = 0.5
-"""Dips that last longer than half of the time are the rule, not the dip."""
-MAX_SPREAD = 0.35
-"""Standard deviation over mean of the distances between dips, at most: by chance it is near 1."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a dip is, and when dips are periodic."""
+
+    dip_ratio: Ratio = Ratio(0.6)
+    """Of the usual (median) utilisation: less is a dip."""
+    min_usual: float = 0.2
+    """Cores, or share of a GPU, that must usually be busy: the dips of something idle say nothing."""
+    min_dips: int = 5
+    """Fewer are regular by chance."""
+    min_period_s: float = 3.0
+    """Samples come once a second: dips that are closer are noise between neighbouring samples."""
+    max_dip_ratio: Ratio = Ratio(0.5)
+    """Dips that last longer than half of the time are the rule, not the dip."""
+    max_spread: float = 0.35
+    """Standard deviation over mean of the distances between dips, at most: by chance it is near 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,32 +61,32 @@ class Dips:
     """What other processes use in dips beyond what they use otherwise."""
 
 
-def build(view: SessionView) -> tuple[Dips, ...]:
+def build(view: SessionView, limits: Limits) -> tuple[Dips, ...]:
     """Dips of CPU and of the GPUs; empty where there are none."""
     used = view.get(resources.build)
     if used is None:
         return ()
-    found = [_of("CPU", used.looks.cpu_cores, view, used)]
+    found = [_of("CPU", used.looks.cpu_cores, view, used, limits)]
     table = view.session.gpus
     if len(table) and (table.busy_percent >= 0).all():
         at = np.unique(table.at_ns)
         busy = np.array([table.busy_percent[table.at_ns == t].mean() for t in at]) / 100.0
         middle = (used.edges[1:] + used.edges[:-1]) / 2
-        found.append(_of("GPU", np.interp(middle, at.astype(float), busy), view, used))
+        found.append(_of("GPU", np.interp(middle, at.astype(float), busy), view, used, limits))
     return tuple(d for d in found if d is not None)
 
 
-def _of(what: str, use: F64, view: SessionView, resources: Resources) -> Dips | None:
+def _of(what: str, use: F64, view: SessionView, resources: Resources, limits: Limits) -> Dips | None:
     usual = float(np.median(use))
-    low: Bool = use < DIP_RATIO * usual
+    low: Bool = use < limits.dip_ratio * usual
     starts = np.flatnonzero(low & ~np.concatenate(([False], low[:-1])))
     share = float(resources.looks.seconds[low].sum() / resources.looks.seconds.sum())
-    if usual < MIN_USUAL or len(starts) < MIN_DIPS or share > MAX_DIP_SHARE:
+    if usual < limits.min_usual or len(starts) < limits.min_dips or share > limits.max_dip_ratio:
         return None
     distances = np.diff(resources.edges[starts]) / 1e9
     period = float(distances.mean())
     spread = float(distances.std() / period)
-    if spread > MAX_SPREAD or period < MIN_PERIOD_S:
+    if spread > limits.max_spread or period < limits.min_period_s:
         return None
     seconds = resources.looks.seconds
     rate, rate_low = (float(np.average(resources.progress[m], weights=seconds[m])) for m in (~low, low))

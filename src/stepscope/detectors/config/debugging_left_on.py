@@ -31,8 +31,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.log.program import Setting
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
@@ -40,6 +40,7 @@ from stepscope.units import Ratio, format_ratio
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stepscope.derive.graph.index import GraphIndex
     from stepscope.derive.optrace.node_costs import NodeCosts
     from stepscope.derive.view import SessionView
 
@@ -63,32 +64,49 @@ class Params:
     """Of the traced steps."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cost:
+    """What the checks cost: shares of the traced steps."""
+
+    checks: float
+    """In the checks themselves."""
+    handing: float
+    """In handing them out to threads, by their part of all ops."""
+
+    @property
+    def ratio(self) -> float:
+        """Both."""
+        return self.checks + self.handing
+
+
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding."""
-    index, on = view.graphs, _mode(view)
-    if index is None or on is None:
+    on = _mode(view)
+    if on is None:
         return
-    rows = [row for row in index.table.of_types(*CHECKS).tolist() if not index.of_data(int(index.table.graph[row]))]
-    if not rows:
-        return
-    if view.node_costs is None:
-        yield graph_cost.question(
-            f"{len(rows):,} ops of the graphs check what the others give ({MODES[on.name]}); their cost"
-        )
-    elif sum(_ratios(view.node_costs, rows)) >= params.min_ratio:
-        yield _finding(view, view.node_costs, on, rows, params)
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(_checks),
+        params.min_ratio,
+        ask=lambda rows: f"{len(rows):,} ops of the graphs check what the others give ({MODES[on.name]}); their cost",
+        weigh=_cost,
+        see=lambda ops, rows, cost: _finding(view, ops, on, rows, cost, params),
+    )
 
 
-def _ratios(ops: NodeCosts, rows: list[int]) -> tuple[float, float]:
-    """Shares of the steps: in the checks themselves, and in what handing them out takes, by their part of all ops."""
+def _checks(index: GraphIndex) -> list[int]:
+    """Rows of the checks, those of tf.data left out."""
+    return [row for row in index.table.of_types(*CHECKS).tolist() if not index.of_data(int(index.table.graph[row]))]
+
+
+def _cost(ops: NodeCosts, rows: list[int]) -> _Cost:
     mine, every = ops.of_nodes(rows), ops.of_nodes(range(len(ops.index.table)))
     part = mine.calls_per_step / every.calls_per_step if every.calls_per_step else 0.0
-    return mine.ratio, part * ops.trace.breakdown.ratio("runtime")
+    return _Cost(checks=mine.ratio, handing=part * ops.trace.breakdown.ratio("runtime"))
 
 
-def _finding(view: SessionView, ops: NodeCosts, on: Setting, rows: list[int], params: Params) -> Seen:
-    checks, handing = _ratios(ops, rows)
-    ratio = min(1.0, checks + handing)
+def _finding(view: SessionView, ops: NodeCosts, on: Setting, rows: list[int], cost: _Cost, params: Params) -> Seen:
+    ratio = min(1.0, cost.ratio)
     return Seen(
         title=f"{MODES[on.name]} is on: {format_ratio(ratio)} of the step goes to {len(rows):,} ops that check "
         "what the others give",
@@ -96,11 +114,11 @@ def _finding(view: SessionView, ops: NodeCosts, on: Setting, rows: list[int], pa
         where=(view.place(on.file, on.line, function=on.function),) if on.file else (),
         evidence=(
             trace_evidence.evidence(ops.trace, "checking_ratio", ratio, "ratio", params.min_ratio),
-            trace_evidence.evidence(ops.trace, "handing_out_ratio", handing, "ratio"),
+            trace_evidence.evidence(ops.trace, "handing_out_ratio", cost.handing, "ratio"),
             Evidence(metric="checking_ops", value=len(rows), unit="ops"),
             trace_evidence.steps(ops.trace),
         ),
-        cost=cost_of(view, ratio, low=checks, high=1.0),
+        cost=cost_of(view, ratio, low=cost.checks, high=1.0),
         remedies=(
             Remedy(
                 id="debugging-off",

@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 
     from stepscope.derive.view import SessionView
 
-SMALL = 1_000_000_000
-"""Bytes: drivers and display servers hold less; TensorFlow reserves nearly all."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
@@ -52,6 +49,9 @@ class Params:
 
     max_busy_ratio: Ratio = Ratio(0.01)
     """Mean over the steady steps, of the busiest device."""
+    used_bytes: int = 1_000_000_000
+    """A job that reserves as much uses the GPU. Drivers and display servers hold less; TensorFlow reserves nearly
+    all."""
     min_compute_ratio: Ratio = Ratio(0.03)
     """Of the step: a device cannot save more. Less is information (the least that a report calls low)."""
 
@@ -62,7 +62,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     busy = max(g.busy_ratio for g in gpus)
     reserved = max(g.reserved_bytes if g.job_reserved_bytes <= 0 else g.job_reserved_bytes for g in gpus)
     anatomy = view.anatomy
-    if busy > params.max_busy_ratio or reserved >= SMALL or anatomy is None:
+    if busy > params.max_busy_ratio or reserved >= params.used_bytes or anatomy is None:
         return
     compute = anatomy.ratio("call")
     yield Seen(
@@ -72,7 +72,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen]:
         where=_places(view),
         evidence=(
             Evidence(metric="gpu_busy_ratio", value=busy, unit="ratio", threshold=params.max_busy_ratio),
-            Evidence(metric="reserved_bytes", value=reserved, unit="bytes", threshold=SMALL),
+            Evidence(metric="reserved_bytes", value=reserved, unit="bytes", threshold=params.used_bytes),
             Evidence(metric="compute_ratio", value=compute, unit="ratio", threshold=params.min_compute_ratio),
         ),
         cost=cost_of(view, 0.0, high=compute, basis="unknown"),

@@ -37,8 +37,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import constant_work_in_step
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.graph.constant_work_in_step import ConstantWork
-    from stepscope.derive.optrace.node_costs import NodeCosts
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 _NAMED = 2
@@ -59,30 +59,32 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.10)
     """Of the traced steps."""
+    min_elements: int = 1_000
+    """That a costly op works on: a matrix of 30 x 30 costs no more than starting its op."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all such work of a step."""
-    index = view.graphs
-    found = constant_work_in_step.build(index, view.session.sources) if index is not None else None
-    if found is None:
-        return
-    ops = view.node_costs
-    if ops is None:
-        yield graph_cost.question("each call computes what never changes; what that costs")
-    elif ops.of_nodes(found.nodes).ratio >= params.min_ratio:
-        yield _finding(view, ops, found, params)
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(
+            lambda index: constant_work_in_step.build(index, view.session.sources, params.min_elements)
+        ),
+        params.min_ratio,
+        ask=lambda _: "each call computes what never changes; what that costs",
+        weigh=lambda ops, found: ops.of_nodes(found.nodes),
+        see=lambda ops, found, share: _finding(view, ops, found, share, params),
+    )
 
 
-def _finding(view: SessionView, ops: NodeCosts, found: ConstantWork, params: Params) -> Seen:
-    share = ops.of_nodes(found.nodes)
+def _finding(view: SessionView, ops: NodeCosts, found: ConstantWork, share: OpShare, params: Params) -> Seen:
     heavy = ops.costliest(found.heavy) or list(found.heavy)
     kinds = list(dict.fromkeys(ops.index.table.type_of(row) for row in heavy))[:_NAMED]
     return Seen(
         title=f"each call of the step computes the same {' and '.join(kinds)}, from values that never change: "
         f"{format_ratio(share.ratio)} of the step",
         confidence=0.85,
-        where=graph_cost.places(view, ops.index, heavy),
+        where=graph_pattern.places(view, ops.index, heavy),
         evidence=(
             trace_evidence.evidence(ops.trace, "constant_ratio", share.ratio, "ratio", params.min_ratio),
             trace_evidence.steps(ops.trace),

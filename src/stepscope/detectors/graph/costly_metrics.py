@@ -33,8 +33,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import costly_metrics
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Place, Remedy
 from stepscope.units import Ratio, format_ratio
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.causes.graph.costly_metrics import MetricWork
-    from stepscope.derive.optrace.node_costs import NodeCosts
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -56,21 +56,24 @@ class Params:
     """Of all metrics' time: one that takes less is not named."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all metrics of a step."""
-    index, ops = view.graphs, view.node_costs
-    if index is None or ops is None:
-        return
-    found = costly_metrics.build(index)
-    nodes = sorted({row for one in found for row in one.nodes})
-    if nodes and ops.of_nodes(nodes).ratio >= params.min_ratio:
-        yield _finding(view, ops, found, nodes, params)
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(costly_metrics.build),
+        params.min_ratio,
+        ask=lambda _: "",
+        weigh=lambda ops, found: ops.of_nodes(_nodes(found)),
+        see=lambda ops, found, share: _finding(view, ops, found, share, params),
+    )
 
 
-def _finding(
-    view: SessionView, ops: NodeCosts, found: Sequence[MetricWork], nodes: Sequence[int], params: Params
-) -> Seen:
-    share = ops.of_nodes(nodes)
+def _nodes(found: Sequence[MetricWork]) -> list[int]:
+    return sorted({row for one in found for row in one.nodes})
+
+
+def _finding(view: SessionView, ops: NodeCosts, found: Sequence[MetricWork], share: OpShare, params: Params) -> Seen:
+    nodes = _nodes(found)
     each = {one.name: ops.of_nodes(one.nodes).ratio for one in found}
     named = [name for name, ratio in each.items() if name and ratio >= params.named_ratio * share.ratio]
     words = ", ".join(sorted(named, key=lambda name: -each[name])) or "counters"
@@ -103,7 +106,7 @@ def _places(view: SessionView, ops: NodeCosts, metrics: Sequence[str], nodes: Se
     built = [made[name.partition("/")[0]] for name in metrics if name.partition("/")[0] in made]
     places = [view.place(layer.file, layer.line, function=layer.function) for layer in built]
     free = [row for row in nodes if ops.index.maker_of(row)[1] is None]
-    return tuple(dict.fromkeys([*places, *graph_cost.places(view, ops.index, free)]))
+    return tuple(dict.fromkeys([*places, *graph_pattern.places(view, ops.index, free)]))
 
 
 DETECTOR = Detector(

@@ -51,8 +51,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import dense_update_of_table
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
@@ -60,7 +60,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from stepscope.causes.graph.dense_update_of_table import TableUpdate
-    from stepscope.derive.optrace.node_costs import NodeCosts
+    from stepscope.derive.graph.index import GraphIndex
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -80,23 +81,24 @@ class Params:
     """Of the table's rows, that a look-up does not touch: a small table is touched as a whole anyway."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: the costliest table."""
-    index = view.graphs
-    every = dense_update_of_table.build(index, params.min_elements) if index is not None else ()
-    found = [one for one in every if one.unused >= params.min_unused]
-    if not found:
-        return
-    ops = view.node_costs
-    if ops is None:
-        rows = found[0].table.shape[0]
-        yield graph_cost.question(
-            f"each step works on all {rows:,} rows of a table that it looks rows up in; what that costs"
-        )
-        return
-    ratio, worst = max(((ops.of_nodes(one.nodes).ratio, one) for one in found), key=lambda cost: cost[0])
-    if ratio >= params.min_ratio:
-        yield _finding(view, ops, worst, params)
+
+    def find(index: GraphIndex) -> list[TableUpdate]:
+        return [
+            one for one in dense_update_of_table.build(index, params.min_elements) if one.unused >= params.min_unused
+        ]
+
+    yield from graph_pattern.price(
+        view,
+        find,
+        params.min_ratio,
+        ask=lambda one: (
+            f"each step works on all {one.table.shape[0]:,} rows of a table that it looks rows up in; what that costs"
+        ),
+        weigh=lambda ops, one: ops.of_nodes(one.nodes),
+        see=lambda ops, one, share: _finding(view, ops, one, share, params),
+    )
 
 
 def optimizers(frameworks: Mapping[str, str]) -> str:
@@ -120,8 +122,7 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
 
 
-def _finding(view: SessionView, ops: NodeCosts, found: TableUpdate, params: Params) -> Seen:
-    share = ops.of_nodes(found.nodes)
+def _finding(view: SessionView, ops: NodeCosts, found: TableUpdate, share: OpShare, params: Params) -> Seen:
     saved = share.ratio * found.unused
     rows, width = found.table.shape
     touched = f"{found.rows:,}" if found.rows else "a few"
@@ -129,7 +130,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: TableUpdate, params: Para
         title=f"each step looks up {touched} of the {rows:,} rows of a table and works on all: "
         f"{format_ratio(share.ratio)} of the step",
         confidence=0.8 if found.rows else 0.7,
-        where=graph_cost.places(view, ops.index, [found.lookup]),
+        where=graph_pattern.places(view, ops.index, [found.lookup]),
         evidence=(
             trace_evidence.evidence(ops.trace, "table_ratio", share.ratio, "ratio", params.min_ratio),
             Evidence(metric="table_elements", value=rows * width, unit="elements"),

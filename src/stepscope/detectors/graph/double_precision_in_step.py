@@ -33,8 +33,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import precision, whole_arrays
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
@@ -49,8 +49,6 @@ DOUBLE = frozenset({"float64", "complex128"})
 GAIN, LEAST, MOST = 0.6, 0.5, 0.8
 """Shares of the time that single precision saves: half of the bytes, and 0.68 of a product and a cosine together
 (measured on the pair above)."""
-MIN_ELEMENTS = 10_000
-"""Of an array that is worth asking about without a trace; a dimension that is not known may be of any size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,49 +57,55 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.10)
     """Of the traced steps, that single precision is predicted to save."""
+    min_elements: int = 10_000
+    """Without a trace: of an array that is worth asking about; a dimension that is not known may be of any size."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding."""
-    index = view.graphs
-    if index is None:
-        return
-    rows = precision.working_in(index, DOUBLE)
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(_in_single_model),
+        params.min_ratio,
+        ask=lambda rows: _suspicion(view, rows, params),
+        weigh=lambda ops, rows: graph_pattern.Saving(share=ops.of_nodes(rows), part=GAIN, least=LEAST, most=MOST),
+        see=lambda ops, rows, saving: _finding(view, ops, rows, saving, params),
+    )
+
+
+def _in_single_model(index: GraphIndex) -> list[int]:
+    """Rows of ops that work in double precision; none where the weights do, or there are no weights."""
     weights = whole_arrays.weights(index)
-    if not rows or not weights or any(weight.dtype in DOUBLE for weight in weights):
-        return
-    ops = view.node_costs
-    if ops is None:
-        if any(_large(index, row) for row in rows):
-            yield graph_cost.question(
-                "a model of single precision works in double precision here and there; what that costs"
-            )
-        return
-    share = ops.of_nodes(rows)
-    if GAIN * share.ratio >= params.min_ratio:
-        yield _finding(view, ops, rows, params)
+    if not weights or any(weight.dtype in DOUBLE for weight in weights):
+        return []
+    return precision.working_in(index, DOUBLE)
 
 
-def _large(index: GraphIndex, row: int) -> bool:
+def _suspicion(view: SessionView, rows: list[int], params: Params) -> str:
+    index = view.graphs
+    if index is None or not any(_large(index, row, params.min_elements) for row in rows):
+        return ""
+    return "a model of single precision works in double precision here and there; what that costs"
+
+
+def _large(index: GraphIndex, row: int, least: int) -> bool:
     made = [spec for spec in index.table.specs_of(row) if spec.dtype in DOUBLE and spec.shape is not None]
-    return any(spec.elements >= MIN_ELEMENTS or -1 in (spec.shape or ()) for spec in made)
+    return any(spec.elements >= least or -1 in (spec.shape or ()) for spec in made)
 
 
-def _finding(view: SessionView, ops: NodeCosts, rows: list[int], params: Params) -> Seen:
-    share = ops.of_nodes(rows)
-    saved = GAIN * share.ratio
+def _finding(view: SessionView, ops: NodeCosts, rows: list[int], saving: graph_pattern.Saving, params: Params) -> Seen:
     costliest = ops.costliest(rows)
     return Seen(
-        title=f"{format_ratio(share.ratio)} of the step is computed in double precision (float64), though the weights "
-        "are of single precision",
+        title=f"{format_ratio(saving.share.ratio)} of the step is computed in double precision (float64), though "
+        "the weights are of single precision",
         confidence=0.8,
-        where=graph_cost.places(view, ops.index, costliest),
+        where=graph_pattern.places(view, ops.index, costliest),
         evidence=(
-            trace_evidence.evidence(ops.trace, "double_ratio", share.ratio, "ratio"),
-            trace_evidence.evidence(ops.trace, "saved_ratio", saved, "ratio", params.min_ratio),
+            trace_evidence.evidence(ops.trace, "double_ratio", saving.share.ratio, "ratio"),
+            trace_evidence.evidence(ops.trace, "saved_ratio", saving.ratio, "ratio", params.min_ratio),
             trace_evidence.steps(ops.trace),
         ),
-        cost=cost_of(view, saved, low=LEAST * share.low, high=MOST * share.high, basis="modelled"),
+        cost=cost_of(view, saving.ratio, low=saving.low, high=saving.high, basis="modelled"),
         remedies=(
             Remedy(
                 id="single-precision",

@@ -48,8 +48,8 @@ from typing import TYPE_CHECKING
 from stepscope.causes.graph import frozen_features_recomputed
 from stepscope.causes.input import same_data
 from stepscope.derive.graph import step_graphs
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.graph.frozen_features_recomputed import FrozenLayers
-    from stepscope.derive.optrace.node_costs import NodeCosts
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -71,33 +71,31 @@ class Params:
     """Over the same data: before the second began there is nothing to compute again."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all frozen layers of a step."""
-    index, steps = view.graphs, view.steps
-    passes = same_data.passes(view) if index is not None else 0
-    if index is None or steps is None or passes < params.min_passes:
+    steps, passes = view.steps, same_data.passes(view)
+    if steps is None or passes < params.min_passes:
         return
-    found = frozen_features_recomputed.build(index, step_graphs.build(steps))
-    if found is None:
-        return
-    ops = view.node_costs
-    if ops is None:
-        yield graph_cost.question(
-            f"{len(found.heavy):,} products of frozen layers are made of the plain batch; their time"
-        )
-    elif ops.of_nodes(found.nodes).ratio >= params.min_ratio:
-        yield _finding(view, ops, found, passes, params)
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(lambda index: frozen_features_recomputed.build(index, step_graphs.build(steps))),
+        params.min_ratio,
+        ask=lambda found: f"{len(found.heavy):,} products of frozen layers are made of the plain batch; their time",
+        weigh=lambda ops, found: ops.of_nodes(found.nodes),
+        see=lambda ops, found, share: _finding(view, ops, found, share, passes, params),
+    )
 
 
-def _finding(view: SessionView, ops: NodeCosts, found: FrozenLayers, passes: int, params: Params) -> Seen:
-    share = ops.of_nodes(found.nodes)
+def _finding(
+    view: SessionView, ops: NodeCosts, found: FrozenLayers, share: OpShare, passes: int, params: Params
+) -> Seen:
     again = 1 - 1 / passes
     saved = share.ratio * again
     return Seen(
         title=f"frozen layers compute the same features of the same examples in every epoch: {_counted(found)} with "
         f"weights that are never updated, {format_ratio(share.ratio)} of the step",
         confidence=0.8,
-        where=graph_cost.places(view, ops.index, found.heavy),
+        where=graph_pattern.places(view, ops.index, found.heavy),
         evidence=(
             trace_evidence.evidence(ops.trace, "frozen_ratio", share.ratio, "ratio", params.min_ratio),
             Evidence(metric="saved_ratio", value=saved, unit="ratio"),

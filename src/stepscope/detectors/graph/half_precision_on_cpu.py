@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import precision
 from stepscope.causes.graph.repeated_forward_pass import HEAVY
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
@@ -66,17 +66,19 @@ class Params:
     """Of the traced steps, that single precision is predicted to save."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding."""
-    index = view.graphs
-    rows = _emulated(index) if index is not None else []
-    if not rows:
+    trace = view.traces.main
+    if trace is not None and trace.launches is not None:
         return
-    ops = view.node_costs
-    if ops is None:
-        yield graph_cost.question("the step computes in half precision; whether on a CPU, and what that costs")
-    elif ops.trace.launches is None and GAIN * ops.of_nodes(rows).ratio >= params.min_ratio:
-        yield _finding(view, ops, rows, params)
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(_emulated),
+        params.min_ratio,
+        ask=lambda _: "the step computes in half precision; whether on a CPU, and what that costs",
+        weigh=lambda ops, rows: graph_pattern.Saving(share=ops.of_nodes(rows), part=GAIN, least=LEAST, most=MOST),
+        see=lambda ops, rows, saving: _finding(view, ops, rows, saving, params),
+    )
 
 
 def _emulated(index: GraphIndex) -> list[int]:
@@ -85,20 +87,18 @@ def _emulated(index: GraphIndex) -> list[int]:
     return rows if any(index.table.type_of(row) in HEAVY for row in rows) else []
 
 
-def _finding(view: SessionView, ops: NodeCosts, rows: list[int], params: Params) -> Seen:
-    share = ops.of_nodes(rows)
-    saved = GAIN * share.ratio
+def _finding(view: SessionView, ops: NodeCosts, rows: list[int], saving: graph_pattern.Saving, params: Params) -> Seen:
     return Seen(
-        title=f"{format_ratio(share.ratio)} of the step is computed in half precision (float16) on a CPU, which has "
-        "to be emulated",
+        title=f"{format_ratio(saving.share.ratio)} of the step is computed in half precision (float16) on a CPU, "
+        "which has to be emulated",
         confidence=0.9,
-        where=graph_cost.places(view, ops.index, ops.costliest(rows)),
+        where=graph_pattern.places(view, ops.index, ops.costliest(rows)),
         evidence=(
-            trace_evidence.evidence(ops.trace, "half_ratio", share.ratio, "ratio"),
-            trace_evidence.evidence(ops.trace, "saved_ratio", saved, "ratio", params.min_ratio),
+            trace_evidence.evidence(ops.trace, "half_ratio", saving.share.ratio, "ratio"),
+            trace_evidence.evidence(ops.trace, "saved_ratio", saving.ratio, "ratio", params.min_ratio),
             trace_evidence.steps(ops.trace),
         ),
-        cost=cost_of(view, saved, low=LEAST * share.low, high=MOST * share.high, basis="modelled"),
+        cost=cost_of(view, saving.ratio, low=saving.low, high=saving.high, basis="modelled"),
         remedies=(
             Remedy(
                 id="single-precision",

@@ -42,8 +42,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import invariant_work_in_loop
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
@@ -64,13 +64,14 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.10)
     """Of the traced steps, that computing it once is predicted to save."""
+    min_elements: int = 1_000
+    """That a costly op works on: a matrix of 30 x 30 costs no more than starting its op."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cost:
-    """Of one loop."""
+    """What the work of one loop costs."""
 
-    work: InvariantWork
     share: OpShare
     turns: float
     """Each time that the loop runs."""
@@ -81,35 +82,33 @@ class _Cost:
         return 1 - 1 / self.turns if self.turns > 1 else 0.0
 
     @property
-    def saved(self) -> float:
+    def ratio(self) -> float:
+        """Share of the steps that computing it once saves."""
         return self.share.ratio * self.left_out
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: the loop in which most could be saved."""
-    index = view.graphs
-    found = invariant_work_in_loop.build(index) if index is not None else ()
-    if not found:
-        return
-    ops = view.node_costs
-    if ops is None:
-        yield graph_cost.question("a loop of the graph computes the same in each of its turns; what that costs")
-        return
-    worst = max((_cost(ops, work) for work in found), key=lambda cost: cost.saved)
-    if worst.saved >= params.min_ratio:
-        yield _finding(view, ops, worst, params)
+    yield from graph_pattern.price(
+        view,
+        lambda index: invariant_work_in_loop.build(index, params.min_elements),
+        params.min_ratio,
+        ask=lambda _: "a loop of the graph computes the same in each of its turns; what that costs",
+        weigh=_cost,
+        see=lambda ops, work, cost: _finding(view, ops, work, cost, params),
+    )
 
 
 def _cost(ops: NodeCosts, work: InvariantWork) -> _Cost:
     begun = max(1.0, ops.turns(work.around))
-    return _Cost(work=work, share=ops.of_nodes(work.nodes, gradients=True), turns=ops.turns(work.nodes) / begun)
+    return _Cost(share=ops.of_nodes(work.nodes, gradients=True), turns=ops.turns(work.nodes) / begun)
 
 
-def _finding(view: SessionView, ops: NodeCosts, cost: _Cost, params: Params) -> Seen:
-    share, saved = cost.share, cost.saved
-    heavy = ops.costliest(cost.work.heavy) or list(cost.work.heavy)
+def _finding(view: SessionView, ops: NodeCosts, work: InvariantWork, cost: _Cost, params: Params) -> Seen:
+    share, saved = cost.share, cost.ratio
+    heavy = ops.costliest(work.heavy) or list(work.heavy)
     kinds = list(dict.fromkeys(ops.index.table.type_of(row) for row in heavy))[:_NAMED]
-    places = graph_cost.places(view, ops.index, heavy)
+    places = graph_pattern.places(view, ops.index, heavy)
     where = f" in {places[0].function}" if places and places[0].function else ""
     return Seen(
         title=f"a loop of the graph computes the same {' and '.join(kinds)}{where} in each of its "

@@ -36,8 +36,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import one_hot_into_matmul
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.model.session.optrace import PlaneKind
 from stepscope.units import Ratio, format_ratio
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.causes.graph.one_hot_into_matmul import OneHotProducts
-    from stepscope.derive.optrace.node_costs import NodeCosts
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -60,35 +60,44 @@ class Params:
     """Without a trace: a product with fewer columns is no more work than what is around it, and nothing is asked."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all one-hot products of a step."""
-    index = view.graphs
-    found = one_hot_into_matmul.build(index) if index is not None else ()
-    if index is None or not found:
+    trace = view.traces.main
+    if trace is not None and trace.device >= 0 and trace.trace.planes[trace.device].kind is PlaneKind.TPU:
         return
-    ops = view.node_costs
-    if ops is None:
-        deepest = max(one.columns for one in found)
-        if deepest >= params.min_depth:
-            kind = _kind(found)
-            yield graph_cost.question(f"a {kind} matrix of {deepest:,} columns is multiplied; what that costs")
-        return
-    if ops.trace.device >= 0 and ops.trace.trace.planes[ops.trace.device].kind is PlaneKind.TPU:
-        return
-    costs = sorted(((ops.of_nodes(one.nodes, gradients=True).ratio, one) for one in found), key=lambda cost: -cost[0])
-    if ops.of_nodes([row for _, one in costs for row in one.nodes], gradients=True).ratio >= params.min_ratio:
-        yield _finding(view, ops, [one for ratio, one in costs if ratio > 0], params)
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(one_hot_into_matmul.build),
+        params.min_ratio,
+        ask=lambda found: _suspicion(found, params),
+        weigh=_share,
+        see=lambda ops, found, share: _finding(view, ops, found, share, params),
+    )
 
 
-def _finding(view: SessionView, ops: NodeCosts, found: list[OneHotProducts], params: Params) -> Seen:
-    share = ops.of_nodes([row for one in found for row in one.nodes], gradients=True)
+def _suspicion(found: Sequence[OneHotProducts], params: Params) -> str:
+    deepest = max(one.columns for one in found)
+    if deepest < params.min_depth:
+        return ""
+    return f"a {_kind(found)} matrix of {deepest:,} columns is multiplied; what that costs"
+
+
+def _share(ops: NodeCosts, found: Sequence[OneHotProducts]) -> OpShare:
+    return ops.of_nodes([row for one in found for row in one.nodes], gradients=True)
+
+
+def _finding(
+    view: SessionView, ops: NodeCosts, every: Sequence[OneHotProducts], share: OpShare, params: Params
+) -> Seen:
+    costs = [(ops.of_nodes(one.nodes, gradients=True).ratio, one) for one in every]
+    found = [one for ratio, one in sorted(costs, key=lambda cost: -cost[0]) if ratio > 0]
     depth = found[0].columns
     columns = f" of {depth:,} columns" if depth else ""
     bag, grouped = found[0].bag, found[0].products == found[0].by_category
     what, instead = ("added up by category", "a segment sum") if grouped else ("looked up", "gather")
     if bag and not grouped:
         what = "added up"
-    places = graph_cost.places(view, ops.index, [row for one in found for row in (one.one_hot, *one.products)])
+    places = graph_pattern.places(view, ops.index, [row for one in found for row in (one.one_hot, *one.products)])
     return Seen(
         title=f"rows are {what} by multiplying with a {_kind(found)} matrix{columns}: "
         f"{format_ratio(share.ratio)} of the step, {instead} does it for next to nothing",

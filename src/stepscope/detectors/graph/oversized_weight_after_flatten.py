@@ -34,8 +34,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import whole_arrays
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stepscope.causes.graph.whole_arrays import FlatProduct
-    from stepscope.derive.optrace.node_costs import NodeCosts
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -57,31 +57,25 @@ class Params:
     """Of the weight: 16 MB, and 48 MB more of gradient and moments, beyond the caches of a core."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: the costliest weight."""
-    index = view.graphs
-    found = list(whole_arrays.flat_products(index, params.min_elements)) if index is not None else []
-    if not found:
-        return
-    ops = view.node_costs
-    if ops is None:
-        yield graph_cost.question(
-            f"a dense layer on flattened maps has {found[0].weight.elements:,} weights; what that costs"
-        )
-        return
-    ratio, worst = max(((ops.of_nodes(one.nodes).ratio, one) for one in found), key=lambda cost: cost[0])
-    if ratio >= params.min_ratio:
-        yield _finding(view, ops, worst, params)
+    yield from graph_pattern.price(
+        view,
+        lambda index: list(whole_arrays.flat_products(index, params.min_elements)),
+        params.min_ratio,
+        ask=lambda one: f"a dense layer on flattened maps has {one.weight.elements:,} weights; what that costs",
+        weigh=lambda ops, one: ops.of_nodes(one.nodes),
+        see=lambda ops, one, share: _finding(view, ops, one, share, params),
+    )
 
 
-def _finding(view: SessionView, ops: NodeCosts, found: FlatProduct, params: Params) -> Seen:
-    share = ops.of_nodes(found.nodes)
+def _finding(view: SessionView, ops: NodeCosts, found: FlatProduct, share: OpShare, params: Params) -> Seen:
     saved = share.ratio * (1 - 1 / found.places)
     return Seen(
         title=f"a dense layer on flattened maps of {found.places:,} positions has {found.weight.elements:,} weights: "
         f"{format_ratio(share.ratio)} of the step is work on them",
         confidence=0.75,
-        where=graph_cost.places(view, ops.index, [found.product]),
+        where=graph_pattern.places(view, ops.index, [found.product]),
         evidence=(
             trace_evidence.evidence(ops.trace, "weight_ratio", share.ratio, "ratio", params.min_ratio),
             Evidence(metric="weight_elements", value=found.weight.elements, unit="elements"),

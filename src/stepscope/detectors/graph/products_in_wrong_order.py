@@ -34,8 +34,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import products_in_wrong_order
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stepscope.causes.graph.products_in_wrong_order import ProductChain
-    from stepscope.derive.optrace.node_costs import NodeCosts
+    from stepscope.derive.graph.index import GraphIndex
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 
@@ -59,36 +60,54 @@ class Params:
     """Elements of the matrix between the products; without a trace a smaller one is not asked about."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cost:
+    """What all chains of a step cost."""
+
+    share: OpShare
+    largest: ProductChain
+    ratio: float
+    """Share of the steps that the other order saves."""
+
+
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all chains of a step."""
-    index = view.graphs
-    every = products_in_wrong_order.build(index, params.max_left) if index is not None else ()
-    found = [one for one in every if one.shape[0] * one.shape[1] >= params.min_between]
-    if not found:
-        return
-    ops = view.node_costs
-    if ops is None:
-        rows, columns = found[0].shape
-        yield graph_cost.question(f"matrix products make one of {rows:,} x {columns:,} on the way; what that costs")
-    elif _saved(ops, found) >= params.min_ratio:
-        yield _finding(view, ops, found, params)
+
+    def find(index: GraphIndex) -> list[ProductChain]:
+        every = products_in_wrong_order.build(index, params.max_left)
+        return [one for one in every if one.shape[0] * one.shape[1] >= params.min_between]
+
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(find),
+        params.min_ratio,
+        ask=lambda found: (
+            f"matrix products make one of {found[0].shape[0]:,} x {found[0].shape[1]:,} on the way; what that costs"
+        ),
+        weigh=_cost,
+        see=lambda ops, found, cost: _finding(view, ops, found, cost, params),
+    )
 
 
-def _saved(ops: NodeCosts, found: Sequence[ProductChain]) -> float:
-    return sum(ops.of_nodes(one.nodes, gradients=True).ratio * (1 - one.left) for one in found)
+def _cost(ops: NodeCosts, found: Sequence[ProductChain]) -> _Cost:
+    each = [ops.of_nodes(one.nodes, gradients=True).ratio for one in found]
+    return _Cost(
+        share=ops.of_nodes([row for one in found for row in one.nodes], gradients=True),
+        largest=found[each.index(max(each))],
+        ratio=sum(ratio * (1 - one.left) for ratio, one in zip(each, found, strict=True)),
+    )
 
 
-def _finding(view: SessionView, ops: NodeCosts, found: Sequence[ProductChain], params: Params) -> Seen:
-    largest = max(found, key=lambda one: ops.of_nodes(one.nodes, gradients=True).ratio)
-    share = ops.of_nodes([row for one in found for row in one.nodes], gradients=True)
-    saved = min(_saved(ops, found), share.high)
+def _finding(view: SessionView, ops: NodeCosts, found: Sequence[ProductChain], cost: _Cost, params: Params) -> Seen:
+    share, largest = cost.share, cost.largest
+    saved = min(cost.ratio, share.high)
     part = saved / share.ratio if share.ratio else 0.0
     rows, columns = largest.shape
     return Seen(
         title=f"matrix products in the wrong order make a matrix of {rows:,} x {columns:,} on the way: "
         f"{format_ratio(share.ratio)} of the step, the other order takes {format_ratio(largest.left)} of the work",
         confidence=0.85,
-        where=graph_cost.places(view, ops.index, [row for one in found for row in (one.first, one.second)]),
+        where=graph_pattern.places(view, ops.index, [row for one in found for row in (one.first, one.second)]),
         evidence=(
             trace_evidence.evidence(ops.trace, "product_ratio", share.ratio, "ratio", params.min_ratio),
             Evidence(metric="left_ratio", value=largest.left, unit="ratio", threshold=params.max_left),

@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 
 from stepscope.causes.graph import repeated_forward_pass
 from stepscope.causes.job import purpose
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
 
@@ -55,24 +55,22 @@ class Params:
     """Of the traced steps."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: all copies of a step."""
-    index = view.graphs
-    found = repeated_forward_pass.build(index) if index is not None else ()
-    if not found:
-        return
-    ops = view.node_costs
-    if ops is None:
-        heavy = sum(len(one.heavy) for one in found)
-        yield graph_cost.question(
-            f"{heavy:,} products of the step's graph are computed elsewhere in it; what they cost"
-        )
-    elif _share(ops, found).ratio >= params.min_ratio:
-        yield _finding(view, ops, found, params)
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(repeated_forward_pass.build),
+        params.min_ratio,
+        ask=lambda found: (
+            f"{sum(len(one.heavy) for one in found):,} products of the step's graph are computed "
+            "elsewhere in it; what they cost"
+        ),
+        weigh=_share,
+        see=lambda ops, found, share: _finding(view, ops, found, share, params),
+    )
 
 
-def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], params: Params) -> Seen:
-    share = _share(ops, found)
+def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], share: OpShare, params: Params) -> Seen:
     heavy = [row for one in found for row in one.heavy]
     ratio = share.ratio
     return Seen(
@@ -80,7 +78,7 @@ def _finding(view: SessionView, ops: NodeCosts, found: Sequence[Copy], params: P
         f"that are computed elsewhere in it, {format_ratio(ratio)} of the step",
         confidence=0.85,
         introduced_stage="training" if view.get(purpose.trains) else "prediction",
-        where=graph_cost.places(view, ops.index, heavy),
+        where=graph_pattern.places(view, ops.index, heavy),
         evidence=(
             trace_evidence.evidence(ops.trace, "repeated_ratio", ratio, "ratio", params.min_ratio),
             Evidence(metric="repeated_products", value=len(heavy), unit="ops"),

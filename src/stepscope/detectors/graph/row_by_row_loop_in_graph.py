@@ -38,16 +38,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.graph import independent_loops
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.report.finding import Remedy
 from stepscope.units import Ratio, format_ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from stepscope.derive.graph.independent_loops import IndependentLoop, LoopPart
-    from stepscope.derive.optrace.node_costs import NodeCosts
+    from stepscope.derive.graph.independent_loops import IndependentLoop
+    from stepscope.derive.optrace.node_costs import NodeCosts, OpShare
     from stepscope.derive.view import SessionView
 
 START_NS = 10_000
@@ -62,35 +62,45 @@ class Params:
     """Of the traced steps, that working on the whole batch is predicted to save."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cost:
+    """What the loops of a step cost."""
+
+    loops: list[IndependentLoop]
+    """Those that cost something, the costliest first."""
+    share: OpShare
+
+    @property
+    def ratio(self) -> float:
+        """Share of the steps that working on the whole batch saves."""
+        return max(0.0, self.share.ratio - self.share.beyond)
+
+
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding: the loops of one step, the costliest first."""
-    index = view.graphs
-    loops = independent_loops.build(index) if index is not None else ()
-    if not loops:
-        return
-    ops = view.node_costs
-    if ops is None:
-        yield graph_cost.question("a loop of the graph works row by row; whether that costs anything")
-        return
-    costs = [(_saved(ops, [loop]), loop) for loop in loops]
-    costs = sorted((c for c in costs if c[0] > 0), key=lambda cost: -cost[0])
-    if costs and _saved(ops, [loop for _, loop in costs]) >= params.min_ratio:
-        yield _finding(view, ops, [loop for _, loop in costs], params)
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(independent_loops.build),
+        params.min_ratio,
+        ask=lambda _: "a loop of the graph works row by row; whether that costs anything",
+        weigh=_cost,
+        see=lambda ops, _, cost: _finding(view, ops, cost, params),
+    )
 
 
-def _parts(loops: list[IndependentLoop]) -> list[LoopPart]:
-    return [part for loop in loops for part in loop.parts]
+def _cost(ops: NodeCosts, loops: Sequence[IndependentLoop]) -> _Cost:
+    each = [_cost_of([loop], ops) for loop in loops]
+    costly = sorted((cost for cost in each if cost.ratio > 0), key=lambda cost: -cost.ratio)
+    return _cost_of([loop for cost in costly for loop in cost.loops], ops)
 
 
-def _saved(ops: NodeCosts, loops: list[IndependentLoop]) -> float:
-    share = ops.of_loops(_parts(loops), START_NS)
-    return max(0.0, share.ratio - share.beyond)
+def _cost_of(loops: list[IndependentLoop], ops: NodeCosts) -> _Cost:
+    return _Cost(loops=loops, share=ops.of_loops([part for loop in loops for part in loop.parts], START_NS))
 
 
-def _finding(view: SessionView, ops: NodeCosts, loops: list[IndependentLoop], params: Params) -> Seen:
-    share = ops.of_loops(_parts(loops), START_NS)
-    saved = max(0.0, share.ratio - share.beyond)
-    places = graph_cost.places(view, ops.index, [loop.row for loop in loops])
+def _finding(view: SessionView, ops: NodeCosts, cost: _Cost, params: Params) -> Seen:
+    share, saved = cost.share, cost.ratio
+    places = graph_pattern.places(view, ops.index, [loop.row for loop in cost.loops])
     where = f" in {places[0].function}" if places and places[0].function else ""
     turns = f"{share.turns:,.0f} turns of small ops a step, " if share.turns else "small ops, "
     return Seen(

@@ -62,11 +62,13 @@ class Params:
     """Fewer are too few to conclude from."""
     sure_low: Ratio = Ratio(0.10)
     """Lower end from which nothing else can explain the wait."""
+    min_holder_cores: float = 0.02
+    """A thread that takes less of a CPU does not delay the step."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    waits = view.get(gil_contention.build)
+    waits = gil_contention.build(view, params.min_holder_cores)
     if waits is None or min(waits.held, waits.blocked) < params.min_ratio:
         return
     if waits.looks < params.min_looks:

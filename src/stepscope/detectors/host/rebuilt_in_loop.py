@@ -54,6 +54,11 @@ class Params:
     """Of steady wall time: reloading a model now and then, for a new version, is wanted."""
     min_fold_ratio: Ratio = Ratio(0.25)
     """If models are built to be trained: below it they are folds or trials of some length."""
+    min_builds: int = 5
+    """Builds on one line, besides the first, within the steady steps: fewer are not a loop. Compiling counts from the
+    start."""
+    min_compiles: int = 2
+    """Of these within the steady steps: a fit that compiles and traces for seconds has few, and they begin late."""
 
 
 WORDS = {
@@ -74,7 +79,7 @@ WORDS = {
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding: everything built in one loop has one root."""
-    steps, found = view.steps, view.get(rebuilt_in_loop.build)
+    steps, found = view.steps, rebuilt_in_loop.build(view, params.min_builds, params.min_compiles)
     if steps is None or found is None:
         return
     ratio = found.total_ns / steps.steady_ns

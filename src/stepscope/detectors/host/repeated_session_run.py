@@ -52,12 +52,16 @@ class Params:
 
     min_ratio: Ratio = Ratio(0.10)
     """Of steady wall time."""
+    min_runs: float = 0.5
+    """Of the same fetches, a step: what is fetched now and then costs next to nothing."""
+    min_shared: Ratio = Ratio(0.5)
+    """Of the nodes of a run, that the main one computes too."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
     steps = view.steps
-    found = repeated_session_run.build(view)
+    found = repeated_session_run.build(view, params.min_runs, params.min_shared)
     if steps is None or found is None or found.lost_ns < params.min_ratio * steps.steady_ns:
         return
     yield _finding(view, found, steps.steady_ns, steps.steady_count, params)
@@ -77,9 +81,7 @@ def _finding(view: SessionView, found: Reruns, steady_ns: int, count: int, param
         where=tuple(dict.fromkeys(_place(view, run) for run in (*(o.run for o in found.others), found.main))),
         evidence=(
             Evidence(metric="repeated_ratio", value=ratio, unit="ratio", threshold=params.min_ratio),
-            Evidence(
-                metric="shared_ratio", value=longest.shared, unit="ratio", threshold=repeated_session_run.MIN_SHARED
-            ),
+            Evidence(metric="shared_ratio", value=longest.shared, unit="ratio", threshold=params.min_shared),
             Evidence(metric="runs_per_step", value=calls / count, unit="runs"),
         ),
         cost=cost_of(view, ratio, low=0.8 * ratio, high=found.high_ns / steady_ns),

@@ -51,11 +51,13 @@ class Params:
     """Of steady wall time."""
     min_iterators: int = 20
     """In the steady steps: fewer are a look at the data, or a short evaluation."""
+    max_pulls: int = 2
+    """Batches of an iterator: a dataset of one batch is pulled from twice, for the batch and for the end."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding."""
-    found = iterator_made_each_step.build(view, params.min_iterators)
+    found = iterator_made_each_step.build(view, params.min_iterators, params.max_pulls)
     if found is None or found.ratio < params.min_ratio:
         return
     yield Seen(

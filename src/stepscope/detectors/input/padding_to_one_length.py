@@ -33,8 +33,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stepscope.derive.graph.index import CALLING
-from stepscope.detectors import graph_cost, trace_evidence
-from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, Undecided, cost_of
+from stepscope.detectors import graph_pattern, trace_evidence
+from stepscope.detectors.base import CaptureRequest, Detector, Seen, Signal, cost_of
 from stepscope.model.log.program import Padding
 from stepscope.model.report.finding import Evidence, Remedy
 from stepscope.units import Ratio, format_ratio
@@ -70,22 +70,36 @@ class Params:
     """Of the steps, in ops on padded tensors."""
 
 
-def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided | CaptureRequest]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cost:
+    """What padding costs."""
+
+    padded: float
+    """Share of the steps in ops on all positions."""
+    ratio: float
+    """Share of the steps that goes to padding."""
+
+
+def detect(view: SessionView, params: Params) -> Iterator[Seen | CaptureRequest]:
     """Yield at most one finding."""
-    index, anatomy = view.graphs, view.anatomy
+    anatomy = view.anatomy
     seen = view.worker.all(Padding) if view.worker is not None else []
     padded = min((p for p in seen if _used(p) <= params.max_used_ratio), key=_used, default=None)
-    if padded is None or index is None or anatomy is None:
+    if padded is None or anatomy is None:
         return
-    rows = _on_positions(index, padded.columns)
-    if not rows:
-        return
-    if view.node_costs is None:
-        yield graph_cost.question(f"sequences are padded to {padded.columns} positions; what the step does with them")
-        return
-    ratio = anatomy.ratio("call") * _part(view.node_costs, rows)
-    if ratio * (1 - _used(padded)) >= params.min_ratio:
-        yield _finding(view, padded, ratio, params)
+
+    def weigh(ops: NodeCosts, rows: list[int]) -> _Cost:
+        ratio = anatomy.ratio("call") * _part(ops, rows)
+        return _Cost(padded=ratio, ratio=ratio * (1 - _used(padded)))
+
+    yield from graph_pattern.price(
+        view,
+        graph_pattern.whole(lambda index: _on_positions(index, padded.columns)),
+        params.min_ratio,
+        ask=lambda _: f"sequences are padded to {padded.columns} positions; what the step does with them",
+        weigh=weigh,
+        see=lambda ops, _, cost: _finding(view, ops, padded, cost, params),
+    )
 
 
 def _used(padded: Padding) -> float:
@@ -132,22 +146,25 @@ def _in_positions(spec: TensorSpec, columns: int) -> bool:
     return columns in (shape[:-1] if len(shape) > MATRIX else shape) and (len(shape) > MATRIX or spec.dtype in WORDS)
 
 
-def _finding(view: SessionView, padded: Padding, ratio: float, params: Params) -> Seen:
-    trace = view.traces.main
-    used = _used(padded)
-    saved = ratio * (1 - used)
+def _finding(view: SessionView, ops: NodeCosts, padded: Padding, cost: _Cost, params: Params) -> Seen:
     return Seen(
         title=f"sequences are padded to {padded.columns} positions, and use {padded.mean:.0f} of them in the mean: "
-        f"{format_ratio(saved)} of the time goes to padding",
+        f"{format_ratio(cost.ratio)} of the time goes to padding",
         confidence=0.7,
         where=(view.place(padded.file, padded.line, function=padded.function),) if padded.file else (),
         evidence=(
-            Evidence(metric="used_ratio", value=used, unit="ratio", threshold=params.max_used_ratio),
+            Evidence(metric="used_ratio", value=_used(padded), unit="ratio", threshold=params.max_used_ratio),
             Evidence(metric="used_positions", value=padded.mean, unit="positions"),
             Evidence(metric="columns", value=padded.columns, unit="positions"),
-            *([trace_evidence.evidence(trace, "padded_ratio", ratio, "ratio")] if trace is not None else []),
+            trace_evidence.evidence(ops.trace, "padded_ratio", cost.padded, "ratio"),
         ),
-        cost=cost_of(view, saved, low=ratio * max(0.0, 1 - padded.p95 / padded.columns), high=ratio, basis="modelled"),
+        cost=cost_of(
+            view,
+            cost.ratio,
+            low=cost.padded * max(0.0, 1 - padded.p95 / padded.columns),
+            high=cost.padded,
+            basis="modelled",
+        ),
         remedies=(
             Remedy(
                 id="bucket-by-length",

@@ -64,17 +64,18 @@ class Params:
     """The slowest stage must need at least this share of the wait for a batch: else the pipeline is not the limit."""
     min_call_ratio: Ratio = Ratio(0.5)
     """A compiled step that takes less than this cannot hide an input problem worth asking about."""
+    min_rows: int = 256
+    """Of a batch: a stage that hands on fewer is not slow for their number."""
+    max_row_ns: int = 10_000
+    """For each row, in the stage: copying one and the locks around it. Rows that are large take longer."""
+    max_left_ratio: Ratio = Ratio(0.7)
+    """Of the elements of a map: only a stage behind it that leaves less is named."""
 
 
 SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "Csv", "ReadFile", "ListFiles", "Sql")
 """Stages that read: the raw input rather than preprocessing. Source: tensorflow/core/kernels/data."""
 HANDING_ON = ("Batch", "Shuffle", "TensorSlice", "Repeat", "Prefetch", "Zip", "Unbatch")
 """Stages that do nothing to an element but pass it on."""
-MIN_ROWS = 256
-MAX_ROW_NS = 10_000
-"""For each row, in the stage: copying one and the locks around it. Rows that are large take longer."""
-MAX_LEFT_RATIO = 0.7
-"""Of the elements of a map: what leaves more behind it is none of its business."""
 THROWING = ("filter", "skip", "shard")
 """Methods of Dataset that throw elements away."""
 
@@ -134,7 +135,7 @@ def _finding(view: SessionView, cause: InputCause, params: Params) -> Seen:
             Evidence(metric="stage_ns_per_element", value=stage.element_ns, unit="ns", refs=ref),
             Evidence(metric="stage_parallelism", value=stage.parallelism, unit="threads", refs=ref),
         ]
-    dropped = _dropped(view, stage)
+    dropped = _dropped(view, stage, params)
     if dropped is not None:
         title += f"; {format_ratio(dropped.ratio)} of what it makes is thrown away by {dropped.word} behind it"
         evidence.append(Evidence(metric="dropped_ratio", value=dropped.ratio, unit="ratio"))
@@ -163,7 +164,7 @@ def _finding(view: SessionView, cause: InputCause, params: Params) -> Seen:
         remedies=(
             *((cut_cache.REMEDY,) if cut is not None else ()),
             *((determinism.REMEDY,) if one_thread is not None else ()),
-            *_remedies(view, stage, dropped),
+            *_remedies(view, stage, dropped, params),
         ),
         explanation="The batch is not ready when the step asks for it. The stage named is the one with the "
         "largest self time per batch after tf.data's own optimisation; stages behind it can only be as fast as it is."
@@ -181,8 +182,8 @@ class _Dropped:
     ratio: Ratio
 
 
-def _dropped(view: SessionView, stage: Stage | None) -> _Dropped | None:
-    """The stage nearest behind a map that leaves less than ``MAX_LEFT_RATIO`` of its elements."""
+def _dropped(view: SessionView, stage: Stage | None, params: Params) -> _Dropped | None:
+    """The stage nearest behind a map that leaves less than ``max_left_ratio`` of its elements."""
     stages = view.pipeline.stages if view.pipeline is not None else ()
     if stage is None or stage not in stages or "Map" not in stage.name or not stage.elements:
         return None
@@ -190,7 +191,7 @@ def _dropped(view: SessionView, stage: Stage | None) -> _Dropped | None:
         word = next((word for word in THROWING if word.capitalize() in behind.name), "")
         if word:
             left = behind.elements / stage.elements
-            return _Dropped(by=behind, word=word, ratio=Ratio(1.0 - left)) if left < MAX_LEFT_RATIO else None
+            return _Dropped(by=behind, word=word, ratio=Ratio(1.0 - left)) if left < params.max_left_ratio else None
     return None
 
 
@@ -225,17 +226,18 @@ def _has_children(view: SessionView) -> bool:
     return any(child.command.partition(" ")[0].endswith("Process") for child in started)
 
 
-def _rows(view: SessionView, stage: Stage | None) -> float:
+def _rows(view: SessionView, stage: Stage | None, params: Params) -> float:
     """Rows of a batch, where a stage that only hands them on is slow; 0 where it is not, or they are few."""
     stages = view.pipeline.stages if view.pipeline is not None else ()
     rows = max((s.elements for s in stages), default=0.0)
-    hands_on = stage is not None and stage.name.startswith(HANDING_ON)
-    return rows if stage is not None and hands_on and rows >= MIN_ROWS and stage.self_ns < MAX_ROW_NS * rows else 0.0
+    if stage is None or not stage.name.startswith(HANDING_ON) or rows < params.min_rows:
+        return 0.0
+    return rows if stage.self_ns < params.max_row_ns * rows else 0.0
 
 
-def _remedies(view: SessionView, stage: Stage | None, dropped: _Dropped | None) -> tuple[Remedy, ...]:
+def _remedies(view: SessionView, stage: Stage | None, dropped: _Dropped | None, params: Params) -> tuple[Remedy, ...]:
     remedies = []
-    rows = _rows(view, stage)
+    rows = _rows(view, stage, params)
     if rows:
         text = f"rows pass one by one, {rows:,.0f} a batch: let the pipeline work on whole batches (shuffle and batch "
         text += "indices, tf.gather the rows), or give fit the arrays"

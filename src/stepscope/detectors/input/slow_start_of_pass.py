@@ -58,11 +58,13 @@ class Params:
     """Where none is. Filling a buffer with rows in memory takes a tenth of short epochs, which nobody minds."""
     min_passes: int = 3
     """Within the steady steps."""
+    min_skipped_ratio: Ratio = Ratio(0.3)
+    """Of the elements, where both counts are known: to skip a line of headings costs nothing."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     """Yield at most one finding."""
-    found = slow_start_of_pass.build(view)
+    found = slow_start_of_pass.build(view, params.min_skipped_ratio)
     if found is None or found.passes < params.min_passes:
         return
     least = params.min_ratio if found.causes else params.min_unexplained_ratio

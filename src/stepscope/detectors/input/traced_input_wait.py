@@ -54,11 +54,10 @@ class Params:
     """Of the traced steps; see INP001."""
     min_stage_ratio: Ratio = Ratio(0.3)
     """The slowest stage must need at least this share of the wait for a batch; see INP001."""
-
-
-MOSTLY = 0.5
-MIN_STEPS = 3
-"""Fewer say nothing of a loader: one late batch of two is no wait."""
+    min_python_ratio: Ratio = Ratio(0.5)
+    """Of a stage's time, in Python; of a loader's, in the process that trains: the advice is another from here on."""
+    min_steps: int = 3
+    """Fewer say nothing of a loader: one late batch of two is no wait."""
 
 
 def _measured(view: SessionView) -> str:
@@ -81,12 +80,18 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
     if map_kind.kind(trace.pipeline) != "work":
         return  # INP005 and INP006 say more
     python = map_kind.python_ratio(stage)
-    inside = f", {format_ratio(python)} of it in Python (py_function or a generator)" if python >= MOSTLY else ""
+    inside = (
+        f", {format_ratio(python)} of it in Python (py_function or a generator)"
+        if python >= params.min_python_ratio
+        else ""
+    )
     yield Seen(
         title=f"the input pipeline's stage {stage.type} takes {format_ns(per_batch)} per batch{inside}; steps wait "
         f"{format_ratio(wait)} of their time for it",
         confidence=0.85,
-        cause="API: not using efficient API" if python >= MOSTLY else "Data: inefficient data preprocessing",
+        cause="API: not using efficient API"
+        if python >= params.min_python_ratio
+        else "Data: inefficient data preprocessing",
         evidence=(
             trace_evidence.evidence(trace, "input_wait_ratio", wait, "ratio", params.min_wait_ratio),
             trace_evidence.evidence(trace, "stage_ns_per_batch", per_batch, "ns"),
@@ -94,7 +99,7 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
             trace_evidence.steps(trace),
         ),
         cost=cost_of(view, wait),
-        remedies=_remedies(stage, python),
+        remedies=_remedies(stage, python, params),
         explanation="Each traced step was looked at from its call to the end of GetNext; what other ops of the step "
         "did meanwhile is not counted.",
     )
@@ -103,9 +108,9 @@ def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
 def _of_loader(view: SessionView, trace: OpView, loader: Loader, params: Params) -> Iterator[Seen]:
     """The steps wait for a DataLoader."""
     wait = trace.breakdown.ratio("input-wait")
-    if wait < params.min_wait_ratio or len(trace.periods) < MIN_STEPS:
+    if wait < params.min_wait_ratio or len(trace.periods) < params.min_steps:
         return
-    inside = loader.in_process_ratio >= MOSTLY
+    inside = loader.in_process_ratio >= params.min_python_ratio
     who = "makes each batch in the process that trains" if inside else "has too few or too slow workers"
     yield Seen(
         title=f"the DataLoader {who}: its next takes {format_ns(loader.mean_ns)} per batch, and steps wait "
@@ -134,9 +139,9 @@ _MORE_WORKERS = Remedy(
 _PINNED = Remedy(id="pin-memory", text="pin_memory=True and .to(device, non_blocking=True)")
 
 
-def _remedies(stage: StageNode, python: float) -> tuple[Remedy, ...]:
+def _remedies(stage: StageNode, python: float, params: Params) -> tuple[Remedy, ...]:
     first = Remedy(id="parallel-map", text="run the stage in parallel: num_parallel_calls=tf.data.AUTOTUNE")
-    if python >= MOSTLY:
+    if python >= params.min_python_ratio:
         first = Remedy(id="use-tensorflow-ops", text="write the Python as TensorFlow ops: it holds the GIL")
     elif stage.parallelism > 1:
         first = Remedy(id="cache-after-map", text="do the stage's work once: cache() after it, or offline")

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from stepscope.derive.view import SessionView
 
 MB = 1e6
-FEW = 1.5
-"""Requests in flight below which one reads after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +56,8 @@ class Params:
 
     min_wait_ratio: Ratio = Ratio(0.15)
     """Of steady wall time, as for a slow stage (INP001)."""
+    max_in_flight: float = 1.5
+    """Requests, below which one reads after the other."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen | Undecided]:
@@ -99,7 +99,7 @@ def _finding(view: SessionView, disk: DiskInput, wait: float, error: float, para
         where=input_source.places(view),
         evidence=tuple(evidence),
         cost=cost_of(view, ratio, low=ratio - max(error, 0.3 * ratio), high=max(wait, ratio + error)),
-        remedies=_remedies(disk, limited=limited),
+        remedies=_remedies(disk, params, limited=limited),
         explanation="The bytes come from the disk, not from the page cache, and the disk has no time left. What the "
         "pipeline does with them afterwards does not matter before they are there." + _why_read_again(disk),
     )
@@ -114,11 +114,11 @@ def _why_read_again(disk: DiskInput) -> str:
     )
 
 
-def _remedies(disk: DiskInput, *, limited: bool) -> tuple[Remedy, ...]:
+def _remedies(disk: DiskInput, params: Params, *, limited: bool) -> tuple[Remedy, ...]:
     found = []
     if limited:
         found.append(Remedy(id="raise-limit", text="raise the cgroup's limit (io.max, blkio.throttle.read_bps_device)"))
-    elif disk.in_flight < FEW:
+    elif disk.in_flight < params.max_in_flight:
         text = "read several files at once (interleave or num_parallel_reads): one request is in flight at a time"
         found.append(Remedy(id="parallel-reads", text=text))
     if disk.is_squeezed:

@@ -27,7 +27,7 @@ Training-pipeline analysis (Rand 2020), utilisation dips with a period.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stepscope.causes.system import stalls, utilisation_dips
@@ -42,28 +42,29 @@ if TYPE_CHECKING:
     from stepscope.causes.system.utilisation_dips import Dips
     from stepscope.derive.view import SessionView
 
-OTHERS = 0.3
-"""Cores of other processes in dips beyond the usual: where the steps compute more slowly then, it is theirs (CFG001);
-where they do something else, the others only take what is left."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Params:
-    """Thresholds; what makes a dip stands in causes/system/utilisation_dips.py."""
+    """Thresholds."""
 
     min_lost_ratio: Ratio = Ratio(0.03)
     """Of the time: the least that a report calls low. Below it the dips are information."""
+    min_others_cores: float = 0.3
+    """Of other processes, in dips beyond the usual: where the steps compute more slowly then, it is theirs (CFG001);
+    where they do something else, the others only take what is left."""
+    limits: utilisation_dips.Limits = field(default_factory=utilisation_dips.Limits)
+    """What a dip is, and when dips are periodic."""
 
 
 def detect(view: SessionView, params: Params) -> Iterator[Seen]:
     """Yield at most one finding: that of the GPU where there is one."""
-    found = view.get(utilisation_dips.build)[-1:]
+    found = utilisation_dips.build(view, params.limits)[-1:]
     for dip in found:
         yield _finding(view, dip, params)
 
 
 def _finding(view: SessionView, dip: Dips, params: Params) -> Seen:
-    by_others = dip.others_cores >= OTHERS and dip.component in {"", "call"}
+    by_others = dip.others_cores >= params.min_others_cores and dip.component in {"", "call"}
     told = by_others or dip.component in components_with(Trait.DIP_EXPLAINED) or bool(view.get(stalls.build))
     counted = dip.lost_ratio >= params.min_lost_ratio and not told
     ratio = dip.lost_ratio if counted else 0.0
@@ -84,7 +85,7 @@ def _finding(view: SessionView, dip: Dips, params: Params) -> Seen:
             Evidence(metric="dip_ratio", value=dip.share_ratio, unit="ratio"),
             Evidence(metric="dips", value=dip.count, unit="count"),
             Evidence(metric="period_s", value=dip.period_s, unit="s"),
-            Evidence(metric="period_spread", value=dip.spread, unit="ratio", threshold=0.35),
+            Evidence(metric="period_spread", value=dip.spread, unit="ratio", threshold=params.limits.max_spread),
             Evidence(metric="usual", value=dip.usual, unit="cores" if dip.what == "CPU" else "ratio"),
             Evidence(metric="within", value=dip.within, unit="cores" if dip.what == "CPU" else "ratio"),
         ),
